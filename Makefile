@@ -1,0 +1,38 @@
+# make demo   see the package do its job on real data
+# make test   lint, then run all tests with coverage
+#
+# Both make their own virtual environment the first time; after that they need no network.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(abspath $(VENV))/bin
+SOURCES = $(shell find onlinebregman -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name 'meson.build' -o -name py.typed) meson.build pyproject.toml
+
+.PHONY: demo test clean
+
+demo: $(VENV)/installed-plot
+	$(BIN)/python -P -m onlinebregman demo
+
+test: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pytest --cov --cov-report=term
+
+clean:
+	rm -rf $(VENV) build dist .coverage .hypothesis .pytest_cache .ruff_cache
+
+# What the build and the extra $* need, as pyproject.toml lists it. Build isolation is left out on purpose: installing
+# again after a change then works offline.
+$(VENV)/requirements-%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); q = p["project"]; \
+		print(*p["build-system"]["requires"], "ninja", *q["dependencies"], *q["optional-dependencies"]["$*"], sep="\n")' > $@.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement $@.txt
+	mv $@.txt $@
+
+$(VENV)/installed-%: $(VENV)/requirements-% $(SOURCES)
+	PATH="$(BIN):$$PATH" $(BIN)/python -m pip install --disable-pip-version-check --quiet \
+		--no-build-isolation --no-deps --no-index --force-reinstall .
+	touch $@
+
+.PRECIOUS: $(VENV)/requirements-% $(VENV)/installed-%

@@ -1,0 +1,9 @@
+"""Online learning with Bregman divergences, as scikit-learn estimators."""
+
+from importlib.metadata import version
+
+from .linear_model import BurgRegressor, EGRegressor, ImplicitGDRegressor
+
+__version__ = version(__name__)
+
+__all__ = ["BurgRegressor", "EGRegressor", "ImplicitGDRegressor"]

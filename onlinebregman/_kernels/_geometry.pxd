@@ -1,0 +1,72 @@
+cdef struct Row:
+    const double* x           # the values
+    const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
+    Py_ssize_t n              # how many values
+    Py_ssize_t stored         # how many columns; twice as many values once a signed geometry has loaded the row
+
+
+cdef struct Scalars:          # the state beside the weights
+    double total              # sum of the unnormalised weights (simplex)
+    double radius             # largest |x| so far (Burg's gradient)
+    double rate               # current rate (Burg's gradient)
+    double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
+    double summed             # the largest total since it was last summed afresh (simplex)
+    Py_ssize_t steps          # sparse steps since then
+
+
+cdef class Geometry:
+    cdef readonly Py_ssize_t n_features
+    cdef readonly Py_ssize_t blocks  # weights per feature: 2 for w+ and w-, n_features for a matrix
+    cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
+    cdef double[::1] weights
+    cdef Scalars state
+    # A step on all weights at once is refused (`blocked`) while only some are backed up; the caller backs up and repeats.
+    cdef bint backed_up, blocked
+    # averaging: sum of the weights over time, and the clock at which each was last added to it
+    cdef readonly bint averaging
+    cdef double[::1] average_sum
+    cdef double[::1] stamp
+    # the loaded row's weights: the state itself (dense) or a gathered copy (sparse)
+    cdef double* w
+    cdef double* buffer
+    cdef Py_ssize_t capacity
+
+    cdef int reserve(self, Py_ssize_t n) except -1
+    cdef double* scratch(self, int k) noexcept nogil
+    cdef void load(self, Row* row) noexcept nogil
+    cdef void store(self, Row* row) noexcept nogil
+    cdef double dot(self, Row* row) noexcept nogil
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil
+    cdef void step(self, Row* row, double c) noexcept nogil
+    cdef double rate_cap(self, Row* row, double residual) noexcept nogil
+    cdef double scale(self) noexcept nogil
+    cdef void settle(self) noexcept nogil
+    cdef void accumulate(self, Row* row) noexcept nogil
+    cdef void accumulate_all(self) noexcept nogil
+    cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil
+    cdef void scatter(self, Row* row, double* values, double[::1] target) noexcept nogil
+
+
+cdef class EuclideanGeometry(Geometry):
+    pass
+
+
+cdef class EntropyGeometry(Geometry):
+    pass
+
+
+cdef class SimplexGeometry(EntropyGeometry):
+    cdef readonly double size           # U, the sum of the weights
+    cdef double rest                    # unnormalised weight outside the loaded row
+    cdef double lo, hi                  # range of the loaded row's values
+    cdef bint partial                   # does the loaded row leave weights out?
+    cdef double shift(self, double c) noexcept nogil
+
+
+cdef class SignedSimplexGeometry(SimplexGeometry):
+    pass
+
+
+cdef class BurgGeometry(Geometry):
+    cdef public double upper

@@ -1,0 +1,370 @@
+"""Geometries: mirror maps row by row.
+
+A geometry holds the weights and moves them along w(c) = f^-1(f(w) - c x), the one-parameter family in which every
+explicit and implicit step on a row x lies. It answers three questions about a loaded row:
+
+dot(row)      w.x
+peek(row, c)  w(c).x and x'S x = -d(w(c).x)/dc, without moving
+step(row, c)  w <- w(c)
+
+A sparse row is gathered into a contiguous buffer, so both layouts run through the same helpers; cost O(nonzeros).
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, frexp, ldexp
+from libc.stdlib cimport free, realloc
+
+cdef extern from "vector_ops.h":
+    double OB_TINY
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_scale_positive(double* w, double c, Py_ssize_t n) noexcept nogil
+    double ob_sum(const double* a, Py_ssize_t n) noexcept nogil
+    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
+    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
+    void ob_entropy_step(double* w, const double* e, Py_ssize_t n) noexcept nogil
+    void ob_entropy_sums(const double* w, const double* e, const double* x, Py_ssize_t n,
+                         double* total, double* dot, double* square) noexcept nogil
+    void ob_weighted_sums(const double* w, const double* x, Py_ssize_t n,
+                          double* total, double* dot, double* square) noexcept nogil
+    void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
+                      double* dot, double* square) noexcept nogil
+    void ob_burg_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_burg_step(double* w, const double* x, double c, double upper, Py_ssize_t n) noexcept nogil
+    double ob_burg_speed(const double* w, const double* x, double inverse_upper, Py_ssize_t n) noexcept nogil
+
+# How close to its upper bound Burg's gradient step may bring a weight: at the bound itself the rate would be 0 for ever.
+cdef double STRICTLY_INSIDE = 0.9
+# A sparse step by more than exp(600) goes through a rescaling of all weights, so that none overflows.
+cdef double LARGE_EXPONENT = 600.0
+
+
+def _restore(kind, arguments, state):
+    geometry = kind(*arguments)
+    geometry.set_state(*state)
+    return geometry
+
+
+cdef class Geometry:
+    """Weights and their mirror map.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (blocks * n_features,)
+        The weights to start from; copied.
+    """
+
+    def __init__(self, weights):
+        self.weights = np.array(weights, dtype=np.float64, order="C", copy=True).ravel()
+        self.blocks = max(self.blocks, 1)
+        self.n_features = self.weights.shape[0] // self.blocks
+        self.state.rate = INFINITY
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    def _arguments(self):
+        """What the constructor takes, to rebuild this geometry."""
+        return (np.asarray(self.weights).copy(),)
+
+    def get_state(self):
+        """The state beside the weights, as plain numbers and arrays."""
+        averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
+        return self.state, averaging
+
+    def set_state(self, state, averaging):
+        """Put back what `get_state` returned."""
+        self.state = state
+        self.averaging = averaging is not None
+        if self.averaging:
+            self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
+
+    def __reduce__(self):
+        return _restore, (type(self), self._arguments(), self.get_state())
+
+    def start_averaging(self):
+        """Average the weights from now on."""
+        if not self.averaging:
+            self.average_sum = np.zeros(self.weights.shape[0])
+            self.stamp = np.full(self.weights.shape[0], self.state.clock)
+            self.averaging = True
+
+    def coef(self, average_over=0.0):
+        """The weights, or their average over so many steps; a new array."""
+        weights = np.asarray(self.weights)
+        if average_over > 0:
+            weights = np.asarray(self.average_sum) + weights * (self.state.clock - np.asarray(self.stamp))
+            return self._to_coef(weights / average_over)
+        return self._to_coef(weights * self.scale())
+
+    def _to_coef(self, weights):
+        return weights
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        """Make room for rows of n values."""
+        cdef double* grown
+        if n > self.capacity:
+            grown = <double*> realloc(self.buffer, 3 * self.blocks * n * sizeof(double))
+            if grown == NULL:
+                raise MemoryError()
+            self.buffer, self.capacity = grown, n
+        return 0
+
+    cdef double* scratch(self, int k) noexcept nogil:
+        """Scratch vector k, as long as a row's weights: 0 holds gathered weights, 1 and 2 are free."""
+        return self.buffer + k * self.blocks * self.capacity
+
+    cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil:
+        cdef Py_ssize_t b, i
+        cdef const double* values
+        for b in range(self.blocks):
+            values = &source[b * self.n_features]
+            for i in range(row.stored):
+                out[b * row.stored + i] = values[row.index[i]]
+
+    cdef void scatter(self, Row* row, double* values, double[::1] target) noexcept nogil:
+        cdef Py_ssize_t b, i
+        cdef double* out
+        for b in range(self.blocks):
+            out = &target[b * self.n_features]
+            for i in range(row.stored):
+                out[row.index[i]] = values[b * row.stored + i]
+
+    cdef void load(self, Row* row) noexcept nogil:
+        if row.index == NULL:
+            self.w = &self.weights[0]
+        else:
+            self.w = self.scratch(0)
+            self.gather(row, self.weights, self.w)
+
+    cdef void store(self, Row* row) noexcept nogil:
+        """Write the loaded weights back."""
+        if row.index != NULL:
+            self.scatter(row, self.w, self.weights)
+
+    cdef double scale(self) noexcept nogil:
+        """What the stored weights have to be multiplied by."""
+        return 1.0
+
+    cdef void settle(self) noexcept nogil:
+        """Housekeeping after a step, on all weights."""
+
+    cdef void accumulate(self, Row* row) noexcept nogil:
+        """Before a step: add the row's weights to the average for the time they have stood still."""
+        cdef Py_ssize_t b, i, j
+        if row.index == NULL:
+            self.accumulate_all()
+            return
+        for b in range(self.blocks):
+            for i in range(row.stored):
+                j = b * self.n_features + row.index[i]
+                self.average_sum[j] += self.weights[j] * (self.state.clock - self.stamp[j])
+                self.stamp[j] = self.state.clock
+
+    cdef void accumulate_all(self) noexcept nogil:
+        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return ob_dot(self.w, row.x, row.n)
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        pass
+
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+        """The open interval of c on which w(c) is defined."""
+        lo[0] = -INFINITY
+        hi[0] = INFINITY
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        pass
+
+    cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
+        """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined."""
+        return INFINITY
+
+
+cdef class EuclideanGeometry(Geometry):
+    """w(c) = w - c x, S = I."""
+
+    def __cinit__(self):
+        self.linear = True
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        ob_dot_norm(self.w, row.x, row.n, value, slope)
+        value[0] -= c * slope[0]
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        ob_axpy(self.w, row.x, c, row.n)
+
+
+cdef class EntropyGeometry(Geometry):
+    """Relative entropy on w > 0 (EGU): w(c) = w exp(-c x), S = diag w."""
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef double total
+        cdef double* e = self.scratch(1)
+        if c == 0:
+            ob_weighted_sums(self.w, row.x, row.n, &total, value, slope)
+            return
+        ob_exp(e, row.x, c, 0.0, row.n)
+        ob_entropy_sums(self.w, e, row.x, row.n, &total, value, slope)
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef double* e = self.scratch(1)
+        ob_exp(e, row.x, c, 0.0, row.n)
+        ob_entropy_step(self.w, e, row.n)
+
+
+cdef class SimplexGeometry(EntropyGeometry):
+    """Relative entropy on the simplex of total U (EG): w(c) = U v exp(-c x) / sum, S = diag w - w w'/U.
+
+    The state v is not normalised, w = U v / sum v, so that a sparse row leaves the other weights alone.
+    """
+
+    def __init__(self, weights, size=1.0):
+        super().__init__(weights)
+        self.size = size
+        self.state.total = self.state.summed = ob_sum(&self.weights[0], self.weights.shape[0])
+
+    def _arguments(self):
+        return super()._arguments() + (self.size,)
+
+    cdef double scale(self) noexcept nogil:
+        return self.size / self.state.total
+
+    cdef void load(self, Row* row) noexcept nogil:
+        Geometry.load(self, row)
+        self.partial = row.index != NULL
+        self.rest = max(self.state.total - ob_sum(self.w, row.n), 0.0) if self.partial else 0.0
+        ob_range(row.x, row.n, &self.lo, &self.hi)
+
+    cdef double shift(self, double c) noexcept nogil:
+        """The largest exponent among -c x and 0: taken out of all factors, so that none overflows."""
+        return -c * self.lo if c > 0 else -c * self.hi
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return self.scale() * ob_dot(self.w, row.x, row.n)
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef double total, dot, square, m
+        cdef double* e = self.scratch(1)
+        if c == 0:
+            ob_weighted_sums(self.w, row.x, row.n, &total, &dot, &square)
+            total = self.state.total
+        else:
+            m = self.shift(c)
+            ob_exp(e, row.x, c, m, row.n)
+            ob_entropy_sums(self.w, e, row.x, row.n, &total, &dot, &square)
+            total += self.rest * exp(-m)
+        dot /= total
+        value[0] = self.size * dot
+        slope[0] = self.size * max(square / total - dot * dot, 0.0)
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef double* e = self.scratch(1)
+        cdef double m = self.shift(c)
+        if self.partial:
+            if m < LARGE_EXPONENT:
+                m = 0.0
+            else:
+                if not self.backed_up:
+                    self.blocked = True
+                    return
+                if self.averaging:
+                    self.accumulate_all()
+                ob_scale_positive(&self.weights[0], exp(-m), self.weights.shape[0])
+                self.rest *= exp(-m)
+        ob_exp(e, row.x, c, m, row.n)
+        ob_entropy_step(self.w, e, row.n)
+        self.state.total = self.rest + ob_sum(self.w, row.n)
+        self.state.steps += self.partial
+
+    cdef void settle(self) noexcept nogil:
+        """Keep the total in range (by powers of two: exact), and sum it afresh before sparse steps make it drift.
+
+        Its rounding error is that of the largest total since the last fresh sum, so a fall calls for one, too.
+        """
+        cdef int exponent
+        cdef bint in_range = 1e-100 < self.state.total < 1e100
+        if not self.partial:
+            self.state.summed = self.state.total
+        elif self.state.total > self.state.summed:
+            self.state.summed = self.state.total
+        if in_range and self.state.total > 0.1 * self.state.summed and self.state.steps < max(self.weights.shape[0], 1024):
+            return
+        if not self.backed_up:
+            self.blocked = True
+            return
+        if not in_range:
+            if self.averaging:
+                self.accumulate_all()
+            frexp(self.state.total, &exponent)
+            ob_scale_positive(&self.weights[0], ldexp(1.0, -exponent), self.weights.shape[0])
+        self.state.total = ob_sum(&self.weights[0], self.weights.shape[0])
+        self.state.summed = self.state.total
+        self.state.steps = 0
+
+
+cdef class SignedSimplexGeometry(SimplexGeometry):
+    """EG+-: w = w+ - w-, EG on the row (x, -x) with 2n weights of total U."""
+
+    def __cinit__(self):
+        self.blocks = 2
+
+    def _to_coef(self, weights):
+        return weights[:self.n_features] - weights[self.n_features:]
+
+    cdef void load(self, Row* row) noexcept nogil:
+        cdef double* doubled = self.scratch(2)
+        cdef Py_ssize_t i, n = row.n
+        for i in range(n):
+            doubled[i] = row.x[i]
+            doubled[n + i] = -row.x[i]
+        row.x = doubled
+        row.n = 2 * n
+        SimplexGeometry.load(self, row)
+
+
+cdef class BurgGeometry(Geometry):
+    """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0.
+
+    `upper` clips the weights after each step: the Bregman projection onto the box.
+    """
+
+    def __init__(self, weights, upper=INFINITY):
+        super().__init__(weights)
+        self.upper = upper
+
+    def _arguments(self):
+        return super()._arguments() + (self.upper,)
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        ob_burg_sums(self.w, row.x, c, row.n, value, slope)
+
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+        cdef double smallest, largest
+        ob_burg_range(self.w, row.x, row.n, &smallest, &largest)
+        lo[0] = -1.0 / largest if largest > 0 else -INFINITY
+        hi[0] = -1.0 / smallest if smallest < 0 else INFINITY
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        ob_burg_step(self.w, row.x, c, self.upper, row.n)
+
+    cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
+        """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`."""
+        cdef double lo, hi, cap, speed
+        ob_range(row.x, row.n, &lo, &hi)
+        if lo < 0:
+            return -1.0
+        self.state.radius = max(self.state.radius, hi)
+        if self.state.radius == 0:
+            return INFINITY
+        cap = 1.0 / (2.0 * self.upper * self.n_features * self.state.radius * self.state.radius)
+        if residual < 0:
+            speed = ob_burg_speed(self.w, row.x, 1.0 / self.upper, row.n)
+            if speed > 0:
+                cap = min(cap, STRICTLY_INSIDE / (-residual * speed))
+        return cap

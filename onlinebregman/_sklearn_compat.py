@@ -1,0 +1,55 @@
+"""The only module that imports scikit-learn's private names, or names that not every supported version has."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "all_or_nothing", "fit_context"]
+
+try:  # callbacks came with scikit-learn 1.9 and are still experimental there
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class _NoCallbacks:
+        """What a callback context does when there are no callbacks: nothing."""
+
+        def subcontext(self, **kwargs):
+            return self
+
+        def call_on_fit_task_begin(self, **kwargs):
+            return None
+
+        def call_on_fit_task_end(self, **kwargs):
+            return False
+
+    class CallbackSupportMixin:
+        """Stand-in for scikit-learn below 1.9, which has no callbacks."""
+
+        def _init_callback_context(self, **kwargs):
+            return _NoCallbacks()
+
+
+# What scikit-learn's own fit context has to find again after an error, to tear its callbacks down.
+_CALLBACK_STATE = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+
+
+@contextmanager
+def all_or_nothing(estimator):
+    """Give the estimator back every attribute it had, if the body raises.
+
+    The body must bind new objects instead of changing fitted arrays in place.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        kept = {key: vars(estimator)[key] for key in _CALLBACK_STATE if key in vars(estimator)}
+        vars(estimator).clear()
+        vars(estimator).update(before, **kept)
+        raise

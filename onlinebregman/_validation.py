@@ -1,0 +1,88 @@
+"""Checks of input that name the row, the value and the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, validate_data
+
+FLOATS = (np.float64, np.float32)
+
+
+def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
+    """Index of the first value that is not finite; None if there is none."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # one cheap pass settles almost every case
+            return None
+    bad = ~np.isfinite(values)
+    return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
+
+
+def _spell(value: float) -> str:
+    return "NaN" if np.isnan(value) else "infinity"
+
+
+def check_finite(X, name: str = "X") -> None:
+    """Raise a ValueError that names the first row (and column) of X that is NaN or infinite."""
+    values = X.data if sparse.issparse(X) else X
+    bad = _first_bad(values)
+    if bad is None:
+        return
+    value = _spell(values[bad])
+    if sparse.issparse(X):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        where = f"row {row}, column {int(X.indices[bad[0]])}"
+    else:
+        where = f"row {bad[0]}" + (f", column {bad[1]}" if len(bad) > 1 else "")
+    raise ValueError(
+        f"Input {name} contains {value} ({where}). Remove or impute such rows, for example with "
+        "sklearn.impute.SimpleImputer."
+    )
+
+
+def check_rows(estimator, X, *, reset: bool, y="no_validation"):
+    """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
+
+    Returns X, or (X, y) with y float64 when y is given.
+    """
+    kwargs = dict(accept_sparse="csr", dtype=FLOATS, order="C", ensure_all_finite=False, reset=reset)
+    if isinstance(y, str) and y == "no_validation":
+        X = validate_data(estimator, X, **kwargs)
+    else:
+        # y_numeric keeps scikit-learn's messages for wrong kinds of y; finiteness is checked below, with the row
+        X, y = validate_data(estimator, X, y, y_numeric=True, **kwargs)
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    check_finite(X)
+    if isinstance(y, str):
+        return X
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    check_finite(y, "y")
+    return X, y
+
+
+def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.ndarray | None:
+    """Row weights as a float64 vector; None stays None. Negative weights are an error, zeros are no-ops."""
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):
+        weights = np.full(n_rows, sample_weight, dtype=np.float64)
+    else:
+        weights = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name="sample_weight"
+        )
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight a row.")
+    check_finite(weights, "sample_weight")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise ValueError(
+            f"Negative values in data passed to sample_weight: {weights[row]:g} at row {row}; "
+            "use weights >= 0 (0 leaves a row out)."
+        )
+    if not allow_all_zero and not weights.any():
+        raise ValueError("All sample_weight are zero: there is no row to learn from; give at least one positive weight.")
+    return weights

@@ -1,0 +1,259 @@
+"""The contract of a divergence, and what follows from it for every potential."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._numerics import EPS, Array, as_array, check_box, check_total, decreasing_root
+
+
+class Divergence(ABC):
+    """Bregman divergence of a strictly convex, differentiable potential F.
+
+    D(u, w) = F(u) - F(w) - <f(w), u - w> with the mirror map f = grad F. A subclass gives `potential`, `mirror` and
+    `inverse_mirror`; everything else follows from these three. `divergence`, `hessian_inverse` and `step` are worth
+    overriding where a closed form is faster or keeps more digits, `domain`, `check_domain` and `step_range` where F is
+    not defined everywhere.
+
+    Points w, directions x and mirror images theta are float64 arrays of one shape: (n,) for vectors, (n, n) for
+    symmetric matrices. Methods return new arrays and never change their arguments. Objects compare equal when type
+    and parameters do.
+
+    Attributes
+    ----------
+    domain : str
+        The set on which F is differentiable, as said in errors.
+
+    References
+    ----------
+    W, "Bregman Divergences" and their properties; KB10, section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.divergences import Divergence
+    >>> class Cosh(Divergence):
+    ...     def potential(self, w):
+    ...         return float(np.cosh(w).sum())
+    ...     def mirror(self, w):
+    ...         return np.sinh(w)
+    ...     def inverse_mirror(self, theta):
+    ...         return np.arcsinh(theta)
+    >>> w = Cosh().project_hyperplane(np.zeros(2), np.array([1.0, 2.0]), 1.0)
+    >>> round(float(w @ [1.0, 2.0]), 12)
+    1.0
+    """
+
+    domain: str = "finite w"
+
+    @abstractmethod
+    def potential(self, w: ArrayLike) -> float:
+        """F(w), a convex function."""
+
+    @abstractmethod
+    def mirror(self, w: ArrayLike) -> Array:
+        """theta = f(w) = grad F(w), of the shape of w."""
+
+    @abstractmethod
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        """w = f^-1(theta), of the shape of theta."""
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        """D(u, w) = F(u) - F(w) - <f(w), u - w> >= 0, with 0 only at u = w.
+
+        `u` may lie on the boundary of the domain where F is finite there; `w` may not, save that relative entropies
+        take a zero of w as the limit: 0 against u = 0, infinity against u > 0.
+        """
+        u, w = self._pair(u, w)
+        gap = self.potential(u) - self.potential(w) - float(np.vdot(self.mirror(w), u - w))
+        return max(gap, 0.0)
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        """S x with S = [hess F(w)]^-1, the derivative of f^-1(f(w) + t x) by t at 0; of the shape of w.
+
+        S itself is never formed: the slope x'Sx of a scalar equation is `dot(hessian_inverse(w, x), x)`. Here by a
+        central difference, accurate to about 1e-10.
+        """
+        w, x = as_array(w), self._direction(x)
+        theta = self.mirror(w)
+        largest = float(np.abs(x).max(initial=0.0))
+        if largest == 0:
+            return np.zeros_like(w)
+        h = np.cbrt(EPS) * max(1.0, float(np.abs(theta).max())) / largest
+        return (self.inverse_mirror(theta + h * x) - self.inverse_mirror(theta - h * x)) / (2 * h)
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        """w(c) = f^-1(f(w) - c x), the form of every explicit or implicit update of a linear model (KB10, 2.3 and 3).
+
+        Raises ValueError when c is outside `step_range(w, x)`.
+        """
+        return self.inverse_mirror(self.mirror(w) - c * self._direction(x))
+
+    def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
+        """Open interval of the c for which `step(w, x, c)` stays in the domain; it contains 0."""
+        return -np.inf, np.inf
+
+    def dot(self, w: ArrayLike, x: ArrayLike) -> float:
+        """The prediction a = <w, x>: w.x for vectors, tr(W X) for symmetric matrices."""
+        return float(np.vdot(as_array(w), self._direction(x)))
+
+    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
+        """Raise ValueError, naming the index, the value and the remedy, unless w lies in the domain.
+
+        `closed=True` admits the boundary points at which F is finite.
+        """
+        w = as_array(w)
+        if not np.isfinite(w).all():
+            self._refuse(w, np.isfinite(w), "remove or impute missing and infinite values")
+
+    def project_hyperplane(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
+        """argmin of D(u, w) over <u, x> = b: the step w(c) whose scalar c solves <w(c), x> = b.
+
+        Raises ValueError when no step along x attains b. For every u of the hyperplane
+        D(u, w) = D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
+        """
+        self.check_domain(w)
+        w, x, b = as_array(w), as_array(x), float(b)
+        excess = self.dot(w, x) - b
+        if not np.isfinite(excess):
+            raise ValueError(f"The hyperplane <w, x> = {b:g} at <w, x> = {excess + b:g} is not finite; check x and b.")
+        if abs(excess) <= 8 * EPS * max(abs(b), float(np.abs(w * self._direction(x)).sum())):
+            return w.copy()
+        # <w(c), x> falls with c: walk to c > 0 from above the hyperplane, to c < 0 from below it
+        sign = 1.0 if excess > 0 else -1.0
+        low, high = self.step_range(w, x)
+        slope = self.dot(self.hessian_inverse(w, x), x)
+
+        def distance(s: float) -> float:
+            return sign * (self.dot(self.step(w, x, sign * s), x) - b)
+
+        guess = abs(excess) / slope if slope > 0 else 1.0
+        root = decreasing_root(distance, guess, high if sign > 0 else -low)
+        if root is None:
+            raise ValueError(
+                f"No step along x takes <w, x> from {excess + b:g} to b = {b:g} within the domain {self.domain}; "
+                "choose a b that a point of the domain attains."
+            )
+        return self.step(w, x, sign * root)
+
+    def project_halfspace(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
+        """argmin of D(u, w) over <u, x> <= b: w itself, bit for bit, where it satisfies the inequality already.
+
+        For every u of the half-space D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
+        """
+        if self.dot(w, x) <= b:
+            self.check_domain(w)
+            return as_array(w).copy()
+        return self.project_hyperplane(w, x, b)
+
+    def _direction(self, x: ArrayLike) -> Array:
+        return as_array(x)
+
+    def _pair(self, u: ArrayLike, w: ArrayLike) -> tuple[Array, Array]:
+        u, w = as_array(u), as_array(w)
+        if u.shape != w.shape:
+            raise ValueError(f"u has shape {u.shape} and w has shape {w.shape}; give two points of the same space.")
+        self.check_domain(u, closed=True)
+        self.check_domain(w, closed=True)
+        return u, w
+
+    def _refuse(self, w: Array, good: NDArray[np.bool_], remedy: str, name: str = "w") -> None:
+        """Raise the domain error for the first entry that is not good."""
+        index = tuple(int(i) for i in np.argwhere(~good)[0])
+        where = ", ".join(map(str, index))
+        raise ValueError(f"{name}[{where}] = {w[index]:g} is outside the domain {self.domain} of {self!r}; {remedy}.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = vars(self), vars(other)
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self)))))
+
+
+class VectorDivergence(Divergence):
+    """Divergence between vectors of shape (n,) whose coordinates lie between `lower` and `upper`, ends excluded.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Ends of the domain of one coordinate.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import Burg
+    >>> Burg().lower, Burg().upper
+    (0.0, inf)
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    _closed = True  # F is finite on the boundary
+    _remedy = "remove or impute missing and infinite values"
+
+    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
+        w = as_array(w)
+        if w.ndim != 1:
+            raise ValueError(f"{self!r} needs a vector of shape (n,), got shape {w.shape}; pass one row at a time.")
+        if closed and self._closed:
+            good = (w >= self.lower) & (w <= self.upper) & np.isfinite(w)
+        else:
+            good = (w > self.lower) & (w < self.upper)
+        if not good.all():
+            self._refuse(w, good, self._remedy)
+
+
+class SeparableDivergence(VectorDivergence):
+    """Divergence of a sum F(w) = sum_i phi(w_i): coordinates do not interact, so boxes and simplices are easy.
+
+    Subclass it as `Divergence`; set `lower` and `upper` where phi is not defined everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.divergences import RelativeEntropy
+    >>> RelativeEntropy().project_box(np.array([0.1, 3.0]), 0.5, 2.0)
+    array([0.5, 2. ])
+    """
+
+    def project_box(self, w: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
+        """argmin of D(u, w) over lower <= u <= upper (scalars or shape (n,)): clipping, whatever phi."""
+        self.check_domain(w)
+        w = as_array(w)
+        low, high = check_box(lower, upper, w.shape)
+        meets = (high > self.lower) & (low < self.upper)
+        if not meets.all():
+            i = int(np.argmin(meets))
+            raise ValueError(
+                f"The box [{low[i]:g}, {high[i]:g}] at index {i} has no point in the domain {self.domain}; widen it."
+            )
+        return np.clip(w, low, high)
+
+    def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total: max(w(c), 0) for x = 1, c the root of one scalar equation."""
+        self.check_domain(w)
+        w, total, ones = as_array(w), check_total(total), np.ones(np.shape(w))
+        excess = float(np.maximum(w, 0).sum()) - total
+        sign = 1.0 if excess > 0 else -1.0
+        low, high = self.step_range(w, ones)
+        slope = float(self.hessian_inverse(w, ones).sum())
+
+        def point(s: float) -> Array:
+            return np.maximum(self.step(w, ones, sign * s), 0.0)
+
+        root = decreasing_root(
+            lambda s: sign * (float(point(s).sum()) - total),
+            abs(excess) / slope if slope > 0 else 1.0,
+            high if sign > 0 else -low,
+        )
+        if root is None:
+            raise ValueError(f"No point of the domain {self.domain} has sum {total:g}; choose another total.")
+        return point(root)

@@ -1,0 +1,350 @@
+"""Potentials of vectors, each with its mirror map, divergence, step and projections in closed and stable form.
+
+Weights w have shape (n,), directions x are the rows of the data, c is the scalar of the step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit, xlogy
+
+from ._base import SeparableDivergence, VectorDivergence
+from ._numerics import TINY, Array, as_array, check_box, check_total, entropy_gap, log_gap
+
+
+class SquaredEuclidean(SeparableDivergence):
+    """Squared Euclidean distance: gradient descent, Widrow-Hoff, Perceptron.
+
+    F(w) = sum w^2/2,  f(w) = w,  D(u, w) = sum (u - w)^2/2,  S = I,  w(c) = w - c x.
+
+    References
+    ----------
+    W, "Examples", "Squared Euclidean Distance"; KB10, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredEuclidean().divergence([1.0, 2.0], [0.0, 0.0])
+    2.5
+    >>> SquaredEuclidean().project_simplex(np.array([0.9, 0.5, -1.0]))
+    array([0.7, 0.3, 0. ])
+    """
+
+    domain = "all finite w"
+
+    def potential(self, w: ArrayLike) -> float:
+        w = as_array(w)
+        return float(w @ w) / 2
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return as_array(w).copy()
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return as_array(theta).copy()
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return float((u - w) @ (u - w)) / 2
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(x).copy()
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        return as_array(w) - c * as_array(x)
+
+    def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
+        self.check_domain(w)
+        w, total = as_array(w), check_total(total)
+        descending = np.sort(w)[::-1]
+        taus = (np.cumsum(descending) - total) / np.arange(1, len(w) + 1)
+        return np.maximum(w - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
+
+
+class RelativeEntropy(SeparableDivergence):
+    """Unnormalised relative entropy of positive weights: the EGU algorithm, Winnow.
+
+    F(w) = sum w ln w - w,  f(w) = ln w,  D(u, w) = sum u ln(u/w) - u + w,  S = diag w,  w(c) = w e^(-c x).
+
+    `u` may hold zeros (0 ln 0 = 0). Steps keep weights at or above the smallest normal float, as an exact zero could
+    never grow again.
+
+    References
+    ----------
+    W, "(Unnormalized) Relative Entropy"; KB10, section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RelativeEntropy().divergence([1.0, 0.0], [1.0, 0.5])
+    0.5
+    >>> RelativeEntropy().step(np.array([1.0, 2.0]), np.array([np.log(2.0), 0.0]), 1.0)
+    array([0.5, 2. ])
+    """
+
+    domain = "w > 0"
+    lower = 0.0
+    _remedy = "use positive weights (floor zeros at a small number, write signed weights as a difference of two)"
+
+    def potential(self, w: ArrayLike) -> float:
+        self.check_domain(w, closed=True)
+        w = as_array(w)
+        return float((xlogy(w, w) - w).sum())
+
+    def mirror(self, w: ArrayLike) -> Array:
+        self.check_domain(w)
+        return np.log(as_array(w))
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return np.maximum(np.exp(as_array(theta)), TINY)
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        return float(entropy_gap(*self._pair(u, w)).sum())
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(w) * as_array(x)
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        with np.errstate(over="ignore"):
+            half = np.exp(-c / 2 * as_array(x))  # in two halves: the product may be finite where e^(-c x) is not
+            return np.maximum(as_array(w) * half * half, TINY)
+
+    def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total: rescaling by total / sum w."""
+        self.check_domain(w)
+        w, total = as_array(w), check_total(total)
+        return w * (total / w.sum())
+
+
+class SimplexEntropy(VectorDivergence):
+    """Relative entropy on the simplex of sum U = `total`: exponentiated gradient (EG), mixtures of experts.
+
+    F(w) = sum w ln w - w,  f(w) = ln w,  f^-1(theta) = U softmax(theta),  D(u, w) = sum u ln(u/w),
+    S = diag w - w w'/U,  w(c) = U w e^(-c x) / sum w e^(-c x).
+
+    f is defined up to a constant: f^-1(f(w)) = w, and f(f^-1(theta)) - theta is the same number in every coordinate.
+    Steps keep weights at or above the smallest normal float, as an exact zero could never grow again.
+
+    Parameters
+    ----------
+    total : float, default=1.0
+        U, the sum of the weights.
+
+    References
+    ----------
+    W, "(Unnormalized) Relative Entropy" and "Normalized Winnow"; KB10, section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> simplex = SimplexEntropy()
+    >>> simplex.step(np.array([0.5, 0.5]), np.array([np.log(3.0), 0.0]), 1.0).round(12)
+    array([0.25, 0.75])
+    >>> simplex.project_box(np.array([0.7, 0.2, 0.1]), 0.0, 0.4).round(12)
+    array([0.4, 0.4, 0.2])
+    """
+
+    lower = 0.0
+    _remedy = "use positive weights (floor zeros at a small number, then project_simplex)"
+
+    def __init__(self, total: float = 1.0) -> None:
+        self.total = check_total(total)
+
+    @property
+    def domain(self) -> str:
+        return f"w > 0, sum w = {self.total:g}"
+
+    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
+        super().check_domain(w, closed=closed)
+        found = float(np.sum(w))
+        if abs(found - self.total) > 1e-8 * self.total:
+            raise ValueError(
+                f"sum w = {found:.10g} is outside the domain {self.domain} of {self!r}; rescale w with project_simplex."
+            )
+
+    def potential(self, w: ArrayLike) -> float:
+        self.check_domain(w, closed=True)
+        w = as_array(w)
+        return float((xlogy(w, w) - w).sum())
+
+    def mirror(self, w: ArrayLike) -> Array:
+        self.check_domain(w)
+        return np.log(as_array(w))
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        theta = as_array(theta)
+        w = np.exp(theta - theta.max())
+        return np.maximum(w * (self.total / w.sum()), TINY)
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        # -u + w sums to zero; keeping it makes every term nonnegative
+        return float(entropy_gap(*self._pair(u, w)).sum())
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        w, x = as_array(w), as_array(x)
+        return w * (x - (w @ x) / self.total)
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        exponent = -c * as_array(x)
+        moved = as_array(w) * np.exp(exponent - exponent.max())
+        return np.maximum(moved * (self.total / moved.sum()), TINY)
+
+    def project_simplex(self, w: ArrayLike, total: float | None = None) -> Array:
+        """argmin of the relative entropy over the simplex, for any w > 0: rescaling. `total` can only be U or None."""
+        if total is not None and total != self.total:
+            raise ValueError(f"total = {total:g} is not that of {self!r}; use SimplexEntropy(total={total:g}).")
+        super().check_domain(w)
+        w = as_array(w)
+        return w * (self.total / w.sum())
+
+    def project_box(self, w: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
+        """argmin of D(u, w) over the part of the simplex with lower <= u <= upper: clip(s w, lower, upper).
+
+        The factor s makes the sum U; that sum is piecewise linear in s, so s is exact after a sort, O(n log n).
+        """
+        super().check_domain(w)
+        w = as_array(w)
+        low, high = check_box(lower, upper, w.shape)
+        low = np.maximum(low, 0.0)
+        if not low.sum() <= self.total <= high.sum():
+            raise ValueError(
+                f"No w with sum {self.total:g} lies in the box, whose sums run from {low.sum():g} to {high.sum():g}; "
+                "widen it."
+            )
+        ends = np.concatenate([low / w, high / w])
+        ends = np.sort(ends[np.isfinite(ends)])
+        # the first end of a linear piece at which the sum has reached U
+        first, past = 0, len(ends)
+        while first < past:
+            middle = (first + past) // 2
+            if np.clip(ends[middle] * w, low, high).sum() < self.total:
+                first = middle + 1
+            else:
+                past = middle
+        left = ends[first - 1] if first > 0 else 0.0
+        right = ends[first] if first < len(ends) else np.inf
+        free = (low / w <= left) & (high / w >= right)  # between these ends exactly these weights scale with s
+        point = np.clip((left if first == len(ends) else right) * w, low, high)
+        if free.any():
+            point[free] = w[free] * ((self.total - point[~free].sum()) / w[free].sum())
+        return np.clip(point, low, high)
+
+
+class Burg(SeparableDivergence):
+    """Burg entropy, or Itakura-Saito distance, of positive weights: the Burg gradient algorithms.
+
+    F(w) = -sum ln w,  f(w) = -1/w,  D(u, w) = sum u/w - ln(u/w) - 1,  S = diag w^2,  w(c) = w / (1 + c x w).
+
+    Unlike the other potentials it bounds c: every 1 + c x_i w_i must stay positive, see `step_range`.
+
+    References
+    ----------
+    JKD07, section 2, Algorithm 1; KB10, section 3.1, "Non-negative Linear Regression".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> burg = Burg()
+    >>> burg.step(np.array([1.0, 2.0]), np.array([1.0, -1.0]), 0.25)
+    array([0.8, 4. ])
+    >>> burg.step_range(np.array([1.0, 2.0]), np.array([1.0, -1.0]))
+    (-1.0, 0.5)
+    """
+
+    domain = "w > 0"
+    lower = 0.0
+    _closed = False
+    _remedy = "use positive weights, floor zeros at a small number"
+
+    def potential(self, w: ArrayLike) -> float:
+        self.check_domain(w)
+        return -float(np.log(as_array(w)).sum())
+
+    def mirror(self, w: ArrayLike) -> Array:
+        self.check_domain(w)
+        return -1.0 / as_array(w)
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        theta = as_array(theta)
+        if not (theta < 0).all():
+            i = int(np.argmin(theta < 0))
+            raise ValueError(
+                f"theta[{i}] = {theta[i]:g} is outside the dual domain theta < 0 of {self!r}; use a smaller step."
+            )
+        return -1.0 / theta
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return float(log_gap((u - w) / w).sum())
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(w) ** 2 * as_array(x)
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        w, x = as_array(w), as_array(x)
+        scale = 1 + c * (x * w)
+        if not (scale > 0).all():
+            i, (low, high) = int(np.argmin(scale > 0)), self.step_range(w, x)
+            raise ValueError(
+                f"The step c = {c:g} leaves the domain {self.domain} of {self!r} at index {i}, where 1 + c x w = "
+                f"{scale[i]:g}; c has to lie between {low:g} and {high:g}: use the implicit update or a smaller "
+                "learning rate."
+            )
+        return w / scale
+
+    def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
+        """Open interval of c with 1 + c x_i w_i > 0 for all i."""
+        products = as_array(x) * as_array(w)
+        most, least = float(products.max(initial=0.0)), float(products.min(initial=0.0))
+        return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
+
+
+class BinaryEntropy(SeparableDivergence):
+    """Binary relative entropy of weights between 0 and 1.
+
+    F(w) = sum w ln w + (1 - w) ln(1 - w),  f(w) = ln(w / (1 - w)),  S = diag w (1 - w),
+    D(u, w) = sum u ln(u/w) + (1 - u) ln((1 - u)/(1 - w)),  w(c) = sigmoid(f(w) - c x).
+
+    `u` may hold zeros and ones. Steps stay at the floats next to 0 and 1, which could never be left again.
+
+    References
+    ----------
+    W, "Dual divergence for Bernoulli".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> BinaryEntropy().step(np.array([0.5]), np.array([np.log(3.0)]), -1.0).round(12)
+    array([0.75])
+    >>> round(BinaryEntropy().divergence([1.0], [0.5]), 12)  # ln 2
+    0.69314718056
+    """
+
+    domain = "0 < w < 1"
+    lower, upper = 0.0, 1.0
+    _remedy = "use weights strictly between 0 and 1, rescaled or clipped"
+
+    def potential(self, w: ArrayLike) -> float:
+        self.check_domain(w, closed=True)
+        w = as_array(w)
+        return float((xlogy(w, w) + xlogy(1 - w, 1 - w)).sum())
+
+    def mirror(self, w: ArrayLike) -> Array:
+        self.check_domain(w)
+        return logit(as_array(w))
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return np.clip(expit(as_array(theta)), TINY, np.nextafter(1.0, 0.0))
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return float((entropy_gap(u, w) + entropy_gap(1 - u, 1 - w)).sum())
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        w = as_array(w)
+        return w * (1 - w) * as_array(x)
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        return self.inverse_mirror(logit(as_array(w)) - c * as_array(x))

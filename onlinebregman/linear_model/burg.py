@@ -1,0 +1,188 @@
+"""Regression in the Burg entropy (Itakura-Saito divergence): positive weights of any size."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._mirror import BurgMirrorMixin
+from .._sklearn_compat import Interval, StrOptions
+from ..schedules import Schedule
+from ._base import OnlineLinearRegressor
+
+
+class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
+    """Linear regression with positive weights, in the geometry of the Burg entropy.
+
+    Each row (x, y) moves the weights to w' = argmin D(w', w) + eta (w'.x - y)^2 / 2 with the Itakura-Saito divergence
+    D(u, w) = sum u/w - ln(u/w) - 1. All such steps have the form
+
+        1 / w'_i = 1 / w_i + c x_i,    c = eta (a - y),
+
+    a the prediction before the step (explicit, gradient) or after it (implicit). The divergence looks at ratios alone:
+    small weights are learned as carefully as large ones. The weights stay positive, the intercept takes any sign.
+
+    Parameters
+    ----------
+    upper_bound : float or None, default=None
+        Largest weight: each step is followed by the projection onto w <= upper_bound. None: no bound, except for
+        update="gradient", where it is 1.
+    eta0 : float, default=0.01
+        Learning rate eta for the loss (a - y)^2 / 2.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
+        convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    update : {"implicit", "explicit", "gradient"}, default="implicit"
+        "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which can
+        leave the positive weights and then is an error. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0, see
+        Notes.
+    init : array-like of shape (n_features,), float or None, default=None
+        Weights to start from; None means 1 / n everywhere.
+    fit_intercept : bool, default=True
+        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
+    max_iter : int, default=1000
+        Largest number of epochs of `fit`.
+    tol : float or None, default=1e-3
+        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
+        in a row. None: always `max_iter` epochs.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    shuffle : bool, default=True
+        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    average : bool or int, default=False
+        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+    warm_start : bool, default=False
+        Let `fit` go on from the weights it finds, its learning rate included.
+    random_state : int, RandomState instance or None, default=None
+        For shuffling.
+    verbose : int, default=0
+        Print the mean loss of each epoch.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : float
+        Intercept.
+    t_ : int
+        Rows learned.
+    cumulative_loss_ : float
+        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
+    n_iter_ : int
+        Epochs of the last `fit`.
+    loss_curve_ : list of float
+        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    divergence_ : Divergence
+        The divergence the estimator moves in.
+    eta_ : float
+        Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
+    eta_history_ : ndarray of shape (n_changes, 2)
+        Row number t and new rate, each time update="gradient" lowered its rate.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    EGRegressor : Positive weights in the relative entropy.
+    ImplicitGDRegressor : Weights of any sign.
+
+    Notes
+    -----
+    With update="gradient" the rate adapts: it starts at 1 / (2 m R^2), R the largest feature value so far and m the largest
+    possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay below
+    upper_bound. It never rises, and eta0 with its schedule only limits it. As printed, the algorithm lets a weight reach
+    its bound exactly, after which the rate is 0 and learning stops for good; here a weight goes at most nine tenths of the
+    way (in 1/w). For its loss bound, set fit_intercept=False.
+
+    References
+    ----------
+    .. [1] P. Jain, B. Kulis, I. S. Dhillon, "Online Linear Regression using Burg Entropy", TR-07-08, UT Austin, 2007,
+       Algorithm 1.
+    .. [2] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import BurgRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 4))
+    >>> y = X @ [3.0, 0.3, 0.03, 0.003]
+    >>> model = BurgRegressor(eta0=1.0, fit_intercept=False).partial_fit(X, y)
+    >>> print(model.coef_.round(3))
+    [3.    0.3   0.03  0.003]
+    """
+
+    _parameter_constraints: dict = {
+        **OnlineLinearRegressor._parameter_constraints,
+        "update": [StrOptions({"implicit", "explicit", "gradient"})],
+        "upper_bound": [Interval(Real, 0, None, closed="neither"), None],
+    }
+    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, "upper_bound")
+
+    def __init__(
+        self,
+        *,
+        upper_bound: float | None = None,
+        eta0: float = 0.01,
+        learning_rate: str | Schedule = "constant",
+        power_t: float = 0.5,
+        update: str = "implicit",
+        init: ArrayLike | float | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool | int = False,
+        warm_start: bool = False,
+        random_state=None,
+        verbose: int = 0,
+    ) -> None:
+        self.upper_bound = upper_bound
+        super().__init__(
+            eta0=eta0,
+            learning_rate=learning_rate,
+            power_t=power_t,
+            update=update,
+            init=init,
+            fit_intercept=fit_intercept,
+            max_iter=max_iter,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            shuffle=shuffle,
+            average=average,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def _configure(self, learner):
+        learner.geometry.upper = self._upper_bound()
+        return super()._configure(learner)
+
+    def _upper_bound(self) -> float:
+        if self.upper_bound is not None:
+            return float(self.upper_bound)
+        return 1.0 if self.update == "gradient" else np.inf
+
+    @property
+    def eta_(self) -> float:
+        """Rate of the next step."""
+        return self._fitted_learner().next_rate
+
+    @property
+    def eta_history_(self) -> np.ndarray:
+        """Rows (t, rate) at which update="gradient" lowered its rate, shape (n_changes, 2)."""
+        return self._fitted_learner().rate_history
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.update == "gradient"
+        tags.target_tags.positive_only = self.update == "gradient"
+        return tags

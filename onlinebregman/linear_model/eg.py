@@ -1,0 +1,160 @@
+"""Exponentiated gradient: multiplicative steps in the relative entropy."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from numpy.typing import ArrayLike
+
+from .._mirror import EntropyMirrorMixin
+from .._sklearn_compat import Interval, StrOptions
+from ..schedules import Schedule
+from ._base import OnlineLinearRegressor
+
+
+class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
+    """Linear regression by exponentiated gradient steps.
+
+    Each row (x, y) moves the weights to w' = argmin RE(w', w) + eta (w'.x - y)^2 / 2. All such steps multiply:
+
+        positive    w'_i = w_i exp(-c x_i)                              (EGU)
+        simplex     the same, then divided so that sum w' = total      (EG)
+        signed      w = w+ - w-, EG on the row (x, -x)                  (EG+-)
+
+    with c = eta (a - y), a the prediction before the step (explicit) or after it (implicit). The loss grows with the
+    logarithm of the number of features, so that many irrelevant features do little harm.
+
+    Parameters
+    ----------
+    weights : {"signed", "simplex", "positive"}, default="signed"
+        Weights of any sign with sum |w| <= total, weights >= 0 with sum total, or any weights > 0.
+    total : float, default=1.0
+        The sum U of the weights on the simplex, and of w+ and w- together for signed weights. It limits what can be
+        predicted: choose it, like the regularisation of a ridge, by the size of the solution (after scaling y, say).
+        Not used for positive weights.
+    eta0 : float, default=0.01
+        Learning rate eta for the loss (a - y)^2 / 2.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
+        convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    update : {"implicit", "explicit"}, default="implicit"
+        "implicit": the exact step. "explicit": the linearised step of the exponentiated gradient algorithm.
+    init : array-like of shape (n_features,), float or None, default=None
+        Weights to start from; None means total / n on the simplex, 1 / n
+        for positive weights, 0 for signed ones.
+    fit_intercept : bool, default=True
+        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
+    max_iter : int, default=1000
+        Largest number of epochs of `fit`.
+    tol : float or None, default=1e-3
+        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
+        in a row. None: always `max_iter` epochs.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    shuffle : bool, default=True
+        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    average : bool or int, default=False
+        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+    warm_start : bool, default=False
+        Let `fit` go on from the weights it finds, its learning rate included.
+    random_state : int, RandomState instance or None, default=None
+        For shuffling.
+    verbose : int, default=0
+        Print the mean loss of each epoch.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : float
+        Intercept.
+    t_ : int
+        Rows learned.
+    cumulative_loss_ : float
+        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
+    n_iter_ : int
+        Epochs of the last `fit`.
+    loss_curve_ : list of float
+        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    divergence_ : Divergence
+        The divergence the estimator moves in.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    ImplicitGDRegressor : The same for the squared Euclidean distance.
+    BurgRegressor : Positive weights in the Burg entropy.
+
+    References
+    ----------
+    .. [1] J. Kivinen, M. K. Warmuth, "Exponentiated Gradient versus Gradient Descent for Linear Predictors",
+       Information and Computation 132, 1997.
+    .. [2] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, sections 3 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import EGRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 100))
+    >>> y = 0.7 * X[:, 3] - 0.2 * X[:, 8]
+    >>> model = EGRegressor(eta0=0.1).partial_fit(X, y)
+    >>> print(model.coef_[[3, 8, 0]].round(2) + 0.0)
+    [ 0.7 -0.2  0. ]
+
+    Weights of a mixture:
+
+    >>> mixture = EGRegressor(weights="simplex", fit_intercept=False, eta0=1.0).partial_fit(X, X[:, :4].mean(axis=1))
+    >>> print(mixture.coef_[:5].round(2), mixture.coef_.sum().round(6))
+    [0.25 0.25 0.25 0.25 0.  ] 1.0
+    """
+
+    _parameter_constraints: dict = {
+        **OnlineLinearRegressor._parameter_constraints,
+        "weights": [StrOptions({"signed", "simplex", "positive"})],
+        "total": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        weights: str = "signed",
+        total: float = 1.0,
+        eta0: float = 0.01,
+        learning_rate: str | Schedule = "constant",
+        power_t: float = 0.5,
+        update: str = "implicit",
+        init: ArrayLike | float | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool | int = False,
+        warm_start: bool = False,
+        random_state=None,
+        verbose: int = 0,
+    ) -> None:
+        self.weights = weights
+        self.total = total
+        super().__init__(
+            eta0=eta0,
+            learning_rate=learning_rate,
+            power_t=power_t,
+            update=update,
+            init=init,
+            fit_intercept=fit_intercept,
+            max_iter=max_iter,
+            tol=tol,
+            n_iter_no_change=n_iter_no_change,
+            shuffle=shuffle,
+            average=average,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )

@@ -1,0 +1,236 @@
+"""Learning rates, all of one form: eta_t = scale / t^power for the rows t = 1, 2, ...
+
+An estimator reads the two numbers `scale` and `power`; the classes give them the names of the theorems.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "LEARNING_RATES",
+    "Constant",
+    "DiameterOverGradient",
+    "InverseScaling",
+    "Schedule",
+    "StronglyConvex",
+    "resolve_schedule",
+]
+
+
+def _positive(value: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+        raise ValueError(f"{name} = {value!r} is not a positive finite number; use {name} > 0.")
+    return float(value)
+
+
+class Schedule:
+    """Learning rate eta_t = scale / t^power.
+
+    Parameters
+    ----------
+    scale : float
+        eta_1 > 0.
+    power : float, default=0.0
+        How fast it falls, >= 0.
+
+    Attributes
+    ----------
+    scale, power : float
+        The two numbers, for every schedule.
+
+    Examples
+    --------
+    >>> Schedule(1.0, 0.5)(4)
+    0.5
+    >>> Schedule(1.0, 1.0)([1, 2, 4])
+    array([1.  , 0.5 , 0.25])
+    """
+
+    def __init__(self, scale: float, power: float = 0.0) -> None:
+        self.scale = _positive(scale, "scale")
+        self.power = self._check_power(power, "power")
+
+    @staticmethod
+    def _check_power(power: float, name: str) -> float:
+        if isinstance(power, bool) or not isinstance(power, Real) or not 0 <= power < np.inf:
+            raise ValueError(f"{name} = {power!r} is not a finite number >= 0; use 0.5, 1.0, or 0 for a constant rate.")
+        return float(power)
+
+    @overload
+    def __call__(self, t: float) -> float: ...
+    @overload
+    def __call__(self, t: ArrayLike) -> float | NDArray[np.float64]: ...
+    def __call__(self, t):
+        """eta_t, a float for a number t >= 1, an array of the same shape for an array of them."""
+        t = np.asarray(t, dtype=np.float64)
+        if not (t >= 1).all():
+            raise ValueError(f"t = {t[~(t >= 1)].flat[0]:g} is not the number of a row; rows count from t = 1.")
+        eta = self.scale / np.power(t, self.power)
+        return float(eta) if np.ndim(eta) == 0 else eta
+
+    def _parameters(self) -> dict[str, float]:
+        return {"scale": self.scale, "power": self.power}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._parameters().items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.scale, self.power))
+
+
+class Constant(Schedule):
+    """The same rate for every row: eta_t = eta0.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.1
+        The rate, > 0.
+
+    References
+    ----------
+    W, "How to prove relative loss bounds?".
+
+    Examples
+    --------
+    >>> Constant(0.25)(100)
+    0.25
+    """
+
+    def __init__(self, eta0: float = 0.1) -> None:
+        self.eta0 = _positive(eta0, "eta0")
+        super().__init__(self.eta0, 0.0)
+
+    def _parameters(self) -> dict[str, float]:
+        return {"eta0": self.eta0}
+
+
+class InverseScaling(Schedule):
+    """eta_t = eta0 / t^power_t; power_t = 1/2 has regret O(sqrt T) for every potential.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.1
+        The first rate, > 0.
+    power_t : float, default=0.5
+        The exponent, >= 0.
+
+    References
+    ----------
+    KB10, section 4.
+
+    Examples
+    --------
+    >>> InverseScaling(1.0)(100)
+    0.1
+    """
+
+    def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
+        self.eta0 = _positive(eta0, "eta0")
+        self.power_t = self._check_power(power_t, "power_t")
+        super().__init__(self.eta0, self.power_t)
+
+    def _parameters(self) -> dict[str, float]:
+        return {"eta0": self.eta0, "power_t": self.power_t}
+
+
+class StronglyConvex(Schedule):
+    """eta_t = 1/(H t) for H-strongly convex losses, with the squared Euclidean potential: regret O(log T).
+
+    Parameters
+    ----------
+    strong_convexity : float, default=1.0
+        H > 0, a lower bound on the curvature of every loss in every direction.
+
+    References
+    ----------
+    KB10, theorem 4.5.
+
+    Examples
+    --------
+    >>> StronglyConvex(strong_convexity=2.0)(5)
+    0.1
+    """
+
+    def __init__(self, strong_convexity: float = 1.0) -> None:
+        self.strong_convexity = _positive(strong_convexity, "strong_convexity")
+        super().__init__(1.0 / self.strong_convexity, 1.0)
+
+    def _parameters(self) -> dict[str, float]:
+        return {"strong_convexity": self.strong_convexity}
+
+
+class DiameterOverGradient(Schedule):
+    """eta_t = D/(G sqrt t): regret O(D G sqrt T) on a set of diameter D with gradients no longer than G.
+
+    Parameters
+    ----------
+    diameter : float
+        D > 0, a bound on the distance between two points of the feasible set.
+    gradient_bound : float
+        G > 0, a bound on the norm of every gradient.
+
+    References
+    ----------
+    KB10, section 4, after Zinkevich (2003).
+
+    Examples
+    --------
+    >>> DiameterOverGradient(diameter=2.0, gradient_bound=4.0)(25)
+    0.1
+    """
+
+    def __init__(self, diameter: float, gradient_bound: float) -> None:
+        self.diameter = _positive(diameter, "diameter")
+        self.gradient_bound = _positive(gradient_bound, "gradient_bound")
+        super().__init__(self.diameter / self.gradient_bound, 0.5)
+
+    def _parameters(self) -> dict[str, float]:
+        return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
+
+
+LEARNING_RATES = ("constant", "invscaling", "strongly_convex", "sqrt")
+
+
+def resolve_schedule(learning_rate: str | Schedule, eta0: float = 0.1, power_t: float = 0.5) -> Schedule:
+    """The schedule behind an estimator's parameters `learning_rate`, `eta0` and `power_t`.
+
+    Parameters
+    ----------
+    learning_rate : {"constant", "invscaling", "strongly_convex", "sqrt"} or Schedule
+        eta0, eta0 / t^power_t, eta0 / t (eta0 = 1/H of `StronglyConvex`) or eta0 / sqrt t (eta0 = D/G of
+        `DiameterOverGradient`). A schedule is returned as it is, and `eta0` and `power_t` are not looked at.
+    eta0 : float, default=0.1
+        The first rate, > 0.
+    power_t : float, default=0.5
+        The exponent of "invscaling", >= 0.
+
+    Returns
+    -------
+    Schedule
+        Its `scale` is exactly eta0 when `learning_rate` is a name.
+
+    Examples
+    --------
+    >>> resolve_schedule("sqrt", 0.5)
+    InverseScaling(eta0=0.5, power_t=0.5)
+    >>> resolve_schedule(Constant(0.2)).scale
+    0.2
+    """
+    if isinstance(learning_rate, Schedule):
+        return learning_rate
+    if not isinstance(learning_rate, str) or learning_rate not in LEARNING_RATES:
+        raise ValueError(
+            f"learning_rate = {learning_rate!r} is not known; use one of {', '.join(map(repr, LEARNING_RATES))} or a Schedule "
+            "such as onlinebregman.schedules.Constant(0.1)."
+        )
+    if learning_rate == "constant":
+        return Constant(eta0)
+    return InverseScaling(eta0, {"invscaling": power_t, "strongly_convex": 1.0, "sqrt": 0.5}[learning_rate])

@@ -1,0 +1,420 @@
+"""Laws of the vector divergences: duality, identities of Bregman divergences, steps, projections, errors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit, kl_div
+
+from onlinebregman.divergences import (
+    BinaryEntropy,
+    Burg,
+    Divergence,
+    PNorm,
+    RelativeEntropy,
+    SeparableDivergence,
+    SimplexEntropy,
+    SquaredEuclidean,
+)
+
+
+class HyperbolicEntropy(SeparableDivergence):
+    """A user's potential, on the generic path in everything: f = arcsinh(w / beta)."""
+
+    def __init__(self, beta=1.0):
+        self.beta = beta
+
+    def potential(self, w):
+        return float((w * np.arcsinh(w / self.beta) - np.hypot(w, self.beta)).sum())
+
+    def mirror(self, w):
+        return np.arcsinh(w / self.beta)
+
+    def inverse_mirror(self, theta):
+        return self.beta * np.sinh(theta)
+
+
+BUILT_IN = [
+    SquaredEuclidean(),
+    RelativeEntropy(),
+    SimplexEntropy(),
+    SimplexEntropy(total=2.5),
+    Burg(),
+    PNorm(p=2.0),
+    PNorm(p=3.0),
+    PNorm(p=7.5),
+    BinaryEntropy(),
+]
+ALL = [*BUILT_IN, HyperbolicEntropy(0.5)]
+POSITIVE = (RelativeEntropy, SimplexEntropy, Burg)
+laws = settings(max_examples=40, deadline=None)
+every = pytest.mark.parametrize("div", ALL, ids=repr)
+every_built_in = pytest.mark.parametrize("div", BUILT_IN, ids=repr)
+
+hundredths = st.integers(-300, 300).map(lambda k: k / 100)
+
+
+def into_domain(div, raw):
+    """A point of the domain from any vector."""
+    raw = np.array(raw)
+    if isinstance(div, BinaryEntropy):
+        return expit(raw)
+    if isinstance(div, SimplexEntropy):
+        return div.total * np.exp(raw) / np.exp(raw).sum()
+    return np.exp(raw) if isinstance(div, POSITIVE) else raw
+
+
+@st.composite
+def vectors(draw, count):
+    """`count` vectors of one length, of hundredths between -3 and 3."""
+    n = draw(st.integers(1, 6))
+    return [np.array(draw(st.lists(hundredths, min_size=n, max_size=n))) for _ in range(count)]
+
+
+def tangent(div, x):
+    return x - x.mean() if isinstance(div, SimplexEntropy) else x
+
+
+def inside_range(div, w, x, fraction):
+    """A c within the step range (cut to 2), at a fraction in (-1, 1) of the way to its end."""
+    low, high = div.step_range(w, x)
+    return fraction * min(2.0, high) if fraction > 0 else fraction * min(2.0, -low)
+
+
+@every
+@laws
+@given(vectors(1))
+def test_mirror_and_inverse_are_inverse(div, drawn):
+    w = into_domain(div, drawn[0])
+    theta = div.mirror(w)
+    assert_allclose(div.inverse_mirror(theta), w, rtol=1e-10, atol=1e-12)
+    again = div.mirror(div.inverse_mirror(theta))
+    assert_allclose(again, theta, rtol=1e-9, atol=1e-10)
+
+
+@laws
+@given(vectors(1))
+def test_mirror_of_the_simplex_is_unique_up_to_a_constant(drawn):
+    theta = drawn[0]
+    shift = SimplexEntropy().mirror(SimplexEntropy().inverse_mirror(theta)) - theta
+    assert_allclose(shift, shift[0], atol=1e-12)
+
+
+@every
+@laws
+@given(vectors(2))
+def test_mirror_is_the_gradient_of_the_potential(div, drawn):
+    w, d = into_domain(div, drawn[0]), tangent(div, drawn[1])
+    h = 1e-6 * w.min() if isinstance(div, POSITIVE) else 1e-6
+    slope = (div.potential(w + h * d) - div.potential(w - h * d)) / (2 * h)
+    scale = 1 + abs(div.potential(w)) / h * 1e-16 * 1e6
+    assert_allclose(slope, div.mirror(w) @ d, rtol=1e-5, atol=2e-4 * scale)
+
+
+@every
+@laws
+@given(vectors(2))
+def test_divergence_is_positive_and_vanishes_at_equality(div, drawn):
+    u, w = into_domain(div, drawn[0]), into_domain(div, drawn[1])
+    assert div.divergence(w, w) == pytest.approx(0, abs=1e-15)
+    d = div.divergence(u, w)
+    assert d >= 0
+    if np.abs(u - w).max() > 1e-3:
+        assert d > 0
+
+
+@every_built_in
+@laws
+@given(vectors(2))
+def test_divergence_equals_its_definition(div, drawn):
+    u, w = into_domain(div, drawn[0]), into_domain(div, drawn[1])
+    assert_allclose(div.divergence(u, w), Divergence.divergence(div, u, w), rtol=1e-9, atol=1e-11)
+
+
+@every_built_in
+@laws
+@given(vectors(2), st.sampled_from([1e-5, 1e-7, 1e-9]))
+def test_divergence_keeps_its_digits_near_equality(div, drawn, eps):
+    # D(w + eps S x, w) = eps^2 x'S x / 2 + O(eps^3); the definition alone has lost all digits at eps = 1e-9
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    assume(np.all(np.abs(w) > 1e-2))
+    move = eps * div.hessian_inverse(w, x)
+    expected = eps * (x @ move) / 2
+    assume(expected > 1e-5 * eps**2)
+    assert_allclose(div.divergence(w + move, w), expected, rtol=max(1e-4, 2e3 * eps), atol=1e-4 * eps**2)
+
+
+@every
+@laws
+@given(vectors(3))
+def test_three_point_identity(div, drawn):
+    u, v, w = (into_domain(div, raw) for raw in drawn)
+    right = div.divergence(u, v) + div.divergence(v, w) + (u - v) @ (div.mirror(v) - div.mirror(w))
+    assert_allclose(div.divergence(u, w), right, rtol=1e-9, atol=1e-10)
+
+
+@every
+@laws
+@given(vectors(2))
+def test_hessian_inverse_is_minus_the_derivative_of_the_step(div, drawn):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    h = 1e-6
+    # where a coordinate of a p-norm is zero, S is not continuous in c
+    assume(not isinstance(div, PNorm) or np.all(np.abs(w) > 1e-2) or not w.any())
+    slope = (div.step(w, x, -h) - div.step(w, x, h)) / (2 * h)
+    assert_allclose(div.hessian_inverse(w, x), slope, rtol=1e-5, atol=1e-6)
+    assert div.dot(div.hessian_inverse(w, x), x) >= -1e-12
+
+
+@every_built_in
+@laws
+@given(vectors(2))
+def test_hessian_inverse_equals_its_definition(div, drawn):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    assume(not isinstance(div, PNorm) or np.all(np.abs(w) > 1e-1))
+    assert_allclose(div.hessian_inverse(w, x), Divergence.hessian_inverse(div, w, x), rtol=1e-6, atol=1e-6)
+
+
+@every
+@laws
+@given(vectors(2), st.floats(-0.95, 0.95))
+def test_step_is_a_move_in_the_dual(div, drawn, fraction):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    c = inside_range(div, w, x, fraction)
+    moved = div.step(w, x, c)
+    assert_allclose(moved, div.inverse_mirror(div.mirror(w) - c * x), rtol=1e-9, atol=1e-12)
+    assert_allclose(div.step(w, x, 0.0), w, rtol=1e-12, atol=1e-14)
+    div.check_domain(moved)
+
+
+@every
+@laws
+@given(vectors(3))
+def test_hyperplane_projection(div, drawn):
+    w, u, x = into_domain(div, drawn[0]), into_domain(div, drawn[1]), drawn[2]
+    b = float(u @ x)
+    projected = div.project_hyperplane(w, x, b)
+    div.check_domain(projected)
+    assert_allclose(projected @ x, b, rtol=1e-9, atol=1e-10)
+    total = div.divergence(u, w)
+    assert_allclose(div.divergence(u, projected) + div.divergence(projected, w), total, rtol=1e-7, atol=1e-8)
+
+
+@every
+@laws
+@given(vectors(4))
+def test_halfspace_projection(div, drawn):
+    w, u, v, x = *(into_domain(div, raw) for raw in drawn[:3]), drawn[3]
+    b = float(v @ x)
+    projected = div.project_halfspace(w, x, b)
+    if w @ x <= b:
+        assert_array_equal(projected, w)
+        assert projected is not w
+    else:
+        assert_allclose(projected @ x, b, rtol=1e-9, atol=1e-10)
+    if u @ x <= b:
+        bound = div.divergence(u, projected) + div.divergence(projected, w)
+        assert div.divergence(u, w) >= bound - 1e-7 * (1 + bound)
+
+
+@every
+@laws
+@given(vectors(4))
+def test_box_projection(div, drawn):
+    w, u, lower, upper = (into_domain(div, raw) for raw in drawn)
+    lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    if isinstance(div, SimplexEntropy):  # widened around a point of the simplex
+        lower, upper = np.minimum(lower, u), np.maximum(upper, u)
+    else:
+        u = np.clip(u, lower, upper)
+    projected = div.project_box(w, lower, upper)
+    assert np.all(projected >= lower) and np.all(projected <= upper)
+    div.check_domain(projected)
+    bound = div.divergence(u, projected) + div.divergence(projected, w)
+    assert div.divergence(u, w) >= bound - 1e-8 * (1 + bound)
+
+
+@every
+@laws
+@given(vectors(2), st.sampled_from([0.3, 1.0, 4.0]))
+def test_simplex_projection(div, drawn, total):
+    w, u = into_domain(div, drawn[0]), np.exp(drawn[1])
+    if isinstance(div, BinaryEntropy):
+        assume(total < 0.9 * len(w))
+        u = div.project_hyperplane(into_domain(div, drawn[1]), np.ones(len(w)), total)
+    elif isinstance(div, SimplexEntropy):
+        total = div.total
+    u = u * (total / u.sum())
+    projected = div.project_simplex(w, total)
+    assert np.all(projected >= 0)
+    assert_allclose(projected.sum(), total, rtol=1e-10)
+    bound = div.divergence(u, projected) + div.divergence(projected, w)
+    assert div.divergence(u, w) >= bound - 1e-8 * (1 + bound)
+
+
+@pytest.mark.parametrize("div", [SquaredEuclidean(), RelativeEntropy(), Burg(), PNorm(4.0), HyperbolicEntropy()], ids=repr)
+def test_simplex_projection_is_the_minimum(div):
+    w = np.array([0.9, 0.05, 0.4, 1.3])
+    found = minimize(
+        lambda u: div.divergence(u, w),
+        np.full(4, 0.25),
+        bounds=[(1e-9, None)] * 4,
+        constraints={"type": "eq", "fun": lambda u: u.sum() - 1},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert_allclose(div.project_simplex(w), found.x, atol=2e-5)
+
+
+@pytest.mark.parametrize("div", [SimplexEntropy(), PNorm(5.0)], ids=repr)
+def test_box_projection_is_the_minimum(div):
+    w = np.array([0.5, 0.1, 0.3, 0.1])
+    lower, upper = np.array([0.0, 0.15, 0.0, 0.0]), np.array([0.35, 1.0, 1.0, 0.12])
+    sums = {"type": "eq", "fun": lambda u: u.sum() - 1} if isinstance(div, SimplexEntropy) else ()
+    found = minimize(
+        lambda u: Divergence.potential(div, u) if False else div.potential(u / u.sum() if sums else u) - div.mirror(w) @ u,
+        np.array([0.3, 0.3, 0.3, 0.1]),
+        bounds=list(zip(np.maximum(lower, 1e-6), upper, strict=True)),
+        constraints=sums,
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    assert_allclose(div.project_box(w, lower, upper), found.x, atol=1e-4)
+
+
+def test_pnorm_simplex_and_box_reach_corners():
+    div = PNorm(3.0)
+    assert_allclose(div.project_simplex(np.array([5.0, -1.0, -2.0])), [1, 0, 0], atol=1e-12)
+    assert_array_equal(div.project_box(np.array([1.0, -2.0]), [-1.0, 0.0], [0.0, 1.0]), [0, 0])
+    assert_array_equal(div.project_box(np.zeros(2), 1.0, 2.0), [1, 1])
+
+
+def test_pnorm_two_is_euclidean():
+    rng = np.random.default_rng(0)
+    u, w, x = rng.normal(size=(3, 5))
+    two, euclid = PNorm(2.0), SquaredEuclidean()
+    assert_allclose(two.divergence(u, w), euclid.divergence(u, w), rtol=1e-12)
+    assert_allclose(two.step(w, x, 0.3), euclid.step(w, x, 0.3), rtol=1e-12)
+    assert_allclose(two.project_simplex(w), euclid.project_simplex(w), atol=1e-12)
+    assert_allclose(two.project_box(w, -0.5, 0.5), euclid.project_box(w, -0.5, 0.5), atol=1e-12)
+
+
+def test_relative_entropy_admits_zeros_of_the_comparator():
+    u, w = np.array([0.0, 1.0]), np.array([0.25, 0.75])
+    assert RelativeEntropy().divergence(u, w) == pytest.approx(kl_div(u, w).sum())
+    assert SimplexEntropy().divergence(u, w) == pytest.approx(-np.log(0.75))
+    assert BinaryEntropy().divergence(u, w) == pytest.approx(-2 * np.log(0.75))
+    assert RelativeEntropy().divergence(w, u) == np.inf
+    assert RelativeEntropy().divergence([1e-300], [1e300]) == pytest.approx(1e300)
+    assert RelativeEntropy().divergence([1e300], [1e-300]) == pytest.approx(1e300 * (600 * np.log(10) - 1))
+
+
+def test_hard_steps_stay_in_the_domain():
+    x = np.array([1.0, -1.0, 0.0])
+    for div in (RelativeEntropy(), SimplexEntropy(), BinaryEntropy()):
+        w = into_domain(div, np.array([0.1, -0.2, 0.3]))
+        for c in (30.0, -700.0, 1e4, -1e5):
+            moved = div.step(w, x, c)
+            assert np.all(moved > 0) and not np.isnan(moved).any()
+            if not isinstance(div, RelativeEntropy):
+                div.check_domain(moved)
+    assert RelativeEntropy().step([1e-300], [1.0], -720.0)[0] == pytest.approx(np.exp(720 - 300 * np.log(10)))
+
+
+@laws
+@given(vectors(2))
+def test_burg_step_range_is_exactly_the_domain(drawn):
+    div, w, x = Burg(), np.exp(drawn[0]), drawn[1]
+    for end in div.step_range(w, x):
+        if np.isfinite(end):
+            assert np.all(div.step(w, x, end * (1 - 1e-9)) > 0)
+            with pytest.raises(ValueError, match=r"leaves the domain w > 0 of Burg\(\) at index \d"):
+                div.step(w, x, end * (1 + 1e-9))
+    assert div.step_range(w, np.zeros_like(w)) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("div", "w", "message"),
+    [
+        (SquaredEuclidean(), [1.0, np.nan], r"w\[1\] = nan is outside the domain all finite w"),
+        (RelativeEntropy(), [1.0, 0.0], r"w\[1\] = 0 is outside the domain w > 0 of RelativeEntropy\(\); use positive"),
+        (SimplexEntropy(), [0.5, 0.6], r"sum w = 1.1 is outside .* rescale w with project_simplex"),
+        (SimplexEntropy(2.0), [2.5, -0.5], r"w\[1\] = -0.5 is outside the domain w > 0, sum w = 2"),
+        (Burg(), [-1.0, 1.0], r"w\[0\] = -1 is outside the domain w > 0 of Burg\(\); use positive weights"),
+        (PNorm(3.0), [np.inf], r"w\[0\] = inf is outside"),
+        (BinaryEntropy(), [0.5, 1.0], r"w\[1\] = 1 is outside the domain 0 < w < 1 .* strictly between"),
+        (HyperbolicEntropy(), [np.nan], r"w\[0\] = nan"),
+        (Burg(), [[1.0]], r"needs a vector of shape \(n,\), got shape \(1, 1\)"),
+    ],
+)
+def test_domain_errors_name_index_value_and_remedy(div, w, message):
+    with pytest.raises(ValueError, match=message):
+        div.check_domain(w)
+    with pytest.raises(ValueError, match=message):
+        div.divergence(into_domain(div, np.zeros(np.shape(w))), w) if np.ndim(w) > 1 or not np.isfinite(
+            w
+        ).all() else div.project_hyperplane(w, np.ones(len(w)), 1.0)
+
+
+def test_boundary_is_closed_only_where_the_potential_is_finite():
+    RelativeEntropy().check_domain([0.0, 1.0], closed=True)
+    BinaryEntropy().check_domain([0.0, 1.0], closed=True)
+    with pytest.raises(ValueError, match="w > 0"):
+        Burg().check_domain([0.0, 1.0], closed=True)
+    with pytest.raises(ValueError, match="w > 0"):
+        Burg().divergence([0.0, 1.0], [1.0, 1.0])
+
+
+def test_errors_of_projections_and_parameters():
+    with pytest.raises(ValueError, match=r"No step along x takes <w, x> from 2 to b = -1 within the domain w > 0"):
+        RelativeEntropy().project_hyperplane([1.0, 1.0], [1.0, 1.0], -1.0)
+    with pytest.raises(ValueError, match="No step along x"):
+        Burg().project_hyperplane([1.0, 1.0], [1.0, 1.0], 0.0)
+    with pytest.raises(ValueError, match="No step along x"):
+        SimplexEntropy().project_hyperplane([0.5, 0.5], [1.0, 2.0], 3.0)
+    with pytest.raises(ValueError, match="No step along x"):
+        SquaredEuclidean().project_hyperplane([0.5, 0.5], [0.0, 0.0], 3.0)
+    with pytest.raises(ValueError, match="not finite"):
+        SquaredEuclidean().project_hyperplane([0.5, 0.5], [1.0, 0.0], np.nan)
+    with pytest.raises(ValueError, match="box is empty at index 1: lower = 2, upper = 1"):
+        SquaredEuclidean().project_box([0.0, 0.0], [0.0, 2.0], 1.0)
+    with pytest.raises(ValueError, match=r"The box \[-2, -1\] at index 0 has no point in the domain w > 0"):
+        Burg().project_box([1.0], -2.0, -1.0)
+    with pytest.raises(ValueError, match="sums run from 0 to 0.6; widen"):
+        SimplexEntropy().project_box([0.5, 0.5], 0.0, 0.3)
+    with pytest.raises(ValueError, match="positive finite sum"):
+        RelativeEntropy().project_simplex([1.0], 0.0)
+    with pytest.raises(ValueError, match="No point of the domain 0 < w < 1 has sum 3"):
+        BinaryEntropy().project_simplex([0.5, 0.5], 3.0)
+    with pytest.raises(ValueError, match=r"use SimplexEntropy\(total=2\)"):
+        SimplexEntropy().project_simplex([0.5, 0.5], 2.0)
+    with pytest.raises(ValueError, match="p = 1.5 is not"):
+        PNorm(p=1.5)
+    with pytest.raises(ValueError, match="positive finite sum"):
+        SimplexEntropy(total=-1.0)
+    with pytest.raises(ValueError, match=r"theta\[1\] = 1 is outside the dual domain"):
+        Burg().inverse_mirror([-1.0, 1.0])
+    with pytest.raises(ValueError, match="two points of the same space"):
+        SquaredEuclidean().divergence([1.0], [1.0, 2.0])
+
+
+@every
+def test_objects_are_values(div):
+    for twin in (pickle.loads(pickle.dumps(div)), copy.deepcopy(div)):
+        assert twin == div and hash(twin) == hash(div)
+    assert eval(repr(div)) == div
+    assert sum(other == div for other in ALL) == 1
+    assert div != "a divergence"
+
+
+@every
+def test_arguments_are_not_changed(div):
+    w = into_domain(div, np.array([0.2, -0.1, 0.4]))
+    x = np.array([1.0, -1.0, 0.5])
+    for a in (w, x):
+        a.flags.writeable = False
+    for out in (div.mirror(w), div.step(w, x, 0.1), div.hessian_inverse(w, x), div.project_halfspace(w, x, 100.0)):
+        assert out.flags.writeable and not np.shares_memory(out, w) and not np.shares_memory(out, x)
