@@ -3,7 +3,8 @@
 from importlib.metadata import version
 
 from .linear_model import BurgRegressor, EGRegressor, ImplicitGDRegressor
+from .metric_learning import LogDetMetricLearner
 
 __version__ = version(__name__)
 
-__all__ = ["BurgRegressor", "EGRegressor", "ImplicitGDRegressor"]
+__all__ = ["BurgRegressor", "EGRegressor", "ImplicitGDRegressor", "LogDetMetricLearner"]

@@ -21,9 +21,10 @@ from ._kernels._geometry import (
 )
 from ._kernels._learner import Learner
 from ._kernels._loss import SquaredLoss
+from ._kernels._matrix_geometry import LogDetGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
 from ._validation import check_finite
-from .divergences import Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from .divergences import Burg, LogDet, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from .schedules import resolve_schedule
 
 
@@ -125,8 +126,9 @@ class MirrorMixin:
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def _make_learner(self, n_features: int) -> Learner:
-        return Learner(self._make_geometry(n_features), SquaredLoss())
+    def _make_learner(self, start) -> Learner:
+        """A learner at the start: `start` is the number of features, or the prior of a matrix."""
+        return Learner(self._make_geometry(start), SquaredLoss())
 
     def _configure(self, learner: Learner) -> Learner:
         """Put the parameters of now in force."""
@@ -216,6 +218,20 @@ class EntropyMirrorMixin(MirrorMixin):
                 f"total={self.total:g} for the other signs; use a larger total."
             )
         return SignedSimplexGeometry(np.r_[np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread], self.total)
+
+
+class LogDetMirrorMixin(MirrorMixin):
+    """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices."""
+
+    update = "implicit"  # the only step that stays positive definite whatever the data
+
+    @property
+    def divergence_(self) -> LogDet:
+        """The divergence this estimator moves in."""
+        return LogDet()
+
+    def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
+        return LogDetGeometry(prior)
 
 
 def _starting_weights(init, n_features: int, default: float, above: float) -> np.ndarray:

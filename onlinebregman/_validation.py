@@ -40,25 +40,26 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
-def check_rows(estimator, X, *, reset: bool, y="no_validation"):
+def check_rows(estimator, X, *, reset: bool, y="no_validation", sparse_too: bool = True, numeric: bool = True):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
 
-    Returns X, or (X, y) with y float64 when y is given.
+    Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`.
     """
-    kwargs = dict(accept_sparse="csr", dtype=FLOATS, order="C", ensure_all_finite=False, reset=reset)
+    kwargs = dict(accept_sparse="csr" if sparse_too else False, dtype=FLOATS, order="C", ensure_all_finite=False, reset=reset)
     if isinstance(y, str) and y == "no_validation":
         X = validate_data(estimator, X, **kwargs)
     else:
         # y_numeric keeps scikit-learn's messages for wrong kinds of y; finiteness is checked below, with the row
-        X, y = validate_data(estimator, X, y, y_numeric=True, **kwargs)
+        X, y = validate_data(estimator, X, y, y_numeric=numeric, **kwargs)
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     check_finite(X)
     if isinstance(y, str):
         return X
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    check_finite(y, "y")
+    if numeric:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        check_finite(y, "y")
     return X, y
 
 
@@ -86,3 +87,33 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     if not allow_all_zero and not weights.any():
         raise ValueError("All sample_weight are zero: there is no row to learn from; give at least one positive weight.")
     return weights
+
+
+def check_indices(pairs, n: int, name: str, what: str) -> np.ndarray:
+    """Pairs of numbers below n as an integer array of shape (n_pairs, 2)."""
+    pairs = check_array(pairs, dtype=None, ensure_all_finite=False, input_name=name)
+    if pairs.shape[1] != 2:
+        raise ValueError(f"{name} has {pairs.shape[1]} columns, but a pair is two {what} numbers.")
+    if pairs.dtype.kind not in "iu":
+        raise ValueError(f"{name} has dtype {pairs.dtype}; give {what} numbers as integers.")
+    outside = ((pairs < 0) | (pairs >= n)).any(axis=1)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(f"{name}[{row}] = {pairs[row].tolist()}: {what} numbers have to be from 0 to {n - 1}.")
+    return pairs.astype(np.intp, copy=False)
+
+
+def check_symmetric(matrix, name: str) -> np.ndarray:
+    """A finite symmetric matrix, float64; asymmetry beyond rounding is an error that names the entry."""
+    matrix = check_array(matrix, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} has shape {matrix.shape}, but it has to be square.")
+    check_finite(matrix, name)
+    gap = np.abs(matrix - matrix.T)
+    if gap.max() > 1e-10 * np.abs(matrix).max():
+        i, j = np.unravel_index(np.argmax(gap), gap.shape)
+        raise ValueError(
+            f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; "
+            "use (A + A.T) / 2 if the difference means nothing."
+        )
+    return (matrix + matrix.T) / 2

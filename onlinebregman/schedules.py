@@ -228,8 +228,8 @@ def resolve_schedule(learning_rate: str | Schedule, eta0: float = 0.1, power_t: 
         return learning_rate
     if not isinstance(learning_rate, str) or learning_rate not in LEARNING_RATES:
         raise ValueError(
-            f"learning_rate = {learning_rate!r} is not known; use one of {', '.join(map(repr, LEARNING_RATES))} or a Schedule "
-            "such as onlinebregman.schedules.Constant(0.1)."
+            f"learning_rate = {learning_rate!r} is not known; use one of {', '.join(map(repr, LEARNING_RATES))} "
+            "or a Schedule such as onlinebregman.schedules.Constant(0.1)."
         )
     if learning_rate == "constant":
         return Constant(eta0)

@@ -75,14 +75,15 @@ class Divergence(ABC):
         """S x with S = [hess F(w)]^-1, the derivative of f^-1(f(w) + t x) by t at 0; of the shape of w.
 
         S itself is never formed: the slope x'Sx of a scalar equation is `dot(hessian_inverse(w, x), x)`. Here by a
-        central difference, accurate to about 1e-10.
+        central difference, accurate to about 1e-9.
         """
         w, x = as_array(w), self._direction(x)
         theta = self.mirror(w)
         largest = float(np.abs(x).max(initial=0.0))
         if largest == 0:
             return np.zeros_like(w)
-        h = np.cbrt(EPS) * max(1.0, float(np.abs(theta).max())) / largest
+        low, high = self.step_range(w, x)
+        h = np.cbrt(EPS) * min(max(1.0, float(np.abs(theta).max())) / largest, -low, high)
         return (self.inverse_mirror(theta + h * x) - self.inverse_mirror(theta - h * x)) / (2 * h)
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:

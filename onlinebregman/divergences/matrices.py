@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import xlogy
 
 from ._base import Divergence
-from ._numerics import TINY, Array, as_array, check_total, entropy_gap, log_gap
+from ._numerics import EPS, TINY, Array, as_array, check_total, entropy_gap, log_gap
 
 
 class MatrixDivergence(Divergence):
@@ -266,20 +266,15 @@ class LogDet(MatrixDivergence):
             scale = 1 + c * float(v @ x)
             self._check_scale(scale, w, x, c)
             return w - (c / scale) * np.outer(v, v)
-        lower = cholesky(w, lower=True)
-        mu, vectors = _spectrum(lower.T @ x @ lower)
+        mu, vectors = self._pencil(w, x)
         scales = 1 + c * mu
         self._check_scale(float(scales.min()), w, x, c)
-        return _assemble(1 / scales, lower @ vectors)
+        return _assemble(1 / scales, vectors)
 
     def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
         """Open interval of c with 1 + c mu > 0 for all eigenvalues mu of X against W."""
         w, x = as_array(w), as_array(x)
-        if x.ndim == 1:
-            mu = np.array([x @ w @ x])
-        else:
-            lower = cholesky(w, lower=True)
-            mu = _spectrum(lower.T @ x @ lower)[0]
+        mu = np.array([x @ w @ x]) if x.ndim == 1 else self._pencil(w, x)[0]
         most, least = float(mu.max(initial=0.0)), float(mu.min(initial=0.0))
         return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
 
@@ -290,6 +285,15 @@ class LogDet(MatrixDivergence):
                 f"The step c = {c:g} leaves the domain {self.domain} of {self!r}; c has to lie between {low:g} and "
                 f"{high:g}: use the implicit update or a smaller learning rate."
             )
+
+    @staticmethod
+    def _pencil(w: Array, x: Array) -> tuple[Array, Array]:
+        """Eigenvalues mu of X against W and vectors V with V V' = W, V' W^-1 V = I and V' X V = diag(mu)."""
+        lower = cholesky(w, lower=True)
+        mu, vectors = _spectrum(lower.T @ x @ lower)
+        # the zeros of a singular X come out as rounding errors of either sign, which would bound c
+        mu[np.abs(mu) <= len(mu) * EPS * np.abs(mu).max()] = 0.0
+        return mu, lower @ vectors
 
     @staticmethod
     def _whiten(lower: Array, x: Array) -> Array:

@@ -208,7 +208,8 @@ class SimplexEntropy(VectorDivergence):
         w = as_array(w)
         low, high = check_box(lower, upper, w.shape)
         low = np.maximum(low, 0.0)
-        if not low.sum() <= self.total <= high.sum():
+        slack = 1e-12 * self.total  # rounding of the sums
+        if not low.sum() - slack <= self.total <= high.sum() + slack:
             raise ValueError(
                 f"No w with sum {self.total:g} lies in the box, whose sums run from {low.sum():g} to {high.sum():g}; "
                 "widen it."

@@ -1,0 +1,5 @@
+"""Mahalanobis metrics learned online, as transformers."""
+
+from .logdet import LogDetMetricLearner
+
+__all__ = ["LogDetMetricLearner"]

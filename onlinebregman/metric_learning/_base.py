@@ -1,0 +1,337 @@
+"""What the metric learners share: labelled rows or pairs in, z'Wz and its square root out."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Self
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
+from ..schedules import LEARNING_RATES, Schedule
+from ._pairs import PairSampler
+
+
+class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineEstimator):
+    """Metric learner on pairs; a mirror mixin gives it its geometry on symmetric positive definite matrices."""
+
+    _parameter_constraints: dict = {
+        **OnlineEstimator._loop_constraints,
+        "prior": [StrOptions({"identity"}), "array-like"],
+        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "scale_eta": ["boolean"],
+        "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "bounds": ["array-like", None],
+        "pairs_per_row": [Interval(Integral, 1, None, closed="left")],
+        "memory_size": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    _read_at_each_call = ("eta0", "learning_rate", "power_t")
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels: integers, strings or booleans.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            going_on = self.warm_start and self.__sklearn_is_fitted__()
+            X, y = self._check_labelled(X, y, reset=not going_on)
+            self._start(X.shape[1], going_on)
+            self._fit_epochs(lambda order: self._learn_labelled(X, y, order), len(y), X, y)
+        return self
+
+    def partial_fit(self, X, y) -> Self:
+        """Learn from these labelled rows, once, in their order, paired with rows remembered from before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._partial(lambda reset: self._check_labelled(X, y, reset=reset), self._learn_labelled)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs with target distances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        pairs : array-like of int of shape (n_pairs, 2)
+            Each pair as two row numbers of X.
+        targets : array-like of shape (n_pairs,)
+            The squared distance each pair should have, >= 0.
+        sample_weight : array-like of shape (n_pairs,), default=None
+            Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            going_on = self.warm_start and self.__sklearn_is_fitted__()
+            z, targets, weights = self._check_pairs(X, pairs, targets, sample_weight, reset=not going_on)
+            self._start(z.shape[1], going_on)
+
+            def learn(order):
+                rows = slice(None) if order is None else order
+                return self._learn_pairs(z[rows], targets[rows], None if weights is None else weights[rows])
+
+            self._fit_epochs(learn, len(targets), z, targets)
+        return self
+
+    def partial_fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
+        """Learn from these pairs, once, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        pairs : array-like of int of shape (n_pairs, 2)
+            Each pair as two row numbers of X.
+        targets : array-like of shape (n_pairs,)
+            The squared distance each pair should have, >= 0.
+        sample_weight : array-like of shape (n_pairs,), default=None
+            Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._partial(
+            lambda reset: self._check_pairs(X, pairs, targets, sample_weight, reset=reset), self._learn_pairs
+        )
+
+    def predict(self, Z) -> np.ndarray:
+        """Squared distances z'Wz.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features)
+            Differences of two rows each.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            The squared distances.
+        """
+        check_is_fitted(self)
+        return self._learner.predict(check_rows(self, Z, reset=False, sparse_too=False))
+
+    def pair_distance(self, X, Y) -> np.ndarray:
+        """Distances (not squared) between the rows of X and the rows of Y, one by one.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            The distance of X[i] and Y[i].
+        """
+        check_is_fitted(self)
+        X, Y = (check_rows(self, rows, reset=False, sparse_too=False) for rows in (X, Y))
+        if X.shape != Y.shape:
+            raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
+        return np.sqrt(self._learner.predict(np.ascontiguousarray(X - Y)))
+
+    def transform(self, X) -> np.ndarray:
+        """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_features)
+            The mapped rows.
+        """
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False, sparse_too=False) @ self.components_.T
+
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """The learned matrix W, shape (n_features, n_features): symmetric positive definite; a copy."""
+        check_is_fitted(self)
+        return self._learner.coef
+
+    def get_metric(self):
+        """The learned distance as a function of two rows, for `metric=` of scikit-learn's neighbours and clusterers."""
+        check_is_fitted(self)
+        return Mahalanobis(self.components_)
+
+    @property
+    def components_(self) -> np.ndarray:
+        """L with W = L'L, shape (n_features, n_features); rows are the principal directions, longest first."""
+        learner = self._fitted_learner()
+        if self._factor.get("t") != learner.t:  # W changes with every pair, its factor is wanted now and then
+            values, vectors = linalg.eigh(learner.coef)
+            vectors, _ = svd_flip(vectors[:, ::-1], None)
+            components = (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
+            components.flags.writeable = False
+            self._factor.update(t=learner.t, components=components)
+        return self._factor["components"]
+
+    @property
+    def n_updates_(self) -> int:
+        """Pairs learned so far."""
+        return self.t_
+
+    @property
+    def bounds_(self) -> tuple[float, float] | None:
+        """Target squared distances of the moment, for the same class and for different ones; None before any are known."""
+        self._fitted_learner()
+        return self._sampler.bounds
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.requires_fit = True
+        return tags
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def _partial(self, check, learn) -> Self:
+        """One online pass: check everything, then learn it; nothing is changed if either raises."""
+        with all_or_nothing(self):
+            first = not self.__sklearn_is_fitted__()
+            if first or not self._learner.in_force(vars(self)):
+                self._validate_params()
+            checked = check(first)
+            self._start(self.n_features_in_, going_on=not first)
+            learn(*checked)
+        return self
+
+    def _start(self, n_features: int, going_on: bool) -> None:
+        """Bind a learner and a sampler of one's own: new ones, or copies that an error cannot spoil."""
+        if going_on:
+            self._learner, self._sampler = self._learner, copy.deepcopy(self._sampler)
+        else:
+            prior = self._prior_matrix(n_features)
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            self._learner = self._make_learner(prior)
+            self._sampler = PairSampler(prior, self.memory_size, self.pairs_per_row, self._given_bounds(), seed)
+            self._largest_target = 0.0
+            self.n_collapsed_ = 0
+        self._factor = {}
+        self._configure(self._learner)
+
+    def _learn_labelled(self, X, y, order=None) -> float:
+        if order is not None:
+            X, y = X[order], y[order]
+        z, targets, scales = self._sampler.draw(X, y)
+        return self._learn_differences(z, targets, scales, None)
+
+    def _learn_pairs(self, z, targets, weights=None) -> float:
+        """Learn pairs with targets; eta is scaled by the largest target so far, so that any cutting gives the same."""
+        scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
+        self._largest_target = float(scales[-1])
+        return self._learn_differences(z, targets, scales, weights)
+
+    def _learn_differences(self, z, targets, scales, weights) -> float:
+        """Learn rows z with targets; collapsed pairs (z = 0) say nothing about the metric and are counted instead."""
+        sound = z.any(axis=1)
+        self.n_collapsed_ += int(len(z) - sound.sum())
+        if not sound.any():
+            return 0.0
+        rates = np.ones(len(z)) if weights is None else weights.copy()
+        if self.scale_eta:
+            rates /= np.where(scales > 0, scales, 1.0) ** 2
+        return self._learn(np.ascontiguousarray(z[sound]), targets[sound], rates[sound]) if rates[sound].any() else 0.0
+
+    # --- checks ---------------------------------------------------------------------------------------------------
+
+    def _check_labelled(self, X, y, *, reset: bool):
+        X, y = check_rows(self, X, y=y, reset=reset, sparse_too=False, numeric=False)
+        check_classification_targets(y)
+        return X, y
+
+    def _check_pairs(self, X, pairs, targets, sample_weight, *, reset: bool):
+        X = check_rows(self, X, reset=reset, sparse_too=False).astype(np.float64, copy=False)
+        pairs = check_indices(pairs, len(X), "pairs", "row")
+        targets = check_array(targets, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="targets")
+        if targets.shape != (len(pairs),):
+            raise ValueError(f"targets has shape {targets.shape}, but there are {len(pairs)} pairs; give one target a pair.")
+        check_finite(targets, "targets")
+        if (targets < 0).any():
+            row = int(np.argmax(targets < 0))
+            raise ValueError(f"targets[{row}] = {targets[row]:g} is negative; give squared distances >= 0.")
+        weights = check_weights(sample_weight, len(pairs), allow_all_zero=True)
+        return X[pairs[:, 0]] - X[pairs[:, 1]], targets, weights
+
+    def _prior_matrix(self, n_features: int) -> np.ndarray:
+        if isinstance(self.prior, str):
+            return np.eye(n_features)
+        prior = check_symmetric(self.prior, "prior")
+        if len(prior) != n_features:
+            raise ValueError(f"prior has {len(prior)} rows and columns, but X has {n_features} features.")
+        smallest = linalg.eigvalsh(prior, subset_by_index=[0, 0])[0]
+        if not smallest > 0:
+            raise ValueError(
+                f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity to it."
+            )
+        return prior
+
+    def _given_bounds(self) -> tuple[float, float] | None:
+        if self.bounds is None:
+            return None
+        bounds = np.asarray(self.bounds, dtype=np.float64)
+        if bounds.shape != (2,) or not 0 <= bounds[0] < bounds[1] < np.inf:
+            raise ValueError(
+                f"bounds = {self.bounds!r}, but it has to be two squared distances, 0 <= same class < different classes."
+            )
+        return float(bounds[0]), float(bounds[1])
+
+
+class Mahalanobis:
+    """Distance of two rows under W = L'L, as a picklable function.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The factor L.
+    """
+
+    def __init__(self, components: np.ndarray) -> None:
+        self.components = components
+
+    def __call__(self, a, b) -> float:
+        return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
