@@ -101,8 +101,8 @@ class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
 class MirrorMixin:
     """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass names the geometry (`divergence_`, `_make_geometry`) and the parameters that are `_read_at_each_call`; the
-    others shape the weights and are read when learning starts.
+    A subclass names the geometry (`divergence_`, `_make_geometry`) and the parameters that are `_read_at_each_call`;
+    the others shape the weights and are read when learning starts.
     """
 
     _read_at_each_call: tuple[str, ...]
@@ -121,7 +121,9 @@ class MirrorMixin:
         try:
             return vars(self)["_learner"]
         except KeyError:
-            raise AttributeError(f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit") from None
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
+            ) from None
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
@@ -155,12 +157,12 @@ class MirrorMixin:
         settings = f"update={self.update!r} and eta0={self.eta0:g}"
         remedy = "Lower eta0, scale the features (sklearn.preprocessing.StandardScaler), or use update='implicit'."
         return {
-            "not finite": f"The prediction for row {row} is not finite: the weights diverged under {settings}. {remedy}",
+            "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. {remedy}",
             "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",
             "left domain": f"At row {row} (target {y[row]:g}) the step under {settings} leaves the domain "
             f"{self.divergence_.domain!r} of the weights. {remedy}",
-            "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: update='gradient' needs "
-            "X >= 0 and y >= 0. Use update='implicit', which takes any sign.",
+            "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: update='gradient' "
+            "needs X >= 0 and y >= 0. Use update='implicit', which takes any sign.",
         }[reason]
 
     def _reconstruction_attributes(self) -> dict:

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 FLOATS = (np.float64, np.float32)
+_NO_Y = object()  # None is what a user passes who forgot y
 
 
 def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
@@ -40,13 +41,19 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
-def check_rows(estimator, X, *, reset: bool, y="no_validation", sparse_too: bool = True, numeric: bool = True):
+def check_rows(estimator, X, *, reset: bool, y=_NO_Y, sparse_too: bool = True, numeric: bool = True):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
 
     Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`.
     """
-    kwargs = dict(accept_sparse="csr" if sparse_too else False, dtype=FLOATS, order="C", ensure_all_finite=False, reset=reset)
-    if isinstance(y, str) and y == "no_validation":
+    kwargs = {
+        "accept_sparse": "csr" if sparse_too else False,
+        "dtype": FLOATS,
+        "order": "C",
+        "ensure_all_finite": False,
+        "reset": reset,
+    }
+    if y is _NO_Y:
         X = validate_data(estimator, X, **kwargs)
     else:
         # y_numeric keeps scikit-learn's messages for wrong kinds of y; finiteness is checked below, with the row
@@ -55,7 +62,7 @@ def check_rows(estimator, X, *, reset: bool, y="no_validation", sparse_too: bool
         X = X.copy()
         X.sum_duplicates()
     check_finite(X)
-    if isinstance(y, str):
+    if y is _NO_Y:
         return X
     if numeric:
         y = np.ascontiguousarray(y, dtype=np.float64)
@@ -71,7 +78,12 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
         weights = np.full(n_rows, sample_weight, dtype=np.float64)
     else:
         weights = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name="sample_weight"
+            sample_weight,
+            ensure_2d=False,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            input_name="sample_weight",
         )
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
@@ -85,7 +97,9 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
             "use weights >= 0 (0 leaves a row out)."
         )
     if not allow_all_zero and not weights.any():
-        raise ValueError("All sample_weight are zero: there is no row to learn from; give at least one positive weight.")
+        raise ValueError(
+            "All sample_weight are zero: there is no row to learn from; give at least one positive weight."
+        )
     return weights
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport INFINITY, fabs, isfinite, pow, sqrt
-from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels._geometry cimport EuclideanGeometry, Geometry, Row, Scalars
 from onlinebregman._kernels._loss cimport Loss
+from onlinebregman._kernels._rows cimport Rows, dense_rows, sparse_rows
 
 cdef extern from "vector_ops.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -34,52 +34,12 @@ UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "gradient": GRADIENT}
 REASONS = {NOT_FINITE: "not finite", LEFT_DOMAIN: "left domain", NEGATIVE: "negative", OVERFLOWED: "overflowed"}
 
 
-cdef struct Rows:
-    const char* values        # float64 or float32, C-contiguous or the data of a CSR matrix
-    const char* indices       # NULL for dense rows
-    const char* indptr
-    int value_size
-    int index_size
-    Py_ssize_t n_rows
-    Py_ssize_t n_columns
-    Py_ssize_t widest         # most values in a row
-    Py_ssize_t stored         # values in all rows
-
-
 cdef struct Clockwork:        # the learner's state beside its geometry
     double t                  # rows learned
     double intercept
     double intercept_sum      # averaging
     double averaged           # steps averaged over
     double loss               # cumulative loss, each row's taken before it was learned
-
-
-cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
-    return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
-
-
-cdef void fetch(const Rows* rows, Py_ssize_t i, Row* row, double* x, Py_ssize_t* index) noexcept nogil:
-    """Point `row` at row i; float32 values and narrow indices are widened into x and index."""
-    cdef Py_ssize_t start, k
-    if rows.indices == NULL:
-        start, row.n = i * rows.n_columns, rows.n_columns
-        row.index = NULL
-    else:
-        start = integer(rows.indptr, rows.index_size, i)
-        row.n = integer(rows.indptr, rows.index_size, i + 1) - start
-        if rows.index_size == sizeof(Py_ssize_t):
-            row.index = (<const Py_ssize_t*> rows.indices) + start
-        else:
-            for k in range(row.n):
-                index[k] = integer(rows.indices, rows.index_size, start + k)
-            row.index = index
-    row.stored = row.n
-    if rows.value_size == 8:
-        row.x = (<const double*> rows.values) + start
-    else:
-        for k in range(row.n):
-            x[k] = (<const float*> rows.values)[start + k]
-        row.x = x
 
 
 cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, double intercept, double bias,
@@ -117,6 +77,14 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
             lo = c
         next_c = c - psi / (1.0 + eta * loss.link_derivative(a) * (slope + bias))
     return c
+
+
+cdef Rows open_rows(X):
+    """The rows of validated X, dense or CSR."""
+    cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
+    if rows is None:
+        raise TypeError("X has to be a C-contiguous array of float64 or float32, or CSR")
+    return rows
 
 
 cdef class Learner:
@@ -219,22 +187,26 @@ cdef class Learner:
         Safe means: X and y are plain arrays of the right type and shape, the parameters are the ones in force, there
         are no feature names to compare and no callbacks to tell. What is not finite shows up in the predictions.
         """
-        cdef Py_buffer x_buffer, y_buffer
         cdef Rows rows
-        cdef Py_ssize_t failed = 0
+        cdef Py_buffer targets
+        cdef Py_ssize_t failed
         cdef bint done = False
         if type(X) is not ndarray or type(y) is not ndarray or not self._in_force(attributes):
             return False
         if "feature_names_in_" in attributes or "_skl_callbacks" in attributes:
             return False
-        if not open_dense(X, &x_buffer, &rows):
+        rows = dense_rows(X)
+        if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
             return False
-        if rows.n_rows > 0 and rows.n_columns == self.geometry.n_features:
-            if open_buffer(y, &y_buffer):
-                if y_buffer.ndim == 1 and y_buffer.format[0] == b"d" and y_buffer.shape[0] == rows.n_rows:
-                    done = self._learn(&rows, <const double*> y_buffer.buf, NULL, NULL, &failed) == LEARNED
-                PyBuffer_Release(&y_buffer)
-        PyBuffer_Release(&x_buffer)
+        try:
+            PyObject_GetBuffer(y, &targets, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, ValueError):
+            return False
+        try:
+            if targets.ndim == 1 and targets.shape[0] == rows.n_rows and targets.format == b"d":
+                done = self._learn(rows, <const double*> targets.buf, NULL, NULL, &failed) == LEARNED
+        finally:
+            PyBuffer_Release(&targets)
         return done
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, const Py_ssize_t[::1] order=None):
@@ -242,84 +214,51 @@ cdef class Learner:
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
         """
-        cdef Rows rows
         cdef Py_ssize_t failed = 0
-        cdef int status
-        cdef Py_buffer buffer
         cdef const double* weights = NULL
         cdef const Py_ssize_t* permutation = NULL
         if sample_weight is not None:
             weights = &sample_weight[0]
         if order is not None:
             permutation = &order[0]
-        if issparse(X):
-            arrays = open_sparse(X, &rows)
-            status = self._learn(&rows, &y[0], weights, permutation, &failed)
-        else:
-            if not open_dense(X, &buffer, &rows):
-                raise TypeError("X has to be C-contiguous float64 or float32")
-            status = self._learn(&rows, &y[0], weights, permutation, &failed)
-            PyBuffer_Release(&buffer)
+        status = self._learn(open_rows(X), &y[0], weights, permutation, &failed)
         return None if status == LEARNED else (REASONS[status], failed)
 
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array without validation, or None if that is not safe."""
-        cdef Py_buffer buffer
         cdef Rows rows
+        cdef bint finite
         if type(X) is not ndarray or "feature_names_in_" in attributes:
             return None
-        if not open_dense(X, &buffer, &rows):
+        rows = dense_rows(X)
+        if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
             return None
-        out = None
-        if rows.n_columns == self.geometry.n_features and rows.n_rows > 0:
-            out = self._predict(&rows)
-        PyBuffer_Release(&buffer)
-        return out
+        predictions = self._predict(rows, &finite)
+        return predictions if finite else None
 
     def predict(self, X):
-        """Predictions for validated rows, dense or CSR; None if one is not finite."""
-        cdef Py_buffer buffer
-        cdef Rows rows
-        if issparse(X):
-            arrays = open_sparse(X, &rows)
-            return self._predict(&rows)
-        if not open_dense(X, &buffer, &rows):
-            raise TypeError("X has to be C-contiguous float64 or float32")
-        out = self._predict(&rows)
-        PyBuffer_Release(&buffer)
-        return out
+        """Predictions for validated rows, dense or CSR."""
+        cdef bint finite
+        return self._predict(open_rows(X), &finite)
 
     # --- the work -----------------------------------------------------------------------------------------------
 
-    cdef object _predict(self, Rows* rows):
+    cdef object _predict(self, Rows rows, bint* finite):
         cdef Geometry geometry = self._model()
-        cdef double[::1] out
         cdef double intercept = self.intercept
+        cdef double[::1] out
         cdef Row row
         cdef Py_ssize_t i
-        result = np.empty(rows.n_rows)
-        out = result
+        predictions = np.empty(rows.n_rows)
+        out = predictions
         geometry.reserve(rows.widest)
-        x_buffer, index_buffer = widening_buffers(rows)
-        cdef double* x = NULL
-        cdef Py_ssize_t* index = NULL
-        cdef double[::1] x_view
-        cdef Py_ssize_t[::1] index_view
-        if x_buffer is not None:
-            x_view = x_buffer
-            x = &x_view[0]
-        if index_buffer is not None:
-            index_view = index_buffer
-            index = &index_view[0]
         with nogil:
             for i in range(rows.n_rows):
-                fetch(rows, i, &row, x, index)
+                rows.fetch(i, &row)
                 geometry.load(&row)
                 out[i] = geometry.dot(&row) + intercept
-            if ob_nonfinite(&out[0], rows.n_rows) != 0:
-                with gil:
-                    return None
-        return result
+            finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
+        return predictions
 
     cdef Geometry _model(self):
         """The geometry to predict with: the learning one, or the averaged weights (kept until the next step)."""
@@ -329,45 +268,33 @@ cdef class Learner:
             self.averaged_model = (self.clockwork.t, EuclideanGeometry(self.coef))
         return self.averaged_model[1]
 
-    cdef int _learn(self, Rows* rows, const double* y, const double* weights, const Py_ssize_t* order,
+    cdef int _learn(self, Rows rows, const double* y, const double* weights, const Py_ssize_t* order,
                     Py_ssize_t* failed) except -1:
         cdef Geometry geometry = self.geometry
         cdef Clockwork clockwork = self.clockwork
         cdef Scalars state = geometry.state
         cdef Py_ssize_t n_rates = len(self.rates)
         cdef int status
-        cdef double* x = NULL
-        cdef Py_ssize_t* index = NULL
-        cdef double[::1] x_view
-        cdef Py_ssize_t[::1] index_view
-        cdef Snapshot snapshot = Snapshot(geometry, rows.indices == NULL or rows.stored >= geometry.n_features)
+        cdef Snapshot snapshot = Snapshot(geometry, rows, rows.indices == NULL or rows.stored >= geometry.n_features)
         geometry.reserve(rows.widest)
-        x_buffer, index_buffer = widening_buffers(rows)
-        if x_buffer is not None:
-            x_view = x_buffer
-            x = &x_view[0]
-        if index_buffer is not None:
-            index_view = index_buffer
-            index = &index_view[0]
         while True:
-            snapshot.save(rows)
             with nogil:
-                status = self._loop(geometry, self.loss, rows, y, weights, order, failed, x, index)
-                if status == LEARNED and not snapshot.finite(rows):
+                status = self._loop(geometry, self.loss, rows, y, weights, order, failed)
+                if status == LEARNED and not snapshot.finite():
                     status = OVERFLOWED
                     failed[0] = rows.n_rows - 1
-                if status != LEARNED:
-                    snapshot.restore(rows)
-                    geometry.state = state
-                    self.clockwork = clockwork
-            if status != LEARNED:
-                del self.rates[n_rates:]
+            if status == LEARNED:
+                return status
+            snapshot.restore()
+            geometry.state = state
+            self.clockwork = clockwork
+            del self.rates[n_rates:]
             if status != BLOCKED:
                 return status
-            snapshot = Snapshot(geometry, True)
+            snapshot = Snapshot(geometry, rows, True)
 
-    cdef int _loop(self, Geometry geometry, Loss loss, Rows* rows, const double* y, const double* weights,
-                   const Py_ssize_t* order, Py_ssize_t* failed, double* x, Py_ssize_t* index) noexcept nogil:
+    cdef int _loop(self, Geometry geometry, Loss loss, Rows rows, const double* y, const double* weights,
+                   const Py_ssize_t* order, Py_ssize_t* failed) noexcept nogil:
         cdef Clockwork* state = &self.clockwork
         cdef Row row
         cdef Py_ssize_t k, i
@@ -380,7 +307,7 @@ cdef class Learner:
                 weight = weights[i]
                 if weight == 0:
                     continue
-            fetch(rows, i, &row, x, index)
+            rows.fetch(i, &row)
             geometry.load(&row)
 
             # predict; nothing is changed before the prediction has shown that the row is sound
@@ -455,106 +382,53 @@ cdef class Snapshot:
     """What a call has to put back if a row cannot be learned: all weights, or those of the rows' columns if fewer."""
 
     cdef Geometry geometry
+    cdef Rows rows
     cdef bint whole
     cdef double* saved
 
-    def __cinit__(self, Geometry geometry, bint whole):
-        self.geometry, self.whole = geometry, whole
+    def __cinit__(self, Geometry geometry, Rows rows, bint whole):
+        cdef Py_ssize_t n = geometry.weights.shape[0] if whole else rows.stored * geometry.blocks
+        self.geometry, self.rows, self.whole = geometry, rows, whole
+        self.saved = <double*> malloc(max((3 if geometry.averaging else 1) * n, 1) * sizeof(double))
+        if self.saved == NULL:
+            raise MemoryError()
         geometry.backed_up, geometry.blocked = whole, False
+        self.move(True)
 
     def __dealloc__(self):
         free(self.saved)
 
-    cdef int save(self, Rows* rows) except -1:
-        cdef Py_ssize_t vectors = 3 if self.geometry.averaging else 1
-        cdef Py_ssize_t n = self.geometry.weights.shape[0] if self.whole else rows.stored * self.geometry.blocks
-        self.saved = <double*> malloc(max(vectors * n, 1) * sizeof(double))
-        if self.saved == NULL:
-            raise MemoryError()
-        self.move(rows, True)
-        return 0
+    cdef void restore(self):
+        self.move(False)
 
-    cdef void restore(self, Rows* rows) noexcept nogil:
-        self.move(rows, False)
-
-    cdef void move(self, Rows* rows, bint save) noexcept nogil:
+    cdef void move(self, bint save):
         cdef double* saved = self.saved
-        saved += self.move_vector(rows, &self.geometry.weights[0], saved, save)
+        saved += self.move_vector(&self.geometry.weights[0], saved, save)
         if self.geometry.averaging:
-            saved += self.move_vector(rows, &self.geometry.average_sum[0], saved, save)
-            self.move_vector(rows, &self.geometry.stamp[0], saved, save)
+            saved += self.move_vector(&self.geometry.average_sum[0], saved, save)
+            self.move_vector(&self.geometry.stamp[0], saved, save)
 
-    cdef Py_ssize_t move_vector(self, Rows* rows, double* state, double* saved, bint save) noexcept nogil:
-        cdef Py_ssize_t b, k, j, start, d = self.geometry.n_features, n = self.geometry.weights.shape[0]
+    cdef Py_ssize_t move_vector(self, double* state, double* saved, bint save) noexcept nogil:
+        cdef Py_ssize_t b, k, j, n = self.geometry.weights.shape[0], stored = self.rows.stored
         if self.whole:
             memcpy(saved if save else state, state if save else saved, n * sizeof(double))
             return n
-        start = integer(rows.indptr, rows.index_size, 0)
         for b in range(self.geometry.blocks):
-            for k in range(rows.stored):
-                j = b * d + integer(rows.indices, rows.index_size, start + k)
+            for k in range(stored):
+                j = b * self.geometry.n_features + self.rows.column(k)
                 if save:
-                    saved[b * rows.stored + k] = state[j]
+                    saved[b * stored + k] = state[j]
                 else:
-                    state[j] = saved[b * rows.stored + k]
-        return self.geometry.blocks * rows.stored
+                    state[j] = saved[b * stored + k]
+        return self.geometry.blocks * stored
 
-    cdef bint finite(self, Rows* rows) noexcept nogil:
+    cdef bint finite(self) noexcept nogil:
         """Are the weights that may have moved finite?"""
-        cdef Py_ssize_t b, k, start
+        cdef Py_ssize_t b, k
         cdef double total = 0.0
         if self.whole:
             return ob_nonfinite(&self.geometry.weights[0], self.geometry.weights.shape[0]) == 0
-        start = integer(rows.indptr, rows.index_size, 0)
         for b in range(self.geometry.blocks):
-            for k in range(rows.stored):
-                total += 0.0 * self.geometry.weights[
-                    b * self.geometry.n_features + integer(rows.indices, rows.index_size, start + k)]
+            for k in range(self.rows.stored):
+                total += 0.0 * self.geometry.weights[b * self.geometry.n_features + self.rows.column(k)]
         return total == 0
-
-
-cdef bint open_buffer(array, Py_buffer* buffer):
-    """Take a C-contiguous buffer; False (and nothing held) if the array has none."""
-    try:
-        PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_ND | PyBUF_C_CONTIGUOUS)
-    except (BufferError, ValueError):
-        return False
-    return True
-
-
-cdef bint open_dense(X, Py_buffer* buffer, Rows* rows):
-    """Describe a C-contiguous 2-D array of float64 or float32; False (and nothing held) if it is something else."""
-    if not open_buffer(X, buffer):
-        return False
-    if buffer.ndim != 2 or not (buffer.format[0] == b"d" or buffer.format[0] == b"f") or buffer.format[1] != 0:
-        PyBuffer_Release(buffer)
-        return False
-    rows.values, rows.value_size = <const char*> buffer.buf, buffer.itemsize
-    rows.indices, rows.indptr, rows.index_size = NULL, NULL, 0
-    rows.n_rows, rows.n_columns = buffer.shape[0], buffer.shape[1]
-    rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
-    return True
-
-
-cdef tuple open_sparse(X, Rows* rows):
-    """Describe a canonical CSR matrix; the arrays returned keep its memory alive."""
-    arrays = tuple(np.ascontiguousarray(values) for values in (X.data, X.indices, X.indptr))
-    if arrays[1].dtype != arrays[2].dtype:
-        arrays = arrays[0], arrays[1].astype(np.int64), arrays[2].astype(np.int64)
-    addresses = [values.__array_interface__["data"][0] for values in arrays]
-    rows.values = <const char*> <size_t> addresses[0]
-    rows.indices = <const char*> <size_t> addresses[1]
-    rows.indptr = <const char*> <size_t> addresses[2]
-    rows.value_size, rows.index_size = arrays[0].itemsize, arrays[1].itemsize
-    rows.n_rows, rows.n_columns = X.shape
-    rows.stored = X.nnz
-    rows.widest = np.diff(arrays[2]).max()
-    return arrays
-
-
-cdef tuple widening_buffers(Rows* rows):
-    """Room to widen float32 values and 32-bit indices into, where there are any."""
-    x = np.empty(max(rows.widest, 1)) if rows.value_size != 8 else None
-    narrow = rows.indices != NULL and rows.index_size != sizeof(Py_ssize_t)
-    index = np.empty(max(rows.widest, 1), dtype=np.intp) if narrow else None
-    return x, index

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
 from .._validation import check_rows, check_weights
-from ..schedules import LEARNING_RATES, Schedule, resolve_schedule
+from ..schedules import LEARNING_RATES, Schedule
 
 
 class OnlineLinearRegressor(RegressorMixin, OnlineEstimator):

@@ -29,17 +29,18 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     upper_bound : float or None, default=None
         Largest weight: each step is followed by the projection onto w <= upper_bound. None: no bound, except for
         update="gradient", where it is 1.
-    eta0 : float, default=0.01
-        Learning rate eta for the loss (a - y)^2 / 2.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+    eta0 : float, default=3.0
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
+        targets: see Notes.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="invscaling"
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
         Exponent of "invscaling".
     update : {"implicit", "explicit", "gradient"}, default="implicit"
-        "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which can
-        leave the positive weights and then is an error. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0, see
-        Notes.
+        "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which
+        can leave the positive weights and then is an error. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0,
+        see Notes.
     init : array-like of shape (n_features,), float or None, default=None
         Weights to start from; None means 1 / n everywhere.
     fit_intercept : bool, default=True
@@ -94,11 +95,15 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     Notes
     -----
-    With update="gradient" the rate adapts: it starts at 1 / (2 m R^2), R the largest feature value so far and m the largest
-    possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay below
-    upper_bound. It never rises, and eta0 with its schedule only limits it. As printed, the algorithm lets a weight reach
-    its bound exactly, after which the rate is 0 and learning stops for good; here a weight goes at most nine tenths of the
-    way (in 1/w). For its loss bound, set fit_intercept=False.
+    With update="gradient" the rate adapts: it starts at 1 / (2 m R^2), R the largest feature value so far and m the
+    largest possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay
+    below upper_bound. It never rises, and eta0 with its schedule only limits it. As printed, the algorithm lets a
+    weight reach its bound exactly, after which the rate is 0 and learning stops for good; here a weight goes at most
+    nine tenths of the way (in 1/w). For its loss bound, set fit_intercept=False.
+
+    Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean cross-
+    validated R^2 over ten standardised regression data sets (diabetes, Boston, concrete, airfoil, energy, yacht, red
+    wine, body fat, stock, mortgage).
 
     References
     ----------
@@ -112,10 +117,10 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     >>> from onlinebregman import BurgRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 4))
-    >>> y = X @ [3.0, 0.3, 0.03, 0.003]
-    >>> model = BurgRegressor(eta0=1.0, fit_intercept=False).partial_fit(X, y)
-    >>> print(model.coef_.round(3))
-    [3.    0.3   0.03  0.003]
+    >>> y = X @ [3.0, 1.0, 0.3, 0.1]
+    >>> model = BurgRegressor(eta0=100.0, max_iter=20, tol=None, fit_intercept=False, random_state=0).fit(X, y)
+    >>> print(model.coef_.round(2))
+    [3.  1.  0.3 0.1]
     """
 
     _parameter_constraints: dict = {
@@ -129,8 +134,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         self,
         *,
         upper_bound: float | None = None,
-        eta0: float = 0.01,
-        learning_rate: str | Schedule = "constant",
+        eta0: float = 3.0,
+        learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
         update: str = "implicit",
         init: ArrayLike | float | None = None,

@@ -32,9 +32,10 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         The sum U of the weights on the simplex, and of w+ and w- together for signed weights. It limits what can be
         predicted: choose it, like the regularisation of a ridge, by the size of the solution (after scaling y, say).
         Not used for positive weights.
-    eta0 : float, default=0.01
-        Learning rate eta for the loss (a - y)^2 / 2.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+    eta0 : float, default=1.0
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
+        targets: see Notes.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="invscaling"
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
@@ -90,6 +91,12 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     ImplicitGDRegressor : The same for the squared Euclidean distance.
     BurgRegressor : Positive weights in the Burg entropy.
 
+    Notes
+    -----
+    Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean cross-
+    validated R^2 over ten standardised regression data sets (diabetes, Boston, concrete, airfoil, energy, yacht, red
+    wine, body fat, stock, mortgage).
+
     References
     ----------
     .. [1] J. Kivinen, M. K. Warmuth, "Exponentiated Gradient versus Gradient Descent for Linear Predictors",
@@ -103,13 +110,14 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 100))
     >>> y = 0.7 * X[:, 3] - 0.2 * X[:, 8]
-    >>> model = EGRegressor(eta0=0.1).partial_fit(X, y)
+    >>> model = EGRegressor(eta0=0.5, learning_rate="constant").partial_fit(X, y)
     >>> print(model.coef_[[3, 8, 0]].round(2) + 0.0)
     [ 0.7 -0.2  0. ]
 
     Weights of a mixture:
 
-    >>> mixture = EGRegressor(weights="simplex", fit_intercept=False, eta0=1.0).partial_fit(X, X[:, :4].mean(axis=1))
+    >>> mixture = EGRegressor(weights="simplex", eta0=10.0, learning_rate="constant", fit_intercept=False)
+    >>> mixture = mixture.partial_fit(X, X[:, :4].mean(axis=1))
     >>> print(mixture.coef_[:5].round(2), mixture.coef_.sum().round(6))
     [0.25 0.25 0.25 0.25 0.  ] 1.0
     """
@@ -125,8 +133,8 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         *,
         weights: str = "signed",
         total: float = 1.0,
-        eta0: float = 0.01,
-        learning_rate: str | Schedule = "constant",
+        eta0: float = 1.0,
+        learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
         update: str = "implicit",
         init: ArrayLike | float | None = None,

@@ -21,9 +21,10 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
 
     Parameters
     ----------
-    eta0 : float, default=0.01
-        Learning rate eta for the loss (a - y)^2 / 2.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+    eta0 : float, default=0.3
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
+        targets: see Notes.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="invscaling"
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
@@ -79,6 +80,12 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     BurgRegressor : The same for the Burg entropy: positive weights of very different sizes.
     sklearn.linear_model.SGDRegressor : Explicit steps.
 
+    Notes
+    -----
+    Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean cross-
+    validated R^2 over ten standardised regression data sets (diabetes, Boston, concrete, airfoil, energy, yacht, red
+    wine, body fat, stock, mortgage).
+
     References
     ----------
     .. [1] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, section 3.1.
@@ -96,7 +103,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
 
     One row at a time:
 
-    >>> online = ImplicitGDRegressor(eta0=0.5)
+    >>> online = ImplicitGDRegressor(eta0=0.5, learning_rate="constant")
     >>> for row in range(100):
     ...     online = online.partial_fit([[row % 3, row % 5]], [1.0 + row % 3])
     >>> print(online.predict([[2, 4]]).round(2))
@@ -106,8 +113,8 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     def __init__(
         self,
         *,
-        eta0: float = 0.01,
-        learning_rate: str | Schedule = "constant",
+        eta0: float = 0.3,
+        learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
         update: str = "implicit",
         init: ArrayLike | float | None = None,

@@ -213,7 +213,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
-        """Target squared distances of the moment, for the same class and for different ones; None before any are known."""
+        """Target squared distances of the moment, same class and different classes; None before they are known."""
         self._fitted_learner()
         return self._sampler.bounds
 
@@ -289,7 +289,9 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         pairs = check_indices(pairs, len(X), "pairs", "row")
         targets = check_array(targets, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="targets")
         if targets.shape != (len(pairs),):
-            raise ValueError(f"targets has shape {targets.shape}, but there are {len(pairs)} pairs; give one target a pair.")
+            raise ValueError(
+                f"targets has shape {targets.shape}, but there are {len(pairs)} pairs; give one target a pair."
+            )
         check_finite(targets, "targets")
         if (targets < 0).any():
             row = int(np.argmax(targets < 0))
@@ -306,7 +308,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         smallest = linalg.eigvalsh(prior, subset_by_index=[0, 0])[0]
         if not smallest > 0:
             raise ValueError(
-                f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity to it."
+                f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity."
             )
         return prior
 
@@ -316,7 +318,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         bounds = np.asarray(self.bounds, dtype=np.float64)
         if bounds.shape != (2,) or not 0 <= bounds[0] < bounds[1] < np.inf:
             raise ValueError(
-                f"bounds = {self.bounds!r}, but it has to be two squared distances, 0 <= same class < different classes."
+                f"bounds = {self.bounds!r}, but it is two squared distances, 0 <= same class < different classes."
             )
         return float(bounds[0]), float(bounds[1])
 

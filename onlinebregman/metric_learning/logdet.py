@@ -17,8 +17,8 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
         W' = W - c / (1 + c a) W z z'W,    a = z'Wz,    c = eta (abar - y),
 
-    where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a = 0. W
-    stays positive definite whatever comes.
+    where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a =
+    0. W stays positive definite whatever comes.
 
     From labelled rows the pairs are drawn inside: each row is paired with remembered rows of its class, which should be
     near, and of other classes, which should be far.
@@ -27,12 +27,12 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     ----------
     prior : "identity" or array-like of shape (n_features, n_features), default="identity"
         Metric to start from: the identity (scale the features), or a symmetric positive definite matrix.
-    eta0 : float, default=0.1
+    eta0 : float, default=1.0
         Learning rate eta for the loss (a - y)^2 / 2, in units that `scale_eta` says.
     scale_eta : bool, default=True
-        Divide the rate by the square of the larger target (of the largest target so far, for given pairs): eta0 then is a
-        number without dimension and one value serves data of any scale. False: eta0 is eta itself.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+        Divide the rate by the square of the larger target (of the largest target so far, for given pairs): eta0 then
+        is a number without dimension and one value serves data of any scale. False: eta0 is eta itself.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="sqrt"
         Rate of pair t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
     power_t : float, default=0.5
         Exponent of "invscaling".
@@ -43,7 +43,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         Pairs drawn for each labelled row, half of them of the same class.
     memory_size : int, default=100
         Rows remembered of each class: a uniform sample of those seen.
-    max_iter : int, default=5
+    max_iter : int, default=1
         Largest number of epochs of `fit`.
     tol : float or None, default=None
         `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
@@ -91,6 +91,10 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     -----
     Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
 
+    The defaults of eta0, learning_rate and max_iter had the lowest mean 5-NN error over nine standardised UCI sets
+    (Iris, Wine, WDBC, Balance Scale, Digits, Ionosphere, Sonar, Glass, Pima) among eta0 from 0.003 to 30, constant or
+    sqrt rates, and 1 to 5 epochs; with them the metric was no worse than the Euclidean one on any of the nine.
+
     References
     ----------
     .. [1] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, section 5.
@@ -108,12 +112,12 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     >>> metric = LogDetMetricLearner(random_state=0)
     >>> model = make_pipeline(StandardScaler(), metric, KNeighborsClassifier(5))
     >>> print(f"{cross_val_score(model, X, y).mean():.2f}")
-    0.98
+    0.97
 
     Pairs with target (squared) distances:
 
     >>> rows = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    >>> learner = LogDetMetricLearner(eta0=10.0)
+    >>> learner = LogDetMetricLearner(eta0=10.0, learning_rate="constant")
     >>> for _ in range(100):
     ...     learner = learner.partial_fit_pairs(rows, [[0, 1], [0, 2]], [4.0, 0.25])
     >>> print(learner.get_mahalanobis_matrix().round(2))
@@ -125,14 +129,14 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         self,
         *,
         prior: str | ArrayLike = "identity",
-        eta0: float = 0.1,
+        eta0: float = 1.0,
         scale_eta: bool = True,
-        learning_rate: str | Schedule = "constant",
+        learning_rate: str | Schedule = "sqrt",
         power_t: float = 0.5,
         bounds: tuple[float, float] | None = None,
         pairs_per_row: int = 20,
         memory_size: int = 100,
-        max_iter: int = 5,
+        max_iter: int = 1,
         tol: float | None = None,
         n_iter_no_change: int = 5,
         shuffle: bool = True,

@@ -1,0 +1,24 @@
+from onlinebregman._kernels._geometry cimport Row
+
+
+cdef class Rows:
+    cdef const char* values
+    cdef const char* indices     # NULL for dense rows
+    cdef const char* indptr
+    cdef int value_size, index_size
+    cdef Py_ssize_t n_rows, n_columns
+    cdef Py_ssize_t widest       # most values in a row
+    cdef Py_ssize_t stored       # values in all rows
+    cdef Py_buffer buffer        # what keeps the memory alive: a buffer (dense) or arrays (sparse)
+    cdef bint held
+    cdef object arrays
+    cdef double* x               # room to widen a float32 row
+    cdef Py_ssize_t* index       # room to widen a row's narrow indices
+
+    cdef int make_room(self) except -1
+    cdef Py_ssize_t column(self, Py_ssize_t k) noexcept nogil
+    cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
+
+
+cdef Rows dense_rows(X)
+cdef Rows sparse_rows(X)
