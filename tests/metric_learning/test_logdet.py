@@ -1,0 +1,349 @@
+"""LogDetMetricLearner: its step against a NumPy replica, its laws, its pairs, its errors, and k-NN with it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import LogDetMetricLearner
+from onlinebregman.divergences import LogDet
+
+
+def logdet_step(W, z, y, eta):
+    """MATH 8: the implicit step, from the quadratic equation of the distance after it."""
+    a = z @ W @ z
+    b = eta * y * a - 1.0
+    root = np.sqrt(b * b + 4 * eta * a * a)
+    after = (b + root) / (2 * eta * a) if b >= 0 else 2 * a / (root - b)
+    c = eta * (after - y)
+    v = W @ z
+    return W - c / (1 + c * a) * np.outer(v, v), after
+
+
+def raw(**parameters):
+    return LogDetMetricLearner(scale_eta=False, learning_rate="constant", **parameters)
+
+
+def learn_z(learner, z, y, **kwargs):
+    """Learn one difference z with target y."""
+    return learner.partial_fit_pairs(np.stack([np.asarray(z, float), np.zeros(len(z))]), [[0, 1]], [y], **kwargs)
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@given(seed=st.integers(0, 10**6), log_eta=st.floats(-3, 2), d=st.integers(1, 80))
+def test_one_step_is_the_closed_form(seed, log_eta, d):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(d, d + 2))
+    prior = A @ A.T / d
+    z, y, eta = rng.normal(size=d), rng.uniform(0, 2 * d), 10**log_eta / d
+    learner = learn_z(raw(prior=prior, eta0=eta), z, y)
+    expected, after = logdet_step(prior, z, y, eta)
+    W = learner.get_mahalanobis_matrix()
+    assert_allclose(W, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+    assert_allclose(learner.predict(z[None]), after, rtol=1e-10)
+    assert_array_equal(W, W.T)
+
+
+def test_one_step_is_the_step_of_the_divergence():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=6)
+    learner = learn_z(raw(eta0=0.3), z, 1.0)
+    c = 0.3 * (learner.predict(z[None])[0] - 1.0)
+    assert learner.divergence_ == LogDet()
+    assert_allclose(
+        learner.get_mahalanobis_matrix(), LogDet().step(np.eye(6), np.outer(z, z), c), rtol=1e-12, atol=1e-13
+    )
+
+
+def test_trajectory():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 9))
+    pairs = rng.integers(0, 60, size=(1000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    targets = rng.uniform(0, 30, size=len(pairs))
+    learner = raw(eta0=0.01).partial_fit_pairs(X, pairs, targets)
+    W = np.eye(9)
+    for (i, j), target in zip(pairs, targets, strict=True):
+        W, _ = logdet_step(W, X[i] - X[j], target, 0.01)
+    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-10, atol=1e-10 * np.abs(W).max())
+
+
+def test_implicit_equation_and_its_minimum():
+    """The step minimises D(W', W) + eta (z'W'z - y)^2 / 2: the gradient vanishes there."""
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(5, 8))
+    prior, z, y, eta = A @ A.T, rng.normal(size=5), 3.0, 0.2
+    learner = learn_z(raw(prior=prior, eta0=eta), z, y)
+    W = learner.get_mahalanobis_matrix()
+    gradient = -np.linalg.inv(W) + np.linalg.inv(prior) + eta * (z @ W @ z - y) * np.outer(z, z)
+    assert_allclose(gradient, 0, atol=1e-9)
+
+
+def test_positive_definite_after_hard_steps():
+    """10^5 steps with targets from 0 to far away, and differences of very different sizes."""
+    rng = np.random.default_rng(3)
+    d, n = 6, 100_000
+    X = rng.standard_t(2, size=(1000, d))
+    pairs = rng.integers(0, 1000, size=(n, 2))
+    targets = rng.choice([0.0, 1e-3, 1.0, 50.0, 1e4], size=n)
+    learner = LogDetMetricLearner(eta0=10.0, learning_rate="constant").partial_fit_pairs(X, pairs, targets)
+    W = learner.get_mahalanobis_matrix()
+    assert np.isfinite(W).all()
+    assert np.linalg.eigvalsh(W)[0] > 0
+    assert learner.n_updates_ + learner.n_collapsed_ == n
+    assert_allclose(learner.components_.T @ learner.components_, W, rtol=1e-9, atol=1e-9 * np.abs(W).max())
+
+
+@given(seed=st.integers(0, 10**6))
+def test_equivariant_under_linear_maps(seed):
+    """Rows mapped by an invertible M, the prior mapped along: every distance stays the same."""
+    rng = np.random.default_rng(seed)
+    X, M = rng.normal(size=(20, 4)), rng.normal(size=(4, 4)) + 3 * np.eye(4)
+    pairs, targets = rng.integers(0, 20, size=(30, 2)), rng.uniform(0, 5, size=30)
+    inverse = np.linalg.inv(M)
+    plain = raw(eta0=0.05).partial_fit_pairs(X, pairs, targets)
+    mapped = raw(eta0=0.05, prior=inverse @ inverse.T).partial_fit_pairs(X @ M, pairs, targets)
+    assert_allclose(mapped.predict(np.diff(X @ M, axis=0)), plain.predict(np.diff(X, axis=0)), rtol=1e-6)
+
+
+def test_dimensionless_rate():
+    """scale_eta: rows times 10 and targets times 100 give the metric of the same rows, over 100."""
+    rng = np.random.default_rng(4)
+    X, pairs, targets = rng.normal(size=(30, 3)), rng.integers(0, 30, size=(50, 2)), rng.uniform(1, 5, size=50)
+    small = LogDetMetricLearner().partial_fit_pairs(X, pairs, targets)
+    large = LogDetMetricLearner().partial_fit_pairs(10 * X, pairs, 100 * targets)
+    assert_allclose(large.get_mahalanobis_matrix(), small.get_mahalanobis_matrix(), rtol=1e-9)
+
+
+def test_cutting_a_stream_of_pairs_changes_nothing():
+    rng = np.random.default_rng(5)
+    X, pairs, targets = rng.normal(size=(30, 4)), rng.integers(0, 30, size=(100, 2)), rng.uniform(0, 9, size=100)
+    whole = LogDetMetricLearner().partial_fit_pairs(X, pairs, targets)
+    cut = LogDetMetricLearner()
+    for part in np.split(np.arange(100), [1, 2, 30, 31, 77]):
+        cut.partial_fit_pairs(X, pairs[part], targets[part])
+        cut = pickle.loads(pickle.dumps(cut))
+    assert_array_equal(whole.get_mahalanobis_matrix(), cut.get_mahalanobis_matrix())
+    assert whole.n_collapsed_ == cut.n_collapsed_ == np.sum(pairs[:, 0] == pairs[:, 1])
+
+
+def test_weights_of_pairs():
+    X = np.eye(3)
+    pairs, targets = [[0, 1], [1, 2]], [1.0, 4.0]
+    once = raw(eta0=0.2).partial_fit_pairs(X, pairs, targets, sample_weight=[0.0, 0.5])
+    other = raw(eta0=0.1).partial_fit_pairs(X, [[1, 2]], [4.0])
+    assert_array_equal(once.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
+    assert once.n_updates_ == 1
+    nothing = raw().partial_fit_pairs(X, pairs, targets, sample_weight=[0.0, 0.0])
+    assert_array_equal(nothing.get_mahalanobis_matrix(), np.eye(3))
+
+
+def test_fit_pairs_runs_epochs():
+    X, pairs, targets = np.eye(3), [[0, 1], [1, 2]], [1.0, 4.0]
+    fitted = raw(max_iter=3, shuffle=False).fit_pairs(X, pairs, targets)
+    by_hand = raw()
+    for _ in range(3):
+        by_hand.partial_fit_pairs(X, pairs, targets)
+    assert_array_equal(fitted.get_mahalanobis_matrix(), by_hand.get_mahalanobis_matrix())
+    assert fitted.n_iter_ == 3 and len(fitted.loss_curve_) == 3
+    assert fitted.loss_curve_[2] < fitted.loss_curve_[0]
+    more = raw(max_iter=3, shuffle=False, warm_start=True).fit_pairs(X, pairs, targets).fit_pairs(X, pairs, targets)
+    assert more.n_updates_ == 12
+
+
+# --- labelled rows ------------------------------------------------------------------------------------------------
+
+
+def test_one_row_at_a_time_learns_as_a_batch(wine):
+    X, y = wine
+    order = np.random.default_rng(0).permutation(len(y))
+    batch = LogDetMetricLearner(random_state=0).partial_fit(X[order], y[order])
+    rows = LogDetMetricLearner(random_state=0)
+    for i in order:
+        rows.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert batch.n_updates_ > 20 * 150
+    assert batch.bounds_ == rows.bounds_
+    assert_array_equal(batch.components_, rows.components_)
+
+
+def test_pairs_have_the_targets_and_the_balance_they_should(wine):
+    X, y = wine
+    learner = LogDetMetricLearner(random_state=0, memory_size=7, pairs_per_row=6).partial_fit(X, y)
+    sampler = pickle.loads(pickle.dumps(learner._sampler))
+    assert np.bincount(sampler.classes).tolist() == [7, 7, 7]  # rows of each class are remembered, whatever the order
+    assert len(sampler.distances) <= 1000
+    z, targets, scales = sampler.draw(X[:50], y[:50])
+    near, far = sampler.bounds
+    assert z.shape == (300, 13)
+    assert (targets[::2] < targets[1::2]).all()  # same class, other class, in turn
+    assert_array_equal(scales[::2], targets[1::2])
+    squared = ((X[:, None] - X[None]) ** 2).sum(-1)[np.triu_indices(len(X), 1)]
+    assert_allclose([near, far], np.percentile(squared, [5, 95]), rtol=0.25)
+
+
+def test_same_class_pairs_shrink_and_others_grow():
+    """Two classes apart along the first feature, noise along the second: the metric forgets the noise."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = np.c_[3.0 * y + 0.3 * rng.normal(size=300), 2 * rng.normal(size=300)]
+    W = LogDetMetricLearner(random_state=0, max_iter=3).fit(X, y).get_mahalanobis_matrix()
+    assert W[0, 0] > 5 * W[1, 1]
+
+
+def test_bounds_given_or_measured_in_the_prior():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
+    assert LogDetMetricLearner(bounds=(0.5, 9.0)).fit(X, y).bounds_ == (0.5, 9.0)
+    plain = LogDetMetricLearner(random_state=0).fit(X, y).bounds_
+    scaled = LogDetMetricLearner(prior=4 * np.eye(3), random_state=0).fit(X, y).bounds_
+    assert_allclose(scaled, 4 * np.array(plain), rtol=1e-12)
+
+
+def test_one_class_leaves_the_prior():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    learner = LogDetMetricLearner().fit(X, ["only"] * 40)
+    assert learner.n_updates_ == 0
+    assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(3))
+
+
+def test_equal_rows_are_collapsed_pairs():
+    X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 40, axis=0)
+    learner = LogDetMetricLearner(random_state=0, shuffle=False).fit(X, np.arange(80) % 2)
+    assert learner.n_collapsed_ > 0 and learner.n_updates_ > 0
+    assert np.isfinite(learner.components_).all()
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [True, False], [-1, 1], ["1", "2"]])
+def test_labels_of_any_kind(labels):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    number = np.arange(60) % len(labels)
+    learner = LogDetMetricLearner(random_state=0).fit(X, np.array(labels)[number])
+    assert_array_equal(learner.components_, LogDetMetricLearner(random_state=0).fit(X, number).components_)
+
+
+# --- what comes out -----------------------------------------------------------------------------------------------
+
+
+def test_distances_agree(wine):
+    X, y = wine
+    learner = LogDetMetricLearner(random_state=0).fit(X, y)
+    embedded = learner.transform(X)
+    distances = learner.pair_distance(X[1:], X[:-1])
+    assert_allclose(distances, np.linalg.norm(embedded[1:] - embedded[:-1], axis=1), rtol=1e-10)
+    assert_allclose(distances**2, learner.predict(X[1:] - X[:-1]), rtol=1e-12)
+    metric = pickle.loads(pickle.dumps(learner.get_metric()))
+    assert_allclose(metric(X[0], X[5]), learner.pair_distance(X[:1], X[5:6])[0], rtol=1e-10)
+    lengths = np.linalg.norm(learner.components_, axis=1)
+    assert (np.diff(lengths) <= 0).all()
+    assert learner.set_output(transform="pandas").transform(X[:3]).columns[0] == "logdetmetriclearner0"
+
+
+def test_metric_function_in_neighbours(wine):
+    X, y = wine
+    learner = LogDetMetricLearner(random_state=0).fit(X, y)
+    by_function = KNeighborsClassifier(5, metric=learner.get_metric(), algorithm="brute").fit(X, y)
+    by_map = KNeighborsClassifier(5).fit(learner.transform(X), y)
+    assert_array_equal(by_function.predict(X), by_map.predict(learner.transform(X)))
+
+
+def test_components_follow_the_stream(wine):
+    X, y = wine
+    learner = LogDetMetricLearner(random_state=0).partial_fit(X[::2], y[::2])
+    before = learner.components_
+    learner.partial_fit(X[1::2], y[1::2])
+    assert not np.array_equal(before, learner.components_)
+    assert_allclose(
+        learner.components_.T @ learner.components_, learner.get_mahalanobis_matrix(), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_knn_in_a_pipeline_beats_the_euclidean_metric(wine):
+    X, y = load_wine(return_X_y=True)
+    splits = StratifiedShuffleSplit(10, test_size=0.3, random_state=0)
+    plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
+    learned = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))
+    error, baseline = (1 - cross_val_score(model, X, y, cv=splits).mean() for model in (learned, plain))
+    assert error < 0.75 * baseline
+
+
+def test_grid_search_with_two_workers():
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))
+    grid = {"logdetmetriclearner__eta0": [0.1, 1.0], "logdetmetriclearner__learning_rate": ["constant", "sqrt"]}
+    search = GridSearchCV(model, grid, cv=3, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+# --- bad input ----------------------------------------------------------------------------------------------------
+
+ROWS = np.arange(12.0).reshape(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "targets", "message"),
+    [
+        ([[0, 1], [0, 4]], [1.0, 1.0], r"pairs\[1\] = \[0, 4\].*from 0 to 3"),
+        ([[0, -1]], [1.0], r"pairs\[0\] = \[0, -1\]"),
+        ([[0.5, 1]], [1.0], "integers"),
+        ([[0, 1, 2]], [1.0], "two row numbers"),
+        ([[0, 1]], [1.0, 2.0], "there are 1 pairs"),
+        ([[0, 1], [1, 2]], [1.0, -0.5], r"targets\[1\] = -0.5"),
+        ([[0, 1], [1, 2]], [1.0, np.nan], "NaN.*row 1"),
+        (np.empty((0, 2), int), [], "minimum of 1"),
+    ],
+)
+def test_bad_pairs(pairs, targets, message):
+    learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
+    before = pickle.dumps(learner)
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit_pairs(ROWS, pairs, targets)
+    assert pickle.dumps(learner) == before
+    with pytest.raises(ValueError, match=message):
+        LogDetMetricLearner().fit_pairs(ROWS, pairs, targets)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prior": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, r"prior is not symmetric: entry \[0, 1\]"),
+        ({"prior": -np.eye(3)}, "not positive definite"),
+        ({"prior": np.eye(2)}, "prior has 2 rows"),
+        ({"prior": np.ones((2, 3))}, "square"),
+        ({"prior": "covariances"}, "prior"),
+        ({"bounds": (2.0, 1.0)}, "bounds"),
+        ({"eta0": 0.0}, "eta0"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"memory_size": 0}, "memory_size"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    for method in ("fit", "partial_fit"):
+        learner = LogDetMetricLearner(**parameters)
+        with pytest.raises(ValueError, match=message):
+            getattr(learner, method)(ROWS, [0, 1, 0, 1])
+        assert not hasattr(learner, "n_features_in_")
+
+
+def test_continuous_labels_are_refused():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LogDetMetricLearner().fit(ROWS, [0.1, 0.2, 0.3, 0.4])
+
+
+def test_pair_distance_wants_as_many_rows_on_both_sides():
+    learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
+    with pytest.raises(ValueError, match="X has 4 rows and Y has 3"):
+        learner.pair_distance(ROWS, ROWS[:3])
