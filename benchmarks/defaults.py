@@ -1,0 +1,108 @@
+"""How the default learning rates were chosen: mean score over real data sets for a grid of rates.
+
+    python benchmarks/defaults.py [regression|metric]
+
+Everything is standardised inside the training part. The defaults are the best line of each table, or one that is level
+with it. Data sets beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_DATA names, if it is set.
+"""
+
+import os
+import platform
+import sys
+import warnings
+
+import numpy as np
+import sklearn
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.model_selection import KFold, StratifiedShuffleSplit, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner, __version__
+from onlinebregman.datasets import load_balance_scale, load_dataset
+
+REGRESSION = (
+    *("boston", "concrete", "airfoil", "energy_heating", "yacht"),
+    *("winequality_red", "bodyfat_faraway", "stock", "mortgage"),
+)
+CLASSES = ("ionosphere", "sonar", "glass", "pima")
+RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
+
+
+def more(names):
+    if "ONLINEBREGMAN_DATA" not in os.environ:
+        return {}
+    return {name: load_dataset(name, return_X_y=True) for name in names}
+
+
+def regression():
+    """Mean cross-validated R^2."""
+    data = {"diabetes": load_diabetes(return_X_y=True), **more(REGRESSION)}
+    folds = KFold(4, shuffle=True, random_state=0)
+
+    def score(model, X, y):
+        scaled = TransformedTargetRegressor(model, transformer=StandardScaler())
+        return cross_val_score(make_pipeline(StandardScaler(), scaled), X, y, cv=folds).mean()
+
+    rows = {"LinearRegression": LinearRegression(), "SGDRegressor": SGDRegressor(random_state=0)}
+    makers = {
+        "ImplicitGD": ImplicitGDRegressor,
+        "EG signed, total 1": EGRegressor,
+        "EG signed, total 3": lambda **p: EGRegressor(total=3.0, **p),
+        "EG simplex": lambda **p: EGRegressor(weights="simplex", **p),
+        "EG positive": lambda **p: EGRegressor(weights="positive", **p),
+        "Burg": BurgRegressor,
+    }
+    for name, make in makers.items():
+        for eta0 in RATES:
+            rows[f"{name}, {eta0:g} / sqrt(t)"] = make(eta0=eta0, learning_rate="invscaling", random_state=0)
+    table(rows, data, score, "R^2")
+
+
+def metric():
+    """Mean 5-NN error in per cent, five 70/30 splits."""
+    data = {
+        "iris": load_iris(return_X_y=True),
+        "wine": load_wine(return_X_y=True),
+        "wdbc": load_breast_cancer(return_X_y=True),
+        "balance": load_balance_scale(return_X_y=True),
+        "digits": load_digits(return_X_y=True),
+        **more(CLASSES),
+    }
+    splits = StratifiedShuffleSplit(5, test_size=0.3, random_state=0)
+
+    def error(learner, X, y):
+        model = make_pipeline(StandardScaler(), learner, KNeighborsClassifier(5))
+        return 100 * (1 - cross_val_score(model, X, y, cv=splits).mean())
+
+    rows = {"Euclidean": "passthrough"}
+    for schedule in ("constant", "sqrt"):
+        for epochs in (1, 3):
+            for eta0 in (0.01, 0.1, 1.0, 10.0):
+                rows[f"{schedule}, {eta0:g}, {epochs} epochs"] = LogDetMetricLearner(
+                    eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                )
+    table(rows, data, error, "error %")
+
+
+def table(rows, data, score, unit):
+    width = max(map(len, rows))
+    print(f"{unit:{width}s} " + " ".join(f"{name[:8]:>8s}" for name in data) + "     mean")
+    for name, model in rows.items():
+        scores = [score(model, X, y) for X, y in data.values()]
+        print(
+            f"{name:{width}s} " + " ".join(f"{value:8.3g}" for value in scores) + f" {np.mean(scores):8.3f}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    print(f"onlinebregman {__version__}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}")
+    with threadpool_limits(1):
+        for part in sys.argv[1:] or ["regression", "metric"]:
+            {"regression": regression, "metric": metric}[part]()
