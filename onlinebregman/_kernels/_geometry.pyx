@@ -28,11 +28,10 @@ cdef extern from "vector_ops.h":
     void ob_entropy_step(double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_entropy_sums(const double* w, const double* e, const double* x, Py_ssize_t n,
                          double* total, double* dot, double* square) noexcept nogil
-    void ob_weighted_sums(const double* w, const double* x, Py_ssize_t n,
-                          double* total, double* dot, double* square) noexcept nogil
+    void ob_weighted_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
     void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
                       double* dot, double* square) noexcept nogil
-    void ob_burg_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_multiply(double* p, const double* a, const double* b, Py_ssize_t n) noexcept nogil
     void ob_burg_step(double* w, const double* x, double c, double upper, Py_ssize_t n) noexcept nogil
     double ob_burg_speed(const double* w, const double* x, double inverse_upper, Py_ssize_t n) noexcept nogil
 
@@ -207,7 +206,7 @@ cdef class EntropyGeometry(Geometry):
         cdef double total
         cdef double* e = self.scratch(1)
         if c == 0:
-            ob_weighted_sums(self.w, row.x, row.n, &total, value, slope)
+            ob_weighted_sums(self.w, row.x, row.n, value, slope)
             return
         ob_exp(e, row.x, c, 0.0, row.n)
         ob_entropy_sums(self.w, e, row.x, row.n, &total, value, slope)
@@ -252,7 +251,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         cdef double total, dot, square, m
         cdef double* e = self.scratch(1)
         if c == 0:
-            ob_weighted_sums(self.w, row.x, row.n, &total, &dot, &square)
+            ob_weighted_sums(self.w, row.x, row.n, &dot, &square)
             total = self.state.total
         else:
             m = self.shift(c)
@@ -346,7 +345,8 @@ cdef class BurgGeometry(Geometry):
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         cdef double smallest, largest
-        ob_burg_range(self.w, row.x, row.n, &smallest, &largest)
+        ob_multiply(self.scratch(1), self.w, row.x, row.n)
+        ob_range(self.scratch(1), row.n, &smallest, &largest)
         lo[0] = -1.0 / largest if largest > 0 else -INFINITY
         hi[0] = -1.0 / smallest if smallest < 0 else INFINITY
 

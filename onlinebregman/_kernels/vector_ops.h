@@ -21,39 +21,55 @@
 
 #define OB_LANES 8
 #define OB_SUM8(s) (((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])))
-/* Runs BODY for i in [0, n), with k = i mod 8 as the lane of the running sum. */
-#define OB_FOR_LANES(n, BODY)                                                                                          \
+
+/* Runs BODY(T, L, A) for i in [0, n). T is the type of a value, L(p) loads p[i], and A(s) is the running sum s of lane
+ * i mod 8. With vector extensions eight values are one: compilers do not find that by themselves for more than one sum.
+ */
+#define OB_LOAD1(p) ((p)[i])
+#define OB_LANE(s) ((s)[i % OB_LANES])
+#if defined(__GNUC__)
+typedef double ob_lanes __attribute__((vector_size(OB_LANES * sizeof(double))));
+#define OB_ZERO {0, 0, 0, 0, 0, 0, 0, 0}
+#define OB_LOAD8(p) (*(const ob_unaligned *)((p) + i))
+typedef double ob_unaligned __attribute__((vector_size(OB_LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
+#define OB_WHOLE(s) (s)
+#define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
-        ptrdiff_t i_ = 0;                                                                                              \
-        for (; i_ + OB_LANES <= (n); i_ += OB_LANES)                                                                   \
-            for (int k = 0; k < OB_LANES; ++k) {                                                                       \
-                const ptrdiff_t i = i_ + k;                                                                            \
-                BODY                                                                                                   \
-            }                                                                                                          \
-        for (int k = 0; i_ + k < (n); ++k) {                                                                           \
-            const ptrdiff_t i = i_ + k;                                                                                \
-            BODY                                                                                                       \
-        }                                                                                                              \
+        ptrdiff_t i = 0;                                                                                               \
+        for (; i + OB_LANES <= (n); i += OB_LANES)                                                                     \
+            BODY(ob_lanes, OB_LOAD8, OB_WHOLE)                                                                         \
+        for (; i < (n); ++i)                                                                                           \
+            BODY(double, OB_LOAD1, OB_LANE)                                                                            \
     } while (0)
+#else
+typedef double ob_lanes[OB_LANES];
+#define OB_ZERO {0}
+#define OB_REDUCE(n, BODY)                                                                                             \
+    do {                                                                                                               \
+        for (ptrdiff_t i = 0; i < (n); ++i)                                                                            \
+            BODY(double, OB_LOAD1, OB_LANE)                                                                            \
+    } while (0)
+#endif
 
 /* The smallest weight a positive geometry keeps: a weight at zero could never grow again. */
 #define OB_TINY DBL_MIN
 
 /* sum a b */
 OB_CLONES static double ob_dot(const double *restrict a, const double *restrict b, ptrdiff_t n) {
-    double s[OB_LANES] = {0};
-    OB_FOR_LANES(n, { s[k] += a[i] * b[i]; });
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += L(a) * L(b); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     return OB_SUM8(s);
 }
 
 /* sum a b and sum b b in one pass */
 OB_CLONES static void ob_dot_norm(const double *restrict a, const double *restrict b, ptrdiff_t n, double *dot,
                                   double *norm) {
-    double s[OB_LANES] = {0}, q[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        s[k] += a[i] * b[i];
-        q[k] += b[i] * b[i];
-    });
+    ob_lanes s = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T v = L(b); A(s) += L(a) * v; A(q) += v * v; }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     *dot = OB_SUM8(s);
     *norm = OB_SUM8(q);
 }
@@ -74,31 +90,47 @@ OB_CLONES static void ob_scale_positive(double *restrict w, double c, ptrdiff_t 
 
 /* 0 when all are finite, NaN otherwise */
 OB_CLONES static double ob_nonfinite(const double *restrict a, ptrdiff_t n) {
-    double s[OB_LANES] = {0};
-    OB_FOR_LANES(n, { s[k] += a[i] * 0.0; });
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += L(a) * 0.0; }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     return OB_SUM8(s);
 }
 
 /* sum a */
 OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
-    double s[OB_LANES] = {0};
-    OB_FOR_LANES(n, { s[k] += a[i]; });
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += L(a); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     return OB_SUM8(s);
 }
 
 /* smallest and largest of a, and of 0 */
 OB_CLONES static void ob_range(const double *restrict a, ptrdiff_t n, double *lo, double *hi) {
     double l[OB_LANES] = {0}, h[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        l[k] = a[i] < l[k] ? a[i] : l[k];
-        h[k] = a[i] > h[k] ? a[i] : h[k];
-    });
+    ptrdiff_t i = 0;
+    for (; i + OB_LANES <= n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k) {
+            l[k] = a[i + k] < l[k] ? a[i + k] : l[k];
+            h[k] = a[i + k] > h[k] ? a[i + k] : h[k];
+        }
+    for (; i < n; ++i) {
+        l[0] = a[i] < l[0] ? a[i] : l[0];
+        h[0] = a[i] > h[0] ? a[i] : h[0];
+    }
     for (int k = 1; k < OB_LANES; ++k) {
         l[0] = l[k] < l[0] ? l[k] : l[0];
         h[0] = h[k] > h[0] ? h[k] : h[0];
     }
     *lo = l[0];
     *hi = h[0];
+}
+
+/* p = a b */
+OB_CLONES static void ob_multiply(double *restrict p, const double *restrict a, const double *restrict b, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        p[i] = a[i] * b[i];
 }
 
 /* sum_ += w (clock - stamp), stamp = clock: what the weights added to their average since they last moved */
@@ -161,30 +193,22 @@ OB_CLONES static void ob_entropy_step(double *restrict w, const double *restrict
 /* sums of v, v x, v x^2 with v = w e */
 OB_CLONES static void ob_entropy_sums(const double *restrict w, const double *restrict e, const double *restrict x,
                                       ptrdiff_t n, double *sum, double *dot, double *square) {
-    double s[OB_LANES] = {0}, d[OB_LANES] = {0}, q[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        const double v = w[i] * e[i];
-        const double vx = v * x[i];
-        s[k] += v;
-        d[k] += vx;
-        q[k] += vx * x[i];
-    });
+    ob_lanes s = OB_ZERO, d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T v = L(w) * L(e), u = v * L(x); A(s) += v; A(d) += u; A(q) += u * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     *sum = OB_SUM8(s);
     *dot = OB_SUM8(d);
     *square = OB_SUM8(q);
 }
 
-/* the same with e = 1 */
-OB_CLONES static void ob_weighted_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *sum,
-                                       double *dot, double *square) {
-    double s[OB_LANES] = {0}, d[OB_LANES] = {0}, q[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        const double vx = w[i] * x[i];
-        s[k] += w[i];
-        d[k] += vx;
-        q[k] += vx * x[i];
-    });
-    *sum = OB_SUM8(s);
+/* sums of w x and w x^2 */
+OB_CLONES static void ob_weighted_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
+                                       double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += u * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     *dot = OB_SUM8(d);
     *square = OB_SUM8(q);
 }
@@ -192,32 +216,12 @@ OB_CLONES static void ob_weighted_sums(const double *restrict w, const double *r
 /* Burg at w(c) = w / (1 + c x w): sums of w(c) x and of (w(c) x)^2 */
 OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restrict x, double c, ptrdiff_t n,
                                    double *dot, double *square) {
-    double d[OB_LANES] = {0}, q[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        const double u = w[i] * x[i];
-        const double r = u / (1.0 + c * u);
-        d[k] += r;
-        q[k] += r * r;
-    });
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T u = L(w) * L(x), r = u / (1.0 + c * u); A(d) += r; A(q) += r * r; }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
     *dot = OB_SUM8(d);
     *square = OB_SUM8(q);
-}
-
-/* smallest and largest of w x, and of 0 */
-OB_CLONES static void ob_burg_range(const double *restrict w, const double *restrict x, ptrdiff_t n, double *lo,
-                                    double *hi) {
-    double l[OB_LANES] = {0}, h[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
-        const double u = w[i] * x[i];
-        l[k] = u < l[k] ? u : l[k];
-        h[k] = u > h[k] ? u : h[k];
-    });
-    for (int k = 1; k < OB_LANES; ++k) {
-        l[0] = l[k] < l[0] ? l[k] : l[0];
-        h[0] = h[k] > h[0] ? h[k] : h[0];
-    }
-    *lo = l[0];
-    *hi = h[0];
 }
 
 /* w = min(w / (1 + c x w), upper), never below OB_TINY */
@@ -229,47 +233,43 @@ OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x,
     }
 }
 
-/* largest x / (1/w - 1/upper): how fast the first weight reaches its upper bound */
+/* largest x / (1/w - 1/upper), and 0: how fast the first weight reaches its upper bound */
 OB_CLONES static double ob_burg_speed(const double *restrict w, const double *restrict x, double inverse_upper,
                                       ptrdiff_t n) {
-    double h[OB_LANES] = {0};
-    OB_FOR_LANES(n, {
+    double h = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = x[i] / (1.0 / w[i] - inverse_upper);
-        h[k] = v > h[k] ? v : h[k];
-    });
-    for (int k = 1; k < OB_LANES; ++k)
-        h[0] = h[k] > h[0] ? h[k] : h[0];
-    return h[0];
+        h = v > h ? v : h;
+    }
+    return h;
+}
+
+/* s += row z, v += row z_i, over one row of the triangle: returns the sum */
+OB_CLONES static double ob_symv_row(const double *restrict row, const double *restrict z, double *restrict v, double zi,
+                                    ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        v[i] += row[i] * zi;
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += L(row) * L(z); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
 }
 
 /* v = A z and return z'A z for a symmetric A (n, n) of which only the upper triangle is read */
-OB_CLONES static double ob_symv(const double *restrict a, const double *restrict z, double *restrict v, ptrdiff_t n) {
+static double ob_symv(const double *restrict a, const double *restrict z, double *restrict v, ptrdiff_t n) {
     memset(v, 0, n * sizeof(double));
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const double *row = a + i * n + i;
-        const ptrdiff_t m = n - i;
-        const double zi = z[i];
-        double s[OB_LANES] = {0};
-        double *vi = v + i;
-        const double *zi_ = z + i;
-        vi[0] += row[0] * zi;
-        OB_FOR_LANES(m - 1, {
-            s[k] += row[i + 1] * zi_[i + 1];
-            vi[i + 1] += row[i + 1] * zi;
-        });
-        vi[0] += OB_SUM8(s);
+        const double *row = a + i * n;
+        v[i] += row[i] * z[i] + ob_symv_row(row + i + 1, z + i + 1, v + i + 1, z[i], n - i - 1);
     }
     return ob_dot(v, z, n);
 }
 
 /* A -= c v v', upper triangle */
-OB_CLONES static void ob_syr(double *restrict a, const double *restrict v, double c, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double f = c * v[i];
-        double *row = a + i * n;
-        for (ptrdiff_t j = i; j < n; ++j)
-            row[j] -= f * v[j];
-    }
+static void ob_syr(double *restrict a, const double *restrict v, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        ob_axpy(a + i * n + i, v + i, c * v[i], n - i);
 }
 
 #endif
