@@ -22,11 +22,6 @@ class Divergence(ABC):
     symmetric matrices. Methods return new arrays and never change their arguments. Objects compare equal when type
     and parameters do.
 
-    Attributes
-    ----------
-    domain : str
-        The set on which F is differentiable, as said in errors.
-
     References
     ----------
     W, "Bregman Divergences" and their properties; KB10, section 2.1.
@@ -47,7 +42,10 @@ class Divergence(ABC):
     1.0
     """
 
-    domain: str = "finite w"
+    @property
+    def domain(self) -> str:
+        """The set on which F is differentiable, as said in errors; a plain class attribute does in a subclass."""
+        return "finite w"
 
     @abstractmethod
     def potential(self, w: ArrayLike) -> float:

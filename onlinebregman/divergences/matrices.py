@@ -26,7 +26,7 @@ class MatrixDivergence(Divergence):
     25.0
     """
 
-    domain = "W symmetric"
+    domain: str = "W symmetric"
     _definite = False  # eigenvalues have to be positive
     _closed = True  # F is finite on the boundary
 
@@ -120,8 +120,9 @@ class VonNeumann(MatrixDivergence):
     S X = Q (K * Q'X Q) Q' with W = Q diag(l) Q' and K_ij = (l_i - l_j) / (ln l_i - ln l_j).
 
     With `trace` the domain is the matrices of that trace, the matrix version of `SimplexEntropy`: W(c) is rescaled to
-    it, and S X loses W tr(W X) / trace. U may be singular (0 ln 0 = 0). Every step costs two eigendecompositions and
-    loses eigenvalues below 1e-16 of the largest; runs of many steps keep theta = f(W) and map it back instead.
+    it, and S X loses W tr(W X) / trace. U may be singular (0 ln 0 = 0). Every step costs two eigendecompositions, and a
+    float64 matrix holds no eigenvalues below about 1e-15 of the largest: steps raise smaller ones to that, so that W
+    stays positive definite. Runs of many steps keep theta = f(W), which has no such limit, and map it back.
 
     Parameters
     ----------
@@ -172,11 +173,10 @@ class VonNeumann(MatrixDivergence):
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         values, vectors = _spectrum(as_array(theta))
-        if self.trace is None:
-            # eigenvalues saturate instead of overflowing: infinity times a zero of Q would be NaN
-            return _assemble(np.maximum(np.exp(np.minimum(values, 690.0)), TINY), vectors)
-        values = np.exp(values - values[-1])
-        return _assemble(np.maximum(values * (self.trace / values.sum()), TINY), vectors)
+        # eigenvalues saturate instead of overflowing: infinity times a zero of Q would be NaN
+        top = 0.0 if self.trace is not None else float(np.exp(np.clip(values[-1], -690.0, 690.0)))
+        values = np.maximum(np.exp(values - values[-1]), 8 * len(values) * EPS)
+        return _assemble(values * (top or self.trace / values.sum()), vectors)
 
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         u, w = self._pair(u, w)

@@ -1,0 +1,26 @@
+"""pandas, where a user asks for it; nothing else here needs it."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import Bunch
+
+
+def add_frames(bunch: Bunch) -> Bunch:
+    """Turn the arrays of a data set into pandas objects, with `frame` the two side by side.
+
+    Columns of text become categories, and a data set without a target keeps None.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+    data = pd.DataFrame(bunch.data, columns=bunch.feature_names).infer_objects()
+    texts = [name for name in data.columns if not pd.api.types.is_numeric_dtype(data[name])]
+    bunch.data = data.astype(dict.fromkeys(texts, "category"))
+    bunch.frame = bunch.data
+    if bunch.target is not None:
+        target = pd.Series(bunch.target, name="target")
+        bunch.target = target if np.issubdtype(np.asarray(bunch.target).dtype, np.number) else target.astype("category")
+        bunch.frame = pd.concat([bunch.data, bunch.target], axis=1)
+    return bunch

@@ -1,0 +1,313 @@
+"""Laws of the matrix divergences, and what ties them to the vector divergences of their spectra."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import expm, logm
+
+from onlinebregman.divergences import (
+    Burg,
+    Divergence,
+    LogDet,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredFrobenius,
+    VonNeumann,
+)
+
+ALL = [SquaredFrobenius(), VonNeumann(), VonNeumann(trace=1.0), VonNeumann(trace=2.5), LogDet()]
+laws = settings(max_examples=30, deadline=None)
+every = pytest.mark.parametrize("div", ALL, ids=repr)
+
+hundredths = st.integers(-200, 200).map(lambda k: k / 100)
+
+
+def exponential(raw):
+    values, vectors = np.linalg.eigh(raw)
+    return (vectors * np.exp(values)) @ vectors.T
+
+
+def into_domain(div, raw):
+    """A point of the domain from any symmetric matrix."""
+    if isinstance(div, SquaredFrobenius):
+        return raw
+    w = exponential(raw)
+    w = (w + w.T) / 2
+    return w if getattr(div, "trace", None) is None else w * (div.trace / np.trace(w))
+
+
+@st.composite
+def matrices(draw, count, n_vectors=0):
+    """`count` symmetric matrices of one size and spectra about -3 to 3, then `n_vectors` vectors of that size."""
+    d = draw(st.integers(1, 4))
+    out = []
+    for _ in range(count):
+        raw = np.array(draw(st.lists(hundredths, min_size=d * d, max_size=d * d))).reshape(d, d)
+        out.append((raw + raw.T) / 2 / np.sqrt(d))
+    return out + [np.array(draw(st.lists(hundredths, min_size=d, max_size=d))) for _ in range(n_vectors)]
+
+
+def tangent(div, x):
+    return x if getattr(div, "trace", None) is None else x - np.eye(len(x)) * np.trace(x) / len(x)
+
+
+def inside_range(div, w, x, fraction):
+    low, high = div.step_range(w, x)
+    return fraction * min(2.0, high) if fraction > 0 else fraction * min(2.0, -low)
+
+
+@every
+@laws
+@given(matrices(1))
+def test_mirror_and_inverse_are_inverse(div, drawn):
+    w = into_domain(div, drawn[0])
+    theta = div.mirror(w)
+    assert_allclose(div.inverse_mirror(theta), w, rtol=1e-8, atol=1e-10)
+    assert_allclose(div.mirror(div.inverse_mirror(theta)), theta, rtol=1e-8, atol=1e-8)
+
+
+@every
+@laws
+@given(matrices(2))
+def test_mirror_is_the_gradient_of_the_potential(div, drawn):
+    w, d = into_domain(div, drawn[0]), tangent(div, drawn[1])
+    h = 1e-5 * (1.0 if isinstance(div, SquaredFrobenius) else np.linalg.eigvalsh(w)[0])
+    slope = (div.potential(w + h * d) - div.potential(w - h * d)) / (2 * h)
+    assert_allclose(slope, np.vdot(div.mirror(w), d), rtol=1e-5, atol=1e-14 * (1 + abs(div.potential(w))) / h + 1e-6)
+
+
+@every
+@laws
+@given(matrices(2))
+def test_divergence_is_positive_vanishes_at_equality_and_equals_its_definition(div, drawn):
+    u, w = (into_domain(div, raw) for raw in drawn)
+    assert div.divergence(w, w) == pytest.approx(0, abs=1e-15)
+    d = div.divergence(u, w)
+    assert d > 0 or np.abs(u - w).max() < 1e-3
+    assert_allclose(d, Divergence.divergence(div, u, w), rtol=1e-8, atol=1e-9)
+
+
+@every
+@laws
+@given(matrices(2), st.sampled_from([1e-5, 1e-7]))
+def test_divergence_keeps_its_digits_near_equality(div, drawn, eps):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    move = eps * div.hessian_inverse(w, x)
+    expected = eps * np.vdot(x, move) / 2
+    assume(expected > 1e-4 * eps**2)
+    assert_allclose(div.divergence(w + move, w), expected, rtol=max(1e-2, 1e3 * eps))
+
+
+@every
+@laws
+@given(matrices(3))
+def test_three_point_identity(div, drawn):
+    u, v, w = (into_domain(div, raw) for raw in drawn)
+    right = div.divergence(u, v) + div.divergence(v, w) + np.vdot(u - v, div.mirror(v) - div.mirror(w))
+    assert_allclose(div.divergence(u, w), right, rtol=1e-8, atol=1e-8)
+
+
+@every
+@laws
+@given(matrices(2))
+def test_hessian_inverse_is_minus_the_derivative_of_the_step(div, drawn):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    low, high = div.step_range(w, x)
+    h = 1e-5 * min(1.0, high, -low)
+    slope = (div.step(w, x, -h) - div.step(w, x, h)) / (2 * h)
+    sx = div.hessian_inverse(w, x)
+    assert_allclose(sx, slope, rtol=1e-5, atol=1e-5 * (1 + np.abs(w).max()))
+    assert_allclose(sx, Divergence.hessian_inverse(div, w, x), rtol=1e-5, atol=1e-6 * (1 + np.abs(sx).max()))
+    assert_array_equal(sx.shape, w.shape)
+    assert div.dot(sx, x) >= -1e-12
+
+
+@every
+@laws
+@given(matrices(2), st.floats(-0.95, 0.95))
+def test_step_is_a_move_in_the_dual(div, drawn, fraction):
+    w, x = into_domain(div, drawn[0]), drawn[1]
+    c = inside_range(div, w, x, fraction)
+    moved = div.step(w, x, c)
+    assert_allclose(moved, Divergence.step(div, w, x, c), rtol=1e-7, atol=1e-8 * (1 + np.abs(moved).max()))
+    assert_allclose(div.step(w, x, 0.0), w, rtol=1e-9, atol=1e-11)
+    div.check_domain(moved)
+
+
+@every
+@laws
+@given(matrices(1, 1), st.floats(-0.9, 0.9))
+def test_a_vector_stands_for_its_outer_product(div, drawn, fraction):
+    w, z = into_domain(div, drawn[0]), drawn[1]
+    x = np.outer(z, z)
+    assert_allclose(div.dot(w, z), div.dot(w, x), rtol=1e-12, atol=1e-12)
+    assert_allclose(div.hessian_inverse(w, z), div.hessian_inverse(w, x), rtol=1e-9, atol=1e-11)
+    assert_allclose(div.step_range(w, z), div.step_range(w, x), rtol=1e-9)
+    c = inside_range(div, w, z, fraction)
+    moved = div.step(w, x, c)
+    assert_allclose(div.step(w, z, c), moved, rtol=1e-9, atol=1e-10 * (1 + np.abs(moved).max()))
+    b = div.dot(moved, z)
+    assert_allclose(div.project_hyperplane(w, z, b), moved, rtol=1e-5, atol=1e-6 * (1 + np.abs(moved).max()))
+
+
+@every
+@laws
+@given(matrices(3))
+def test_hyperplane_and_halfspace_projections(div, drawn):
+    w, u, x = into_domain(div, drawn[0]), into_domain(div, drawn[1]), drawn[2]
+    b = div.dot(u, x)
+    projected = div.project_hyperplane(w, x, b)
+    div.check_domain(projected)
+    assert_allclose(div.dot(projected, x), b, rtol=1e-8, atol=1e-8)
+    split = div.divergence(u, projected) + div.divergence(projected, w)
+    assert_allclose(split, div.divergence(u, w), rtol=1e-6, atol=1e-7)
+    half = div.project_halfspace(w, x, b)
+    assert_array_equal(half, w if div.dot(w, x) <= b else projected)
+
+
+@laws
+@given(matrices(2))
+def test_projection_on_the_psd_cone(drawn):
+    div, w, u = SquaredFrobenius(), drawn[0], drawn[1] @ drawn[1]
+    projected = div.project_psd(w)
+    assert np.linalg.eigvalsh(projected)[0] >= -1e-12
+    bound = div.divergence(u, projected) + div.divergence(projected, w)
+    assert div.divergence(u, w) >= bound - 1e-10 * (1 + bound)
+    assert_array_equal(div.project_psd(u + np.eye(len(u))), u + np.eye(len(u)))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "vector"),
+    [(VonNeumann(), RelativeEntropy()), (VonNeumann(2.0), SimplexEntropy(2.0)), (LogDet(), Burg())],
+)
+@laws
+@given(matrices(0, 3), st.floats(-0.4, 0.4))
+def test_diagonal_matrices_are_vectors(matrix, vector, drawn, fraction):
+    u, w = np.exp(drawn[0]), np.exp(drawn[1])
+    if isinstance(vector, SimplexEntropy):
+        u, w = 2 * u / u.sum(), 2 * w / w.sum()
+    x = drawn[2]
+    U, W, X = np.diag(u), np.diag(w), np.diag(x)
+    assert_allclose(matrix.potential(W), vector.potential(w), rtol=1e-10, atol=1e-12)
+    assert_allclose(matrix.divergence(U, W), vector.divergence(u, w), rtol=1e-9, atol=1e-14)
+    assert_allclose(matrix.hessian_inverse(W, X), np.diag(vector.hessian_inverse(w, x)), rtol=1e-9, atol=1e-12)
+    c = inside_range(vector, w, x, fraction)
+    assert_allclose(matrix.step_range(W, X), vector.step_range(w, x), rtol=1e-9)
+    assert_allclose(matrix.step(W, X, c), np.diag(vector.step(w, x, c)), rtol=1e-9, atol=1e-12)
+
+
+@laws
+@given(matrices(2), st.integers(0, 1000))
+def test_logdet_is_invariant_under_congruence(drawn, seed):
+    U, W = (exponential(raw) for raw in drawn)
+    d = len(U)
+    A = np.random.default_rng(seed).normal(size=(d, d)) + 3 * np.eye(d)
+    assume(np.linalg.cond(A) < 100)
+    moved = [(A @ M @ A.T + (A @ M @ A.T).T) / 2 for M in (U, W)]
+    assert_allclose(LogDet().divergence(*moved), LogDet().divergence(U, W), rtol=1e-7, atol=1e-9)
+
+
+@laws
+@given(matrices(2))
+def test_definitions_with_matrix_functions(drawn):
+    U, W = (exponential(raw) for raw in drawn)
+    log_u, log_w = logm(U), logm(W)
+    assert_allclose(VonNeumann().mirror(W), log_w, atol=1e-9)
+    assert_allclose(VonNeumann().inverse_mirror(log_w), expm(log_w), rtol=1e-9, atol=1e-11)
+    assert_allclose(VonNeumann().divergence(U, W), np.trace(U @ (log_u - log_w) - U + W), rtol=1e-8, atol=1e-9)
+    ratio = U @ np.linalg.inv(W)
+    expected = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(U)
+    assert_allclose(LogDet().divergence(U, W), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_von_neumann_admits_singular_comparators():
+    z = np.array([0.6, 0.8])
+    U = np.outer(z, z)
+    assert VonNeumann(1.0).divergence(U, np.eye(2) / 2) == pytest.approx(np.log(2))
+    assert VonNeumann().potential(U) == pytest.approx(-1.0)
+    assert VonNeumann().divergence(np.eye(2), np.diag([1.0, 0.0])) == np.inf
+    assert VonNeumann().divergence(np.diag([1.0, 0.0]), np.diag([1.0, 0.0])) == 0
+
+
+def test_hard_steps_of_von_neumann_have_no_nan():
+    W, z = np.array([[1.0, 0.3], [0.3, 2.0]]), np.array([1.0, -2.0])
+    for div in (VonNeumann(), VonNeumann(1.0)):
+        start = into_domain(div, np.array([[0.1, 0.3], [0.3, 0.2]]))
+        for c in (1e3, -1e3, 1e6, -1e6):
+            assert np.isfinite(div.step(start, z, c)).all()
+    assert VonNeumann().project_hyperplane(W, z, 1e6) @ z @ z == pytest.approx(1e6)
+
+
+def test_logdet_step_range_is_exactly_the_domain():
+    W, z = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0])
+    for x in (z, np.outer(z, z), np.diag([1.0, -1.0])):
+        for end in LogDet().step_range(W, x):
+            if np.isfinite(end):
+                LogDet().check_domain(LogDet().step(W, x, end * (1 - 1e-6)))
+                with pytest.raises(ValueError, match="leaves the domain W positive definite of LogDet"):
+                    LogDet().step(W, x, end * (1 + 1e-6))
+    assert LogDet().step_range(W, z) == (-1 / (z @ W @ z), np.inf)
+
+
+@pytest.mark.parametrize(
+    ("div", "w", "message"),
+    [
+        (
+            SquaredFrobenius(),
+            [[1.0, 2.0], [3.0, 1.0]],
+            r"W\[0, 1\] = 2 is outside the domain W symmetric .*\(W \+ W.T\)",
+        ),
+        (SquaredFrobenius(), [[np.nan]], r"W\[0, 0\] = nan is outside"),
+        (SquaredFrobenius(), [1.0, 2.0], r"symmetric matrix of shape \(d, d\), got shape \(2,\)"),
+        (
+            VonNeumann(),
+            [[1.0, 0.0], [0.0, -0.5]],
+            r"eigenvalue -0.5, outside the domain W positive definite of VonNeumann",
+        ),
+        (VonNeumann(1.0), [[1.0, 0.0], [0.0, 0.5]], r"tr W = 1.5 is outside the domain W positive definite, tr W = 1"),
+        (
+            LogDet(),
+            [[1.0, 1.0], [1.0, 1.0]],
+            r"outside the domain W positive definite of LogDet.*multiple of the identity",
+        ),
+    ],
+)
+def test_domain_errors_name_the_value_and_the_remedy(div, w, message):
+    w = np.array(w) - (1e-9 * np.eye(2) if isinstance(div, LogDet) else 0)
+    with pytest.raises(ValueError, match=message):
+        div.check_domain(w)
+    with pytest.raises(ValueError, match=message):
+        div.divergence(w, w)
+
+
+def test_other_errors():
+    with pytest.raises(ValueError, match="dual domain"):
+        LogDet().inverse_mirror(np.diag([-1.0, 0.5]))
+    with pytest.raises(ValueError, match="No step along x"):
+        LogDet().project_hyperplane(np.eye(2), np.array([1.0, 0.0]), -1.0)
+    with pytest.raises(ValueError, match="positive finite sum"):
+        VonNeumann(trace=0.0)
+
+
+@every
+def test_objects_are_values(div):
+    for twin in (pickle.loads(pickle.dumps(div)), copy.deepcopy(div)):
+        assert twin == div and hash(twin) == hash(div)
+    assert eval(repr(div)) == div
+    assert sum(other == div for other in ALL) == 1
+
+
+@every
+def test_arguments_are_not_changed(div):
+    w, z = into_domain(div, np.array([[0.2, -0.1], [-0.1, 0.4]])), np.array([1.0, -0.5])
+    x = np.outer(z, z)
+    for a in (w, x, z):
+        a.flags.writeable = False
+    for d in (x, z):
+        for out in (div.mirror(w), div.step(w, d, 0.1), div.hessian_inverse(w, d), div.project_halfspace(w, d, 100.0)):
+            assert out.flags.writeable and not np.shares_memory(out, w) and not np.shares_memory(out, d)
