@@ -145,12 +145,15 @@ class MirrorMixin:
         return learner
 
     def _learn(self, X, y, sample_weight, order=None) -> float:
-        """One pass over validated rows; returns the mean loss before each was learned."""
+        """One pass over validated rows; returns the weighted mean loss before each was learned."""
+        total = len(y) if sample_weight is None else sample_weight.sum()
+        if total == 0:
+            return 0.0
         before = self._learner.cumulative_loss
         refused = self._learner.learn(X, y, sample_weight, order)
         if refused is not None:
             raise ValueError(self._explain(*refused, y))
-        return (self._learner.cumulative_loss - before) / (len(y) if sample_weight is None else sample_weight.sum())
+        return (self._learner.cumulative_loss - before) / total
 
     def _explain(self, reason: str, row: int, y: np.ndarray) -> str:
         """Why the learner refused a row, and what to do."""
@@ -166,7 +169,7 @@ class MirrorMixin:
         }[reason]
 
     def _reconstruction_attributes(self) -> dict:
-        return {"_learner": copy.copy(self._learner)}
+        return {"_learner": copy.deepcopy(self._learner)}
 
 
 class EuclideanMirrorMixin(MirrorMixin):

@@ -56,7 +56,8 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, sparse_too: bool = True, n
     if y is _NO_Y:
         X = validate_data(estimator, X, **kwargs)
     else:
-        # y_numeric keeps scikit-learn's messages for wrong kinds of y; finiteness is checked below, with the row
+        if numeric and np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+            check_finite(np.asarray(y), "y")
         X, y = validate_data(estimator, X, y, y_numeric=numeric, **kwargs)
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
@@ -64,10 +65,7 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, sparse_too: bool = True, n
     check_finite(X)
     if y is _NO_Y:
         return X
-    if numeric:
-        y = np.ascontiguousarray(y, dtype=np.float64)
-        check_finite(y, "y")
-    return X, y
+    return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
 
 
 def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.ndarray | None:

@@ -1,8 +1,15 @@
-cdef struct Row:
+cdef struct Row:              # a row, and the working memory of whoever asks about it
     const double* x           # the values
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # how many values
     Py_ssize_t stored         # how many columns; twice as many values once a signed geometry has loaded the row
+    double* buffer            # three vectors of `room` values
+    Py_ssize_t room
+    # what `load` finds out
+    double* w                 # the row's weights: the state itself (dense) or a gathered copy (sparse)
+    double a                  # z'Wz (matrices)
+    double lo, hi             # range of the values (simplex)
+    double rest               # unnormalised weight outside the row (simplex)
 
 
 cdef struct Scalars:          # the state beside the weights
@@ -26,13 +33,8 @@ cdef class Geometry:
     cdef readonly bint averaging
     cdef double[::1] average_sum
     cdef double[::1] stamp
-    # the loaded row's weights: the state itself (dense) or a gathered copy (sparse)
-    cdef double* w
-    cdef double* buffer
-    cdef Py_ssize_t capacity
 
-    cdef int reserve(self, Py_ssize_t n) except -1
-    cdef double* scratch(self, int k) noexcept nogil
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil
     cdef void load(self, Row* row) noexcept nogil
     cdef void store(self, Row* row) noexcept nogil
     cdef double dot(self, Row* row) noexcept nogil
@@ -41,7 +43,7 @@ cdef class Geometry:
     cdef void step(self, Row* row, double c) noexcept nogil
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil
     cdef double scale(self) noexcept nogil
-    cdef void settle(self) noexcept nogil
+    cdef void settle(self, Row* row) noexcept nogil
     cdef void accumulate(self, Row* row) noexcept nogil
     cdef void accumulate_all(self) noexcept nogil
     cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil
@@ -58,10 +60,7 @@ cdef class EntropyGeometry(Geometry):
 
 cdef class SimplexGeometry(EntropyGeometry):
     cdef readonly double size           # U, the sum of the weights
-    cdef double rest                    # unnormalised weight outside the loaded row
-    cdef double lo, hi                  # range of the loaded row's values
-    cdef bint partial                   # does the loaded row leave weights out?
-    cdef double shift(self, double c) noexcept nogil
+    cdef double shift(self, Row* row, double c) noexcept nogil
 
 
 cdef class SignedSimplexGeometry(SimplexGeometry):

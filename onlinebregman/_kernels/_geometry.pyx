@@ -13,7 +13,6 @@ A sparse row is gathered into a contiguous buffer, so both layouts run through t
 import numpy as np
 
 from libc.math cimport INFINITY, exp, frexp, ldexp
-from libc.stdlib cimport free, realloc
 
 cdef extern from "vector_ops.h":
     double OB_TINY
@@ -41,6 +40,11 @@ cdef double STRICTLY_INSIDE = 0.9
 cdef double LARGE_EXPONENT = 600.0
 
 
+cdef inline double* scratch(Row* row, int k) noexcept nogil:
+    """Working vector 1 or 2; vector 0 holds gathered weights."""
+    return row.buffer + k * row.room
+
+
 def _restore(kind, arguments, state):
     geometry = kind(*arguments)
     geometry.set_state(*state)
@@ -61,9 +65,6 @@ cdef class Geometry:
         self.blocks = max(self.blocks, 1)
         self.n_features = self.weights.shape[0] // self.blocks
         self.state.rate = INFINITY
-
-    def __dealloc__(self):
-        free(self.buffer)
 
     def _arguments(self):
         """What the constructor takes, to rebuild this geometry."""
@@ -102,19 +103,9 @@ cdef class Geometry:
     def _to_coef(self, weights):
         return weights
 
-    cdef int reserve(self, Py_ssize_t n) except -1:
-        """Make room for rows of n values."""
-        cdef double* grown
-        if n > self.capacity:
-            grown = <double*> realloc(self.buffer, 3 * self.blocks * n * sizeof(double))
-            if grown == NULL:
-                raise MemoryError()
-            self.buffer, self.capacity = grown, n
-        return 0
-
-    cdef double* scratch(self, int k) noexcept nogil:
-        """Scratch vector k, as long as a row's weights: 0 holds gathered weights, 1 and 2 are free."""
-        return self.buffer + k * self.blocks * self.capacity
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+        """How long the vectors of a row's working memory have to be, for rows of at most n values."""
+        return self.blocks * n
 
     cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil:
         cdef Py_ssize_t b, i
@@ -134,21 +125,21 @@ cdef class Geometry:
 
     cdef void load(self, Row* row) noexcept nogil:
         if row.index == NULL:
-            self.w = &self.weights[0]
+            row.w = &self.weights[0]
         else:
-            self.w = self.scratch(0)
-            self.gather(row, self.weights, self.w)
+            row.w = row.buffer
+            self.gather(row, self.weights, row.w)
 
     cdef void store(self, Row* row) noexcept nogil:
         """Write the loaded weights back."""
         if row.index != NULL:
-            self.scatter(row, self.w, self.weights)
+            self.scatter(row, row.w, self.weights)
 
     cdef double scale(self) noexcept nogil:
         """What the stored weights have to be multiplied by."""
         return 1.0
 
-    cdef void settle(self) noexcept nogil:
+    cdef void settle(self, Row* row) noexcept nogil:
         """Housekeeping after a step, on all weights."""
 
     cdef void accumulate(self, Row* row) noexcept nogil:
@@ -167,7 +158,7 @@ cdef class Geometry:
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
 
     cdef double dot(self, Row* row) noexcept nogil:
-        return ob_dot(self.w, row.x, row.n)
+        return ob_dot(row.w, row.x, row.n)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         pass
@@ -192,11 +183,11 @@ cdef class EuclideanGeometry(Geometry):
         self.linear = True
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        ob_dot_norm(self.w, row.x, row.n, value, slope)
+        ob_dot_norm(row.w, row.x, row.n, value, slope)
         value[0] -= c * slope[0]
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_axpy(self.w, row.x, c, row.n)
+        ob_axpy(row.w, row.x, c, row.n)
 
 
 cdef class EntropyGeometry(Geometry):
@@ -204,17 +195,17 @@ cdef class EntropyGeometry(Geometry):
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         cdef double total
-        cdef double* e = self.scratch(1)
+        cdef double* e = scratch(row, 1)
         if c == 0:
-            ob_weighted_sums(self.w, row.x, row.n, value, slope)
+            ob_weighted_sums(row.w, row.x, row.n, value, slope)
             return
         ob_exp(e, row.x, c, 0.0, row.n)
-        ob_entropy_sums(self.w, e, row.x, row.n, &total, value, slope)
+        ob_entropy_sums(row.w, e, row.x, row.n, &total, value, slope)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        cdef double* e = self.scratch(1)
+        cdef double* e = scratch(row, 1)
         ob_exp(e, row.x, c, 0.0, row.n)
-        ob_entropy_step(self.w, e, row.n)
+        ob_entropy_step(row.w, e, row.n)
 
 
 cdef class SimplexGeometry(EntropyGeometry):
@@ -236,36 +227,35 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     cdef void load(self, Row* row) noexcept nogil:
         Geometry.load(self, row)
-        self.partial = row.index != NULL
-        self.rest = max(self.state.total - ob_sum(self.w, row.n), 0.0) if self.partial else 0.0
-        ob_range(row.x, row.n, &self.lo, &self.hi)
+        row.rest = 0.0 if row.index == NULL else max(self.state.total - ob_sum(row.w, row.n), 0.0)
+        ob_range(row.x, row.n, &row.lo, &row.hi)
 
-    cdef double shift(self, double c) noexcept nogil:
+    cdef double shift(self, Row* row, double c) noexcept nogil:
         """The largest exponent among -c x and 0: taken out of all factors, so that none overflows."""
-        return -c * self.lo if c > 0 else -c * self.hi
+        return -c * row.lo if c > 0 else -c * row.hi
 
     cdef double dot(self, Row* row) noexcept nogil:
-        return self.scale() * ob_dot(self.w, row.x, row.n)
+        return self.scale() * ob_dot(row.w, row.x, row.n)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         cdef double total, dot, square, m
-        cdef double* e = self.scratch(1)
+        cdef double* e = scratch(row, 1)
         if c == 0:
-            ob_weighted_sums(self.w, row.x, row.n, &dot, &square)
+            ob_weighted_sums(row.w, row.x, row.n, &dot, &square)
             total = self.state.total
         else:
-            m = self.shift(c)
+            m = self.shift(row, c)
             ob_exp(e, row.x, c, m, row.n)
-            ob_entropy_sums(self.w, e, row.x, row.n, &total, &dot, &square)
-            total += self.rest * exp(-m)
+            ob_entropy_sums(row.w, e, row.x, row.n, &total, &dot, &square)
+            total += row.rest * exp(-m)
         dot /= total
         value[0] = self.size * dot
         slope[0] = self.size * max(square / total - dot * dot, 0.0)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        cdef double* e = self.scratch(1)
-        cdef double m = self.shift(c)
-        if self.partial:
+        cdef double* e = scratch(row, 1)
+        cdef double m = self.shift(row, c)
+        if row.index != NULL:
             if m < LARGE_EXPONENT:
                 m = 0.0
             else:
@@ -275,20 +265,20 @@ cdef class SimplexGeometry(EntropyGeometry):
                 if self.averaging:
                     self.accumulate_all()
                 ob_scale_positive(&self.weights[0], exp(-m), self.weights.shape[0])
-                self.rest *= exp(-m)
+                row.rest *= exp(-m)
         ob_exp(e, row.x, c, m, row.n)
-        ob_entropy_step(self.w, e, row.n)
-        self.state.total = self.rest + ob_sum(self.w, row.n)
-        self.state.steps += self.partial
+        ob_entropy_step(row.w, e, row.n)
+        self.state.total = row.rest + ob_sum(row.w, row.n)
+        self.state.steps += row.index != NULL
 
-    cdef void settle(self) noexcept nogil:
+    cdef void settle(self, Row* row) noexcept nogil:
         """Keep the total in range (by powers of two: exact), and sum it afresh before sparse steps make it drift.
 
         Its rounding error is that of the largest total since the last fresh sum, so a fall calls for one, too.
         """
         cdef int exponent
-        cdef bint in_range = 1e-100 < self.state.total < 1e100
-        if not self.partial:
+        cdef bint in_range = 1e-4 < self.state.total < 1e4  # averaging's clock runs at U / total
+        if row.index == NULL:
             self.state.summed = self.state.total
         elif self.state.total > self.state.summed:
             self.state.summed = self.state.total
@@ -300,6 +290,8 @@ cdef class SimplexGeometry(EntropyGeometry):
         if not in_range:
             if self.averaging:
                 self.accumulate_all()
+                self.state.clock = 0.0
+                self.stamp[:] = 0.0
             frexp(self.state.total, &exponent)
             ob_scale_positive(&self.weights[0], ldexp(1.0, -exponent), self.weights.shape[0])
         self.state.total = ob_sum(&self.weights[0], self.weights.shape[0])
@@ -317,7 +309,7 @@ cdef class SignedSimplexGeometry(SimplexGeometry):
         return weights[:self.n_features] - weights[self.n_features:]
 
     cdef void load(self, Row* row) noexcept nogil:
-        cdef double* doubled = self.scratch(2)
+        cdef double* doubled = scratch(row, 2)
         cdef Py_ssize_t i, n = row.n
         for i in range(n):
             doubled[i] = row.x[i]
@@ -341,17 +333,17 @@ cdef class BurgGeometry(Geometry):
         return super()._arguments() + (self.upper,)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        ob_burg_sums(self.w, row.x, c, row.n, value, slope)
+        ob_burg_sums(row.w, row.x, c, row.n, value, slope)
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         cdef double smallest, largest
-        ob_multiply(self.scratch(1), self.w, row.x, row.n)
-        ob_range(self.scratch(1), row.n, &smallest, &largest)
+        ob_multiply(scratch(row, 1), row.w, row.x, row.n)
+        ob_range(scratch(row, 1), row.n, &smallest, &largest)
         lo[0] = -1.0 / largest if largest > 0 else -INFINITY
         hi[0] = -1.0 / smallest if smallest < 0 else INFINITY
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_burg_step(self.w, row.x, c, self.upper, row.n)
+        ob_burg_step(row.w, row.x, c, self.upper, row.n)
 
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
         """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`."""
@@ -364,7 +356,7 @@ cdef class BurgGeometry(Geometry):
             return INFINITY
         cap = 1.0 / (2.0 * self.upper * self.n_features * self.state.radius * self.state.radius)
         if residual < 0:
-            speed = ob_burg_speed(self.w, row.x, 1.0 / self.upper, row.n)
+            speed = ob_burg_speed(row.w, row.x, 1.0 / self.upper, row.n)
             if speed > 0:
                 cap = min(cap, STRICTLY_INSIDE / (-residual * speed))
         return cap

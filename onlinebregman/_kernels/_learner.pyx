@@ -34,6 +34,14 @@ UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "gradient": GRADIENT}
 REASONS = {NOT_FINITE: "not finite", LEFT_DOMAIN: "left domain", NEGATIVE: "negative", OVERFLOWED: "overflowed"}
 
 
+cdef struct Settings:
+    int update
+    bint fit_intercept
+    double rate_scale         # rate of row t: rate_scale / t^rate_power
+    double rate_power
+    double average_from       # the row from which weights are averaged
+
+
 cdef struct Clockwork:        # the learner's state beside its geometry
     double t                  # rows learned
     double intercept
@@ -79,6 +87,15 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
     return c
 
 
+cdef int make_room(Row* row, Py_ssize_t room) except -1:
+    """Give a row its working memory; to be freed by the caller."""
+    row.room = room
+    row.buffer = <double*> malloc(max(3 * room, 1) * sizeof(double))
+    if row.buffer == NULL:
+        raise MemoryError()
+    return 0
+
+
 cdef Rows open_rows(X):
     """The rows of validated X, dense or CSR."""
     cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
@@ -99,9 +116,7 @@ cdef class Learner:
     cdef readonly Geometry geometry
     cdef readonly Loss loss
     cdef Clockwork clockwork
-    cdef int update
-    cdef bint fit_intercept
-    cdef double rate_scale, rate_power, average_from
+    cdef Settings settings
     cdef tuple armed          # (name, value) of the parameters that were validated and are in force
     cdef list rates           # (row number, rate) whenever the adaptive rate changed
     cdef object averaged_model
@@ -112,9 +127,10 @@ cdef class Learner:
         self.rates = []
 
     def __reduce__(self):
-        return _restore, (self.geometry, type(self.loss), self.clockwork, self.rates)
+        return _restore, (self.geometry, type(self.loss), self.settings, self.clockwork, self.rates)
 
-    def _set_state(self, clockwork, rates):
+    def _set_state(self, settings, clockwork, rates):
+        self.settings = settings
         self.clockwork = clockwork
         self.rates = list(rates)
 
@@ -159,10 +175,10 @@ cdef class Learner:
             The estimator's parameters these settings follow from. The fast path is open as long as the estimator
             holds these very objects.
         """
-        self.update = UPDATES[update]
-        self.rate_scale, self.rate_power = schedule.scale, schedule.power
-        self.fit_intercept = fit_intercept
-        self.average_from = float(average) if average else INFINITY
+        self.settings.update = UPDATES[update]
+        self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
+        self.settings.fit_intercept = fit_intercept
+        self.settings.average_from = float(average) if average else INFINITY
         if average:
             self.geometry.start_averaging()
         self.armed = tuple(dict(armed).items())
@@ -251,13 +267,14 @@ cdef class Learner:
         cdef Py_ssize_t i
         predictions = np.empty(rows.n_rows)
         out = predictions
-        geometry.reserve(rows.widest)
+        make_room(&row, geometry.room(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
                 rows.fetch(i, &row)
                 geometry.load(&row)
                 out[i] = geometry.dot(&row) + intercept
             finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
+            free(row.buffer)
         return predictions
 
     cdef Geometry _model(self):
@@ -276,29 +293,29 @@ cdef class Learner:
         cdef Py_ssize_t n_rates = len(self.rates)
         cdef int status
         cdef Snapshot snapshot = Snapshot(geometry, rows, rows.indices == NULL or rows.stored >= geometry.n_features)
-        geometry.reserve(rows.widest)
+        cdef Row row
+        make_room(&row, geometry.room(rows.widest))
         while True:
             with nogil:
-                status = self._loop(geometry, self.loss, rows, y, weights, order, failed)
+                status = self._loop(geometry, self.loss, rows, y, weights, order, &row, failed)
                 if status == LEARNED and not snapshot.finite():
                     status = OVERFLOWED
                     failed[0] = rows.n_rows - 1
-            if status == LEARNED:
-                return status
-            snapshot.restore()
-            geometry.state = state
-            self.clockwork = clockwork
-            del self.rates[n_rates:]
+            if status != LEARNED:
+                snapshot.restore()
+                geometry.state = state
+                self.clockwork = clockwork
+                del self.rates[n_rates:]
             if status != BLOCKED:
+                free(row.buffer)
                 return status
             snapshot = Snapshot(geometry, rows, True)
 
     cdef int _loop(self, Geometry geometry, Loss loss, Rows rows, const double* y, const double* weights,
-                   const Py_ssize_t* order, Py_ssize_t* failed) noexcept nogil:
+                   const Py_ssize_t* order, Row* row, Py_ssize_t* failed) noexcept nogil:
         cdef Clockwork* state = &self.clockwork
-        cdef Row row
         cdef Py_ssize_t k, i
-        cdef double a, slope, c, eta, weight = 1.0, lo, hi, bias = self.fit_intercept
+        cdef double a, slope, c, eta, weight = 1.0, lo, hi, bias = self.settings.fit_intercept
         cdef bint averaging
         for k in range(rows.n_rows):
             i = k if order == NULL else order[k]
@@ -307,40 +324,40 @@ cdef class Learner:
                 weight = weights[i]
                 if weight == 0:
                     continue
-            rows.fetch(i, &row)
-            geometry.load(&row)
+            rows.fetch(i, row)
+            geometry.load(row)
 
             # predict; nothing is changed before the prediction has shown that the row is sound
-            if self.update == IMPLICIT:
-                geometry.peek(&row, 0.0, &a, &slope)
+            if self.settings.update == IMPLICIT:
+                geometry.peek(row, 0.0, &a, &slope)
             else:
-                a = geometry.dot(&row)
+                a = geometry.dot(row)
             a += state.intercept
             if not isfinite(a) or not isfinite(y[i]):
                 return NOT_FINITE
 
             # the rate, and the step c of f(w') = f(w) - c x
             eta = self._rate(state.t + 1.0)
-            if self.update == IMPLICIT:
-                c = solve(geometry, loss, &row, weight * eta, y[i], state.intercept, bias, a, slope)
+            if self.settings.update == IMPLICIT:
+                c = solve(geometry, loss, row, weight * eta, y[i], state.intercept, bias, a, slope)
             else:
-                if self.update == GRADIENT:
-                    eta = self._capped_rate(geometry, &row, eta, a - y[i])
+                if self.settings.update == GRADIENT:
+                    eta = self._capped_rate(geometry, row, eta, a - y[i])
                     if eta < 0 or y[i] < 0:
                         return NEGATIVE
                 c = weight * eta * (loss.link(a) - y[i])
-                geometry.domain(&row, &lo, &hi)
+                geometry.domain(row, &lo, &hi)
                 if not lo < c < hi:
                     return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
             state.t += 1.0
             state.loss += weight * loss.value(a, y[i])
-            averaging = state.t >= self.average_from
+            averaging = state.t >= self.settings.average_from
             if geometry.averaging:
-                geometry.accumulate(&row)
-            geometry.step(&row, c)
-            geometry.store(&row)
-            geometry.settle()
+                geometry.accumulate(row)
+            geometry.step(row, c)
+            geometry.store(row)
+            geometry.settle(row)
             if geometry.blocked:
                 return BLOCKED
             state.intercept -= bias * c
@@ -351,13 +368,13 @@ cdef class Learner:
         return LEARNED
 
     cdef double _rate(self, double t) noexcept nogil:
-        if self.rate_power == 0:
-            return self.rate_scale
-        if self.rate_power == 0.5:
-            return self.rate_scale / sqrt(t)
-        if self.rate_power == 1:
-            return self.rate_scale / t
-        return self.rate_scale / pow(t, self.rate_power)
+        if self.settings.rate_power == 0:
+            return self.settings.rate_scale
+        if self.settings.rate_power == 0.5:
+            return self.settings.rate_scale / sqrt(t)
+        if self.settings.rate_power == 1:
+            return self.settings.rate_scale / t
+        return self.settings.rate_scale / pow(t, self.settings.rate_power)
 
     cdef double _capped_rate(self, Geometry geometry, Row* row, double eta, double residual) noexcept nogil:
         """The adaptive rate of the papers' explicit step: it never grows, and keeps the weights inside their bounds."""
@@ -372,9 +389,9 @@ cdef class Learner:
         return eta
 
 
-def _restore(geometry, loss, clockwork, rates):
+def _restore(geometry, loss, settings, clockwork, rates):
     learner = Learner(geometry, loss())
-    learner._set_state(clockwork, rates)
+    learner._set_state(settings, clockwork, rates)
     return learner
 
 

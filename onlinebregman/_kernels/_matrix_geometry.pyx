@@ -20,14 +20,10 @@ cdef class LogDetGeometry(Geometry):
     On the row z this is the Burg geometry of the single number a: w(c) = a / (1 + c a), S = a^2.
     """
 
-    cdef double[::1] v
-    cdef double a
-
     def __init__(self, weights):
         weights = np.asarray(weights)
         self.blocks = weights.shape[0]
         super().__init__(weights)
-        self.v = np.empty(self.n_features)
 
     def _arguments(self):
         return (np.asarray(self.weights).reshape(self.n_features, self.n_features).copy(),)
@@ -36,25 +32,26 @@ cdef class LogDetGeometry(Geometry):
         upper = np.triu(weights.reshape(self.n_features, self.n_features))
         return upper + np.triu(upper, 1).T
 
-    cdef int reserve(self, Py_ssize_t n) except -1:
-        return 0
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+        return n
 
     cdef void load(self, Row* row) noexcept nogil:
-        self.a = ob_symv(&self.weights[0], row.x, &self.v[0], self.n_features)
+        row.w = row.buffer  # v
+        row.a = ob_symv(&self.weights[0], row.x, row.w, self.n_features)
 
     cdef void store(self, Row* row) noexcept nogil:
         pass
 
     cdef double dot(self, Row* row) noexcept nogil:
-        return self.a
+        return row.a
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        value[0] = self.a / (1.0 + c * self.a)
+        value[0] = row.a / (1.0 + c * row.a)
         slope[0] = value[0] * value[0]
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        lo[0] = -1.0 / self.a if self.a > 0 else -INFINITY
+        lo[0] = -1.0 / row.a if row.a > 0 else -INFINITY
         hi[0] = INFINITY
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_syr(&self.weights[0], &self.v[0], c / (1.0 + c * self.a), self.n_features)
+        ob_syr(&self.weights[0], row.w, c / (1.0 + c * row.a), self.n_features)

@@ -149,7 +149,7 @@ class VonNeumann(MatrixDivergence):
         self.trace = None if trace is None else check_total(trace)
 
     @property
-    def domain(self) -> str:
+    def domain(self) -> str:  # type: ignore[override]
         return "W positive definite" + ("" if self.trace is None else f", tr W = {self.trace:g}")
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
@@ -173,10 +173,11 @@ class VonNeumann(MatrixDivergence):
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         values, vectors = _spectrum(as_array(theta))
-        # eigenvalues saturate instead of overflowing: infinity times a zero of Q would be NaN
-        top = 0.0 if self.trace is not None else float(np.exp(np.clip(values[-1], -690.0, 690.0)))
-        values = np.maximum(np.exp(values - values[-1]), 8 * len(values) * EPS)
-        return _assemble(values * (top or self.trace / values.sum()), vectors)
+        relative = np.maximum(np.exp(values - values[-1]), 8 * len(values) * EPS)
+        if self.trace is not None:
+            return _assemble(relative * (self.trace / relative.sum()), vectors)
+        # the largest eigenvalue saturates instead of overflowing: infinity times a zero of Q would be NaN
+        return _assemble(relative * np.exp(np.clip(values[-1], -690.0, 690.0)), vectors)
 
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         u, w = self._pair(u, w)
@@ -205,7 +206,8 @@ class LogDet(MatrixDivergence):
     W(c) = (W^-1 + c X)^-1, for X = z z' the rank-one update W - c/(1 + c a) v v' with v = W z, a = z'Wz, O(d^2).
 
     D(A U A', A W A') = D(U, W) for every invertible A. Steps bound c as those of `Burg` do: 1 + c mu must stay positive
-    for every eigenvalue mu of X against W, see `step_range`.
+    for every eigenvalue mu of X against W, see `step_range`. A float64 matrix stays positive definite only while
+    its condition number is below about 1e15.
 
     References
     ----------

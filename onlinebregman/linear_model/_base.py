@@ -86,7 +86,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineEstimator):
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
             X, y, sample_weight = self._check(X, y, sample_weight, reset=not going_on, allow_all_zero=False)
-            learner = copy.copy(self._learner) if going_on else self._make_learner(X.shape[1])
+            learner = copy.deepcopy(self._learner) if going_on else self._make_learner(X.shape[1])
             self._learner = self._configure(learner)
             self._fit_epochs(lambda order: self._learn(X, y, sample_weight, order), len(y), X, y)
         return self

@@ -57,7 +57,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
             X, y = self._check_labelled(X, y, reset=not going_on)
-            self._start(X.shape[1], going_on)
+            self._start(X.shape[1], going_on, several_calls=True)
             self._fit_epochs(lambda order: self._learn_labelled(X, y, order), len(y), X, y)
         return self
 
@@ -101,7 +101,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
             z, targets, weights = self._check_pairs(X, pairs, targets, sample_weight, reset=not going_on)
-            self._start(z.shape[1], going_on)
+            self._start(z.shape[1], going_on, several_calls=True)
 
             def learn(order):
                 rows = slice(None) if order is None else order
@@ -240,10 +240,15 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             learn(*checked)
         return self
 
-    def _start(self, n_features: int, going_on: bool) -> None:
-        """Bind a learner and a sampler of one's own: new ones, or copies that an error cannot spoil."""
+    def _start(self, n_features: int, going_on: bool, several_calls: bool = False) -> None:
+        """Bind a new learner and sampler, or copies that an error cannot spoil.
+
+        A single call of the learner takes all rows or none, and needs no copy.
+        """
         if going_on:
-            self._learner, self._sampler = self._learner, copy.deepcopy(self._sampler)
+            self._sampler = copy.deepcopy(self._sampler)
+            if several_calls:
+                self._learner = copy.deepcopy(self._learner)
         else:
             prior = self._prior_matrix(n_features)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -275,7 +280,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         rates = np.ones(len(z)) if weights is None else weights.copy()
         if self.scale_eta:
             rates /= np.where(scales > 0, scales, 1.0) ** 2
-        return self._learn(np.ascontiguousarray(z[sound]), targets[sound], rates[sound]) if rates[sound].any() else 0.0
+        return self._learn(np.ascontiguousarray(z[sound]), targets[sound], rates[sound])
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
