@@ -60,7 +60,9 @@ cdef class EntropyGeometry(Geometry):
 
 cdef class SimplexGeometry(EntropyGeometry):
     cdef readonly double size           # U, the sum of the weights
-    cdef double shift(self, Row* row, double c) noexcept nogil
+    cdef double weight_outside(self, Row* row) noexcept nogil
+    cdef double factors(self, Row* row, double c, double* m) noexcept nogil
+    cdef double largest_exponent(self, Row* row, double c) noexcept nogil
 
 
 cdef class SignedSimplexGeometry(SimplexGeometry):

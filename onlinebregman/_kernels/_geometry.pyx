@@ -12,7 +12,7 @@ A sparse row is gathered into a contiguous buffer, so both layouts run through t
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, frexp, ldexp
+from libc.math cimport INFINITY, exp, frexp, ldexp, log
 
 cdef extern from "vector_ops.h":
     double OB_TINY
@@ -91,6 +91,12 @@ cdef class Geometry:
             self.average_sum = np.zeros(self.weights.shape[0])
             self.stamp = np.full(self.weights.shape[0], self.state.clock)
             self.averaging = True
+
+    def stop_averaging(self):
+        """Forget the average."""
+        self.averaging = False
+        self.average_sum = self.stamp = None
+        self.state.clock = 0.0
 
     def coef(self, average_over=0.0):
         """The weights, or their average over so many steps; a new array."""
@@ -191,20 +197,26 @@ cdef class EuclideanGeometry(Geometry):
 
 
 cdef class EntropyGeometry(Geometry):
-    """Relative entropy on w > 0 (EGU): w(c) = w exp(-c x), S = diag w."""
+    """Relative entropy on w > 0 (EGU): w(c) = w exp(-c x), S = diag w.
+
+    The factor is applied as its square root, twice: it may overflow where its product with a tiny weight does not.
+    """
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         cdef double total
         cdef double* e = scratch(row, 1)
+        cdef double* w = scratch(row, 2)
         if c == 0:
             ob_weighted_sums(row.w, row.x, row.n, value, slope)
             return
-        ob_exp(e, row.x, c, 0.0, row.n)
-        ob_entropy_sums(row.w, e, row.x, row.n, &total, value, slope)
+        ob_exp(e, row.x, 0.5 * c, 0.0, row.n)
+        ob_multiply(w, row.w, e, row.n)
+        ob_entropy_sums(w, e, row.x, row.n, &total, value, slope)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef double* e = scratch(row, 1)
-        ob_exp(e, row.x, c, 0.0, row.n)
+        ob_exp(e, row.x, 0.5 * c, 0.0, row.n)
+        ob_multiply(row.w, row.w, e, row.n)
         ob_entropy_step(row.w, e, row.n)
 
 
@@ -227,48 +239,78 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     cdef void load(self, Row* row) noexcept nogil:
         Geometry.load(self, row)
-        row.rest = 0.0 if row.index == NULL else max(self.state.total - ob_sum(row.w, row.n), 0.0)
+        row.rest = 0.0
+        if row.index != NULL:
+            row.rest = self.state.total - ob_sum(row.w, row.n)
+            if row.rest < 1e-6 * self.state.total:  # the difference has lost its digits
+                row.rest = self.weight_outside(row)
+        row.lo = row.hi = 0.0 if row.index != NULL else row.x[0]  # weights that the row leaves out have exponent 0
         ob_range(row.x, row.n, &row.lo, &row.hi)
 
-    cdef double shift(self, Row* row, double c) noexcept nogil:
-        """The largest exponent among -c x and 0: taken out of all factors, so that none overflows."""
+    cdef double weight_outside(self, Row* row) noexcept nogil:
+        """Unnormalised weight of the columns that a sparse row leaves out."""
+        cdef Py_ssize_t b, j, k
+        cdef double total = 0.0
+        for b in range(self.blocks):
+            k = 0
+            for j in range(self.n_features):
+                if k < row.stored and row.index[k] == j:
+                    k += 1
+                else:
+                    total += self.weights[b * self.n_features + j]
+        return total
+
+    cdef double factors(self, Row* row, double c, double* m) noexcept nogil:
+        """e = exp(-c x - m) into scratch 1; returns the sum of all v exp(-c x - m).
+
+        m starts as the largest exponent, so that no factor overflows, and is lowered where the weights under the large
+        factors are so tiny that the sum, or what it is compared with, would underflow.
+        """
+        cdef double* e = scratch(row, 1)
+        cdef double total
+        ob_exp(e, row.x, c, m[0], row.n)
+        total = ob_dot(row.w, e, row.n) + row.rest * exp(-m[0])
+        if total < 1e-50 * self.state.total:
+            m[0] += max(log(total / self.state.total), -LARGE_EXPONENT)
+            ob_exp(e, row.x, c, m[0], row.n)
+            total = ob_dot(row.w, e, row.n) + row.rest * exp(-m[0])
+        return total
+
+    cdef double largest_exponent(self, Row* row, double c) noexcept nogil:
+        """Among -c x (and 0, for the weights that a sparse row leaves out)."""
         return -c * row.lo if c > 0 else -c * row.hi
 
     cdef double dot(self, Row* row) noexcept nogil:
         return self.scale() * ob_dot(row.w, row.x, row.n)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        cdef double total, dot, square, m
-        cdef double* e = scratch(row, 1)
+        cdef double total, touched, dot, square, m
         if c == 0:
             ob_weighted_sums(row.w, row.x, row.n, &dot, &square)
             total = self.state.total
         else:
-            m = self.shift(row, c)
-            ob_exp(e, row.x, c, m, row.n)
-            ob_entropy_sums(row.w, e, row.x, row.n, &total, &dot, &square)
-            total += row.rest * exp(-m)
+            m = self.largest_exponent(row, c)
+            total = self.factors(row, c, &m)
+            ob_entropy_sums(row.w, scratch(row, 1), row.x, row.n, &touched, &dot, &square)
         dot /= total
         value[0] = self.size * dot
         slope[0] = self.size * max(square / total - dot * dot, 0.0)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        cdef double* e = scratch(row, 1)
-        cdef double m = self.shift(row, c)
-        if row.index != NULL:
-            if m < LARGE_EXPONENT:
-                m = 0.0
-            else:
-                if not self.backed_up:
-                    self.blocked = True
-                    return
-                if self.averaging:
-                    self.accumulate_all()
-                ob_scale_positive(&self.weights[0], exp(-m), self.weights.shape[0])
-                row.rest *= exp(-m)
-        ob_exp(e, row.x, c, m, row.n)
-        ob_entropy_step(row.w, e, row.n)
-        self.state.total = row.rest + ob_sum(row.w, row.n)
+        cdef double m = self.largest_exponent(row, c)
+        cdef double total
+        if row.index != NULL and m < LARGE_EXPONENT:
+            m = 0.0  # leave the other weights alone
+        total = self.factors(row, c, &m)
+        if row.index != NULL and m != 0:
+            if not self.backed_up:
+                self.blocked = True
+                return
+            if self.averaging:
+                self.accumulate_all()
+            ob_scale_positive(&self.weights[0], exp(-m), self.weights.shape[0])
+        ob_entropy_step(row.w, scratch(row, 1), row.n)
+        self.state.total = total
         self.state.steps += row.index != NULL
 
     cdef void settle(self, Row* row) noexcept nogil:
@@ -332,11 +374,16 @@ cdef class BurgGeometry(Geometry):
     def _arguments(self):
         return super()._arguments() + (self.upper,)
 
+    def confine(self):
+        """Take weights at the upper bound or beyond off it, or the adaptive rate would be 0 for ever."""
+        weights = np.asarray(self.weights)
+        weights[weights >= self.upper] = STRICTLY_INSIDE * self.upper
+
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         ob_burg_sums(row.w, row.x, c, row.n, value, slope)
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        cdef double smallest, largest
+        cdef double smallest = 0.0, largest = 0.0
         ob_multiply(scratch(row, 1), row.w, row.x, row.n)
         ob_range(scratch(row, 1), row.n, &smallest, &largest)
         lo[0] = -1.0 / largest if largest > 0 else -INFINITY
@@ -347,7 +394,7 @@ cdef class BurgGeometry(Geometry):
 
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
         """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`."""
-        cdef double lo, hi, cap, speed
+        cdef double lo = 0.0, hi = 0.0, cap, speed
         ob_range(row.x, row.n, &lo, &hi)
         if lo < 0:
             return -1.0

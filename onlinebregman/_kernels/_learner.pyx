@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, fabs, isfinite, pow, sqrt
+from libc.math cimport INFINITY, NAN, fabs, isfinite, pow, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -57,25 +57,28 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
     psi(c) = c + eta (y - h(a(c))) increases with slope >= 1, and its root lies between 0 and the explicit c, inside
     the domain. `a` and `slope` are a(0) and x'Sx at c = 0; `bias` is 1 if the intercept moves too, else 0.
     """
-    cdef double c = 0.0, next_c, lo, hi, psi, low_end, high_end
+    cdef double c = 0.0, lo, hi, psi, low_end, high_end, step, last, before
     cdef double explicit = eta * (loss.link(a) - y)
     cdef int iteration
     if explicit == 0:
         return 0.0
-    next_c = explicit / (1.0 + eta * loss.link_derivative(a) * (slope + bias))
+    step = explicit / (1.0 + eta * loss.link_derivative(a) * (slope + bias))
     if geometry.linear and loss.linear:
-        return next_c
+        return step
     lo, hi = min(explicit, 0.0), max(explicit, 0.0)
     geometry.domain(row, &low_end, &high_end)
     lo, hi = max(lo, low_end), min(hi, high_end)
+    last = before = hi - lo
     for iteration in range(200):
-        if fabs(next_c - c) <= 1e-8 * fabs(next_c):  # Newton squares the error: this step is exact to rounding
-            return next_c
-        if not lo < next_c < hi:
-            next_c = lo + 0.5 * (hi - lo)
-            if next_c == lo or next_c == hi:
-                return next_c
-        c = next_c
+        if fabs(step) <= 1e-8 * fabs(c + step):  # Newton squares the error: this step is exact to rounding
+            return c + step
+        # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
+        if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
+            step = lo + 0.5 * (hi - lo) - c
+            if not lo < c + step < hi:
+                return c + step
+        before, last = last, fabs(step)
+        c += step
         geometry.peek(row, c, &a, &slope)
         a += intercept - bias * c
         psi = c + eta * (y - loss.link(a))
@@ -83,7 +86,8 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
             hi = c
         else:
             lo = c
-        next_c = c - psi / (1.0 + eta * loss.link_derivative(a) * (slope + bias))
+        slope = 1.0 + eta * loss.link_derivative(a) * (slope + bias)
+        step = -psi / slope if isfinite(slope) and isfinite(psi) else NAN
     return c
 
 
@@ -181,6 +185,9 @@ cdef class Learner:
         self.settings.average_from = float(average) if average else INFINITY
         if average:
             self.geometry.start_averaging()
+        elif self.geometry.averaging:
+            self.geometry.stop_averaging()
+            self.clockwork.averaged = self.clockwork.intercept_sum = 0.0
         self.armed = tuple(dict(armed).items())
 
     def in_force(self, attributes):
@@ -342,7 +349,7 @@ cdef class Learner:
                 c = solve(geometry, loss, row, weight * eta, y[i], state.intercept, bias, a, slope)
             else:
                 if self.settings.update == GRADIENT:
-                    eta = self._capped_rate(geometry, row, eta, a - y[i])
+                    eta = self._capped_rate(geometry, row, eta, weight, a - y[i])
                     if eta < 0 or y[i] < 0:
                         return NEGATIVE
                 c = weight * eta * (loss.link(a) - y[i])
@@ -376,12 +383,13 @@ cdef class Learner:
             return self.settings.rate_scale / t
         return self.settings.rate_scale / pow(t, self.settings.rate_power)
 
-    cdef double _capped_rate(self, Geometry geometry, Row* row, double eta, double residual) noexcept nogil:
+    cdef double _capped_rate(self, Geometry geometry, Row* row, double eta, double weight,
+                             double residual) noexcept nogil:
         """The adaptive rate of the papers' explicit step: it never grows, and keeps the weights inside their bounds."""
         cdef double cap = geometry.rate_cap(row, residual)
         if cap < 0:
             return cap
-        eta = min(eta, min(cap, geometry.state.rate))
+        eta = min(eta, min(cap / weight, geometry.state.rate))
         if eta < geometry.state.rate:
             geometry.state.rate = eta
             with gil:

@@ -106,9 +106,13 @@ OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
     return OB_SUM8(s);
 }
 
-/* smallest and largest of a, and of 0 */
+/* widen [lo, hi] to hold all of a */
 OB_CLONES static void ob_range(const double *restrict a, ptrdiff_t n, double *lo, double *hi) {
-    double l[OB_LANES] = {0}, h[OB_LANES] = {0};
+    double l[OB_LANES], h[OB_LANES];
+    for (int k = 0; k < OB_LANES; ++k) {
+        l[k] = *lo;
+        h[k] = *hi;
+    }
     ptrdiff_t i = 0;
     for (; i + OB_LANES <= n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k) {
@@ -127,8 +131,8 @@ OB_CLONES static void ob_range(const double *restrict a, ptrdiff_t n, double *lo
     *hi = h[0];
 }
 
-/* p = a b */
-OB_CLONES static void ob_multiply(double *restrict p, const double *restrict a, const double *restrict b, ptrdiff_t n) {
+/* p = a b; p may be a */
+OB_CLONES static void ob_multiply(double *p, const double *a, const double *restrict b, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         p[i] = a[i] * b[i];
 }
