@@ -1,0 +1,52 @@
+"""The command line: `python -m onlinebregman demo`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m onlinebregman",
+        description="Online learning with Bregman divergences, as scikit-learn estimators.",
+    )
+    parser.add_argument("--version", action="version", version=f"onlinebregman {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = commands.add_parser(
+        "demo",
+        help="the estimators at work on real data, in under a minute",
+        description="Metric learning for nearest neighbours, learning rates chosen by grid search, and a kernel "
+        "learned from distances, on data that comes with scikit-learn. Prints tables and writes one figure. Set "
+        "ONLINEBREGMAN_DATA to a folder with samson_scene_mean.csv to add the unmixing of a hyperspectral scene.",
+    )
+    demo.add_argument(
+        "--output",
+        type=Path,
+        default=Path("onlinebregman-demo.png"),
+        metavar="FILE.png",
+        help="where to write the figure (default: %(default)s; .pdf and .svg work as well)",
+    )
+    demo.add_argument("--quick", action="store_true", help="a few seconds: fewer data, splits, settings and pairs")
+    options = parser.parse_args(arguments)
+
+    from ._demo import run_demo
+
+    try:
+        run_demo(options.output, quick=options.quick)
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"{parser.prog} demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The results as one figure with three panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ._kernels import THEORY_ETA0, KernelResult
+from ._metric import MetricResult
+from ._regression import BATCH, RegressionResult
+
+# Told apart with every kind of colour vision (after Okabe and Ito, and Tol); markers and dashes say the same.
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#5A5A5A"
+
+STYLE = {
+    "font.size": 11,
+    "axes.titlesize": 13,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#444444",
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "svg.hashsalt": "onlinebregman",
+}
+
+FLAT = ("axes fraction", "data")
+OFFSET = {"textcoords": "offset points", "fontsize": 10}
+
+
+def supported_formats() -> set[str]:
+    """Endings of files that matplotlib can write; ImportError without matplotlib."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    return set(FigureCanvasAgg.get_supported_filetypes())
+
+
+def draw(
+    path: Path, metric: Sequence[MetricResult], regression: RegressionResult, kernels: KernelResult, note: str
+) -> None:
+    """Write the figure; ImportError without matplotlib."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(15, 5.8), dpi=150, layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.15, h_pad=0.06, hspace=0.04, wspace=0.04)
+        left, middle, right = figure.subfigures(1, 3, width_ratios=[1, 1, 1.05])
+        _draw_metric(left.subplots(), metric)
+        _draw_regression(middle.subplots(), regression)
+        _draw_kernels(right.subplots(2, 1, sharex=True, height_ratios=[1, 1.25]), kernels)
+        figure.supxlabel(note, fontsize=9, color=GREY, x=0.01, ha="left")
+        figure.savefig(path)
+
+
+def _draw_metric(axes, results: Sequence[MetricResult]) -> None:
+    """A row for each data set: error without and with the metric, one standard deviation to each side."""
+    rows = np.arange(len(results))[::-1]
+    for errors, shift, colour, marker, label in (
+        ([result.plain_errors for result in results], 0.13, ORANGE, "s", "5-NN"),
+        ([result.learned_errors for result in results], -0.13, BLUE, "o", "metric + 5-NN"),
+    ):
+        means = [100 * values.mean() for values in errors]
+        spread = [100 * values.std(ddof=1) for values in errors]
+        axes.errorbar(means, rows + shift, xerr=spread, fmt=marker, color=colour, ms=8, lw=1.6, capsize=3, label=label)
+    axes.set_yticks(rows, [f"{result.name}\n{result.n_samples} x {result.n_features}" for result in results])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(-0.5, len(results) - 0.5)
+    axes.set_xlim(left=0)
+    axes.grid(axis="x")
+    axes.set_xlabel(f"test error, % (mean ± sd of {len(results[0].plain_errors)} splits)")
+    axes.set_title("5-NN with a learned metric")
+    axes.legend(loc="upper right")
+
+
+def _draw_regression(axes, result: RegressionResult) -> None:
+    """Best R^2 against eta0, one line a method; crosses at the bottom stand for what is not above zero."""
+    shown = [
+        ("SGDRegressor", "black", {"marker": "s", "ls": "--", "ms": 11, "mfc": "none", "mew": 1.8}),
+        ("ImplicitGDRegressor", BLUE, {"marker": "o"}),
+        ("EGRegressor (signed)", GREEN, {"marker": "^"}),
+        ("BurgRegressor", ORANGE, {"marker": "D"}),
+    ]
+    for method, colour, style in shown:
+        search = result[method]
+        curve = np.where(search.curve > 0, search.curve, np.nan)
+        axes.plot(search.etas, curve, color=colour, label=method, zorder=3, **{"lw": 2, "ms": 7, **style})
+        lost = [eta for eta, value in zip(search.etas, search.curve, strict=True) if not value > 0]
+        if lost:
+            axes.plot(lost, np.zeros(len(lost)), "x", color=colour, ms=10, mew=2.5, clip_on=False, zorder=4)
+            name = method.split()[0]
+            axes.annotate(f"{name}: R² ≤ 0", (lost[0], 0), (-10, 8), color=colour, ha="right", **OFFSET)
+    batch = result[BATCH].r2
+    axes.axhline(batch, color=GREY, lw=1.4, ls=":", zorder=1)
+    axes.annotate("least squares, all rows at once", (0.02, batch), (0, 11), xycoords=FLAT, color=GREY, **OFFSET)
+    axes.set_xscale("log")
+    axes.set_ylim(0, batch + 0.07)
+    axes.grid()
+    axes.set_xlabel("learning rate eta0")
+    axes.set_ylabel("cross-validated R², best of other settings")
+    axes.set_title(f"Tuning the learning rate: {result.task}")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.1))
+
+
+def _draw_kernels(axes, result: KernelResult) -> None:
+    """Above: total loss beside its bound. Below: 1-NN error beside the target kernel's."""
+    losses, errors = axes
+    for run in result.runs:
+        theory = run.eta0 == THEORY_ETA0
+        style = {"color": BLUE, "marker": "o"} if theory else {"color": GREEN, "marker": "^"}
+        label = f"MEG, eta0 = {run.eta0:g}" + (" (the theorem's)" if theory else "")
+        losses.plot(run.n_pairs, run.total_loss, lw=2, ms=5, label=label, **style)
+        errors.plot(run.n_pairs, 100 * run.errors, lw=2, ms=5, **style)
+    losses.axhline(result.loss_bound, color=BLUE, lw=1.4, ls="--")
+    text = f"bound for eta0 = {THEORY_ETA0:g}"
+    losses.annotate(text, (0.02, result.loss_bound), (0, -14), xycoords=FLAT, color=BLUE, **OFFSET)
+    losses.set_ylim(0, 1.1 * result.loss_bound)
+    losses.set_ylabel("total loss, sum of (a - y)²")
+    losses.legend(loc="center left", bbox_to_anchor=(0.0, 0.5))
+    losses.set_title(f"Kernel of {result.n_objects} flowers, from distances")
+
+    for level, colour, dashes, text, shift in (
+        (100 * result.boost_error, PURPLE, "-.", "DefiniteBoost", 5),
+        (100 * result.target_error, GREY, ":", "target kernel", -14),
+    ):
+        errors.axhline(level, color=colour, lw=1.6, ls=dashes)
+        errors.annotate(text, (0.02, level), (0, shift), xycoords=FLAT, color=colour, **OFFSET)
+    errors.set_ylim(0, 100 * max(run.errors.max() for run in result.runs) + 5)
+    errors.set_xscale("log")
+    errors.set_ylabel("1-NN error, %")
+    errors.set_xlabel("random pairs learned")
+    for panel in axes:
+        panel.grid()

@@ -1,0 +1,171 @@
+"""What the kernel learners share: a density matrix W in the log domain, z'Wz and an embedding out of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_is_fitted
+
+from .._mirror import OnlineEstimator
+from .._validation import check_rows, check_symmetric
+from ..divergences import VonNeumann
+from ._gibbs import EPS, Array, Gibbs
+from ._instances import Matrices, Rows, check_matrices, check_targets, pair_rows
+
+
+class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
+    """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects."""
+
+    _parameter_constraints: dict = {"init": ["array-like", None]}
+
+    def predict(self, X) -> np.ndarray:
+        """z'Wz for each row z; for rows (e_a - e_b) / sqrt(2) half the squared distance of the objects a and b.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions, >= 0.
+        """
+        check_is_fitted(self)
+        return Rows(check_rows(self, X, reset=False)).dot(self._state.factor)
+
+    def transform(self, X) -> np.ndarray:
+        """Map rows to where their inner product is x'Wz: X @ components_.T.
+
+        Rows of the identity give the embedding of the objects: points whose inner products are the kernel. The columns
+        are sorted, those that carry most of the kernel come first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_features)
+            The mapped rows.
+        """
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False) @ self.components_.T
+
+    def pairwise_distances(self, *, squared: bool = True) -> np.ndarray:
+        """Distances between all objects in the feature space of the kernel.
+
+        Parameters
+        ----------
+        squared : bool, default=True
+            Return W_aa + W_bb - 2 W_ab, twice the half squared distances that pairs are learned with; False: its square
+            root, for `metric="precomputed"` of scikit-learn's neighbours and clusterers.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_features, n_features)
+            Symmetric, zero on the diagonal.
+        """
+        kernel = self.kernel_
+        distances = np.maximum(np.add.outer(kernel.diagonal(), kernel.diagonal()) - 2 * kernel, 0.0)
+        return distances if squared else np.sqrt(distances)
+
+    @property
+    def kernel_(self) -> np.ndarray:
+        """W, shape (n_features, n_features): symmetric positive semidefinite, trace one; a copy."""
+        return self._fitted_state().matrix
+
+    @property
+    def log_kernel_(self) -> np.ndarray:
+        """The logarithm of W, shape (n_features, n_features), kept beside W and not computed from it; a copy."""
+        return self._fitted_state().log_matrix.copy()
+
+    @property
+    def components_(self) -> np.ndarray:
+        """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
+        factor, _ = svd_flip(self._fitted_state().factor[:, ::-1], None)
+        return factor.T
+
+    @property
+    def divergence_(self) -> VonNeumann:
+        """The divergence this estimator moves in."""
+        return VonNeumann(trace=1.0)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.regressor_tags.poor_score = True  # z'Wz with tr W = 1 lies between 0 and |z|^2, targets need not
+        return tags
+
+    def _fitted_state(self) -> Gibbs:
+        try:
+            return vars(self)["_state"]
+        except KeyError:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned anything yet; call fit or partial_fit"
+            ) from None
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def _begin(self, check, *, anew: bool):
+        """Check the input with `check(reset)`, then start at W_1 if `anew`; returns what `check` returned."""
+        data = check(anew)
+        if anew:
+            self._start(self.n_features_in_)
+        return data
+
+    def _start(self, d: int) -> None:
+        """Bind W_1."""
+        if self.init is None:
+            self._first = Gibbs(np.diag(np.full(d, -np.log(d))))
+        else:
+            init = check_symmetric(self.init, "init")
+            if len(init) != d:
+                raise ValueError(f"init has {len(init)} rows and columns, but there are {d} features (objects).")
+            values, vectors = np.linalg.eigh(init)
+            if not values[0] > d * EPS * values[-1]:
+                raise ValueError(
+                    f"init is not positive definite (smallest eigenvalue {values[0]:g}, largest {values[-1]:g}), it "
+                    "has no logarithm; add a multiple of the identity to it."
+                )
+            log_init = (vectors * np.log(values / values[-1])) @ vectors.T
+            self._first = Gibbs((log_init + log_init.T) / 2)
+        self._state = self._first
+
+    # --- checks ---------------------------------------------------------------------------------------------------
+
+    def _check_rows(self, X, y, reset: bool) -> tuple[Rows, Array]:
+        X, y = check_rows(self, X, y=y, reset=reset)
+        return Rows(X), y
+
+    def _check_pairs(self, pairs, distances, n_objects, reset: bool) -> tuple[Rows, Array]:
+        if n_objects is None:
+            if reset:
+                raise ValueError("n_objects is missing: the first call has to say how many objects there are.")
+            n_objects = self.n_features_in_
+        rows = pair_rows(pairs, n_objects)
+        self._check_size(rows.shape[1], "n_objects is", reset)
+        return Rows(rows), check_targets(distances, rows.shape[0], "distances", "pairs", negative_too=False)
+
+    def _check_matrices(self, matrices, name: str, reset: bool) -> Matrices:
+        matrices = check_matrices(matrices, name)
+        self._check_size(matrices.shape[1], f"{name} has matrices of size", reset)
+        return Matrices(matrices)
+
+    def _check_size(self, d: int, what: str, reset: bool) -> None:
+        if reset:
+            self.n_features_in_ = d
+            vars(self).pop("feature_names_in_", None)
+        elif d != self.n_features_in_:
+            raise ValueError(
+                f"{what} {d}, but this {type(self).__name__} has learned a kernel of {self.n_features_in_} objects."
+            )

@@ -1,0 +1,368 @@
+"""DefiniteBoost: the kernel nearest to a given one within bounds on distances, one violated constraint at a time."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from ._base import KernelLearner
+from ._gibbs import Array, few_threads, solve
+from ._instances import Constraints, check_senses
+
+
+class DefiniteBoost(KernelLearner):
+    """Kernel of trace one, nearest to a given one, under linear constraints (DefiniteBoost).
+
+    Minimises the von Neumann divergence D(W, W_1) over the positive definite W of trace one with tr(W C_j) <= 0 for all
+    j. A row z with the bound y is z'Wz <= y (or >= y), C = z z' - y I. For a pair of objects (a, b)
+    z = (e_a - e_b) / sqrt(2), and z'Wz is half their squared distance in the feature space of W. The solution is
+
+        W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
+
+    and each round moves one alpha_j, the one farthest from its optimality conditions: that of the most violated
+    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round costs one
+    eigendecomposition if approximate, two to four if exact.
+
+    With diagonal C this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights of the examples on the
+    diagonal of W, and alpha_j the vote of h_j.
+
+    Parameters
+    ----------
+    projection : {"approximate", "exact"}, default="approximate"
+        "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
+        rounds, approximate less time.
+    init : array-like of shape (n_features, n_features) or None, default=None
+        W_1, positive definite, divided by its trace. None: the identity / n_features.
+    max_iter : int, default=5000
+        Largest number of rounds of one call.
+    tol : float, default=1e-3
+        Accuracy: stop when `kkt_residual_` <= tol. Then tr(W C_j) <= tol * spread_j / n_features for all j, where
+        spread_j, the distance of the extreme eigenvalues of C_j, is |z|^2 for rows and 1 for pairs.
+    verbose : int, default=0
+        Print the state of every hundredth round.
+
+    Attributes
+    ----------
+    kernel_ : ndarray of shape (n_features, n_features)
+        W, positive definite of trace one.
+    log_kernel_ : ndarray of shape (n_features, n_features)
+        log W.
+    components_ : ndarray of shape (n_features, n_features)
+        L' with W = L L'; its rows are the principal directions, longest first.
+    alpha_ : ndarray of shape (n_constraints,)
+        Multipliers of the constraints, in the order they came; 0 for those that do not bind.
+    max_violation_ : float
+        Largest tr(W C_j), in units of y; negative if all constraints hold with room to spare.
+    kkt_residual_ : float
+        Largest distance of a constraint from its optimality conditions, without units: with the violation
+        v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)).
+    dual_objective_ : ndarray of shape (n_rounds + 1,)
+        n_features * tr exp(log W_1 - sum alpha C) after each round since learning started; from n_features down, as in
+        figure 3 of the paper. D(W, W_1) = -ln(dual_objective_[-1] / n_features) at the solution.
+    dual_bound_ : ndarray of shape (n_rounds + 1,)
+        What Theorem 4.1 guarantees for `dual_objective_`: n_features times the product of the rounds' factors.
+    n_iter_ : int
+        Rounds of the last call, the last look included that finds nothing left to do.
+    divergence_ : VonNeumann
+        The divergence the estimator moves in.
+    n_features_in_ : int
+        Number of features, which are the objects if constraints are pairs.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    Raises
+    ------
+    ValueError
+        From `fit`, `partial_fit` and their like, for anything wrong with the input: not finite, of the wrong width,
+        objects out of range, negative distances, asymmetric matrices. The model then is what it was before the call.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If constraints cannot be met together (then sum alpha_j C_j is positive definite, which proves it), or
+        `max_iter` rounds were not enough. The kernel is usable all the same.
+
+    See Also
+    --------
+    MEGKernelLearner : A kernel from distances themselves, online.
+
+    References
+    ----------
+    .. [1] K. Tsuda, G. Raetsch, M. K. Warmuth, "Matrix Exponential Gradient Updates for On-line Learning and Bregman
+       Projection", NIPS 2004, sections 4 and 5. The step is the minimiser of the bound behind Theorem 4.1.
+
+    Examples
+    --------
+    Objects 0 and 1 are similar, and so are 1 and 2:
+
+    >>> from onlinebregman.kernel_learning import DefiniteBoost
+    >>> model = DefiniteBoost().fit_pairs([[0, 1], [1, 2]], [0.05, 0.05], n_objects=4)
+    >>> print(model.kernel_.round(2))
+    [[0.22 0.13 0.07 0.  ]
+     [0.13 0.15 0.13 0.  ]
+     [0.07 0.13 0.22 0.  ]
+     [0.   0.   0.   0.42]]
+
+    Object 3 has to be far from object 0 as well:
+
+    >>> model = model.partial_fit_pairs([[0, 3]], [0.4], sense=">=")
+    >>> print((model.pairwise_distances()[[0, 1, 0], [1, 2, 3]] / 2).round(2))
+    [0.05 0.05 0.4 ]
+    """
+
+    _parameter_constraints: dict = {
+        **KernelLearner._parameter_constraints,
+        "projection": [StrOptions({"approximate", "exact"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        projection: str = "approximate",
+        init: ArrayLike | None = None,
+        max_iter: int = 5000,
+        tol: float = 1e-3,
+        verbose: int = 0,
+    ) -> None:
+        self.projection = projection
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sense=None) -> Self:
+        """Find the kernel for these constraints alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows z.
+        y : array-like of shape (n_samples,)
+            Bounds of z'Wz.
+        sense : {"<=", ">="}, array-like of them of shape (n_samples,), or None, default=None
+            On which side of the bound z'Wz has to be, for all rows or for each. None: "<=".
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(lambda reset: self._check_rows(X, y, reset), sense)
+
+    def partial_fit(self, X, y, sense=None) -> Self:
+        """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
+
+        Parameters
+        ----------
+        X, y, sense
+            As in `fit`.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._partial(lambda reset: self._check_rows(X, y, reset), sense)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_pairs(self, pairs, distances, n_objects, sense=None) -> Self:
+        """Find the kernel for these bounds on distances between objects alone.
+
+        Parameters
+        ----------
+        pairs : array-like of int of shape (n_pairs, 2)
+            Two object numbers each, from 0 to n_objects - 1.
+        distances : array-like of shape (n_pairs,)
+            Bounds on half the squared distances, (W_aa + W_bb) / 2 - W_ab, >= 0. W has trace one: with d objects they
+            are of the order of 1 / d.
+        n_objects : int
+            Number of objects d.
+        sense : {"<=", ">="}, array-like of them of shape (n_pairs,), or None, default=None
+            "<=" for pairs that have to be near, ">=" for far ones, for all pairs or for each. None: "<=".
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sense)
+
+    def partial_fit_pairs(self, pairs, distances, n_objects=None, sense=None) -> Self:
+        """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
+
+        Parameters
+        ----------
+        pairs, distances, n_objects, sense
+            As in `fit_pairs`; n_objects may be left out after the first call.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._partial(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sense)
+
+    def partial_fit_matrices(self, C) -> Self:
+        """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
+
+        Parameters
+        ----------
+        C : array-like of shape (n_constraints, n_features, n_features)
+            Symmetric matrices, of any rank and sign.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+
+        def check(reset: bool):
+            matrices = self._check_matrices(C, "C", reset)
+            return matrices, np.zeros(len(matrices))
+
+        return self._partial(check, None)
+
+    @property
+    def dual_objective_(self) -> np.ndarray:
+        """Dual objective after each round, shape (n_rounds + 1,)."""
+        return self._fitted_state().size * np.exp(self._log_dual)
+
+    @property
+    def dual_bound_(self) -> np.ndarray:
+        """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
+        return self._fitted_state().size * np.exp(self._log_bound)
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def _fit(self, check, sense) -> Self:
+        with all_or_nothing(self):
+            X, bounds = self._begin(check, anew=True)
+            self._extend(X, bounds, sense)
+            self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
+            trouble = self._assess()
+        return self._report(trouble, stacklevel=5)
+
+    def _partial(self, check, sense) -> Self:
+        with all_or_nothing(self):
+            self._validate_params()
+            self._extend(*self._begin(check, anew=not self.__sklearn_is_fitted__()), sense)
+            self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
+            trouble = self._assess()
+        return self._report(trouble, stacklevel=4)
+
+    def _start(self, d: int) -> None:
+        super()._start(d)
+        self._constraints = Constraints()
+        self.alpha_ = np.empty(0)
+        self._log_dual, self._log_bound = [0.0], [0.0]
+
+    def _extend(self, X, bounds: Array, sense) -> None:
+        self._constraints = self._constraints.extended(X, bounds, check_senses(sense, len(bounds)))
+        self.alpha_ = np.append(self.alpha_, np.zeros(len(bounds)))
+        self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether the constraints are proved to contradict each other.
+
+        If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
+        eigenvalue of W_1.
+        """
+        return self._log_dual[-1] < self._first.log_values[0] - 1e-9
+
+    def _conditions(self) -> tuple[Array, Array]:
+        """Violations tr(W C_j) and distances from the optimality conditions, relative to spread_j / n_features."""
+        spreads = self._constraints.spreads
+        violations = self._constraints.values(self._state.factor) * self._state.size / spreads
+        return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
+
+    def _round(self, i: int) -> bool:
+        """Move one multiplier; True if there is nothing left to do."""
+        violations, residuals = self._conditions()
+        j = int(np.argmax(violations))
+        if violations[j] < residuals.max():
+            j = int(np.argmax(residuals))
+        if self.verbose and i % 100 == 0:
+            print(
+                f"[{type(self).__name__}] round {i}: optimality {residuals[j]:.3g}, largest violation "
+                f"{self._constraints.spreads[j] * violations.max() / self._state.size:.3g}, "
+                f"dual objective {self._state.size * np.exp(self._log_dual[-1]):.6g}"
+            )
+        if residuals[j] <= self.tol or self._hopeless:
+            return True
+        with few_threads(self._state.size):
+            self._move(j, violations[j] * self._constraints.spreads[j] / self._state.size)
+        return False
+
+    def _move(self, j: int, r: float) -> None:
+        """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
+        constraints, state = self._constraints, self._state
+        x, bound, spread = constraints.signed(j), constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
+        lowest = -self.alpha_[j]
+        margin = self.tol * spread / state.size
+        step, log_factor = approximate_step(r, constraints.lows[j], constraints.highs[j], margin, lowest)
+        if self.projection == "approximate":
+            moved = state.step(x, step)
+        elif r > 0:
+            enough = self._first.log_values[0] - 1 - self._log_dual[-1]
+            step, moved = solve(state, x, bound, 0.0, 0.0, np.inf, step, spread, enough)
+        else:
+            step, moved = lowest, state.step(x, lowest)  # all the way back, if that violates nothing
+            if moved.dot(x) > bound:
+                step, moved = solve(state, x, bound, 0.0, lowest, 0.0, max(step, lowest / 2), spread)
+        self._state = moved
+        self.alpha_ = self.alpha_.copy()
+        self.alpha_[j] += step
+        self._log_dual.append(self._log_dual[-1] + moved.log_trace + step * bound)
+        self._log_bound.append(self._log_bound[-1] + log_factor)
+
+    def _assess(self) -> str | None:
+        """Set the measures of success; returns what to warn of."""
+        violations, residuals = self._conditions()
+        values = violations * self._constraints.spreads / self._state.size
+        worst = int(np.argmax(values))
+        self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
+        found = f"constraint {worst} is violated most, by {values[worst]:g}"
+        if self._hopeless:
+            return (
+                "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict each "
+                f"other, and {found}. Loosen their bounds, or leave some out."
+            )
+        if self.kkt_residual_ > self.tol:
+            return (
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_="
+                f"{self.kkt_residual_:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
+                "falls on and on, the constraints cannot all be met."
+            )
+        return None
+
+    def _report(self, trouble: str | None, stacklevel: int) -> Self:
+        if trouble is not None:
+            warnings.warn(trouble, ConvergenceWarning, stacklevel=stacklevel)
+        return self
+
+
+def approximate_step(r: float, low: float, high: float, margin: float, lowest: float) -> tuple[float, float]:
+    """Step along C that minimises the bound behind Theorem 4.1, not below `lowest`, and the logarithm of that bound.
+
+    With r = tr(W C) and the eigenvalues of C in [low, high], tr exp(log W - step C) is at most
+
+        ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
+
+    least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
+    `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
+    """
+    low, high = min(low, -margin, r - margin), max(high, margin, r + margin)
+    step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
+    log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)
+    return float(step), float(log_factor)

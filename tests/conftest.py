@@ -1,0 +1,194 @@
+"""What several test files share: the public estimators, data that suits each, and exact comparison of models."""
+
+import contextlib
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+import onlinebregman
+
+# The same examples in every run: what fails here fails there, too.
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
+
+# Settings besides the default ones under which an estimator has to keep every contract.
+VARIANTS = {
+    "BurgRegressor": [
+        {"update": "gradient"},
+        {"update": "explicit", "eta0": 0.01},
+        {"upper_bound": 0.5, "average": True},
+    ],
+    "EGRegressor": [
+        {"weights": "simplex"},
+        {"weights": "positive"},
+        {"update": "explicit", "eta0": 0.1, "average": 5},
+    ],
+    "ImplicitGDRegressor": [
+        {"update": "explicit", "eta0": 0.05},
+        {"average": True},
+        {"learning_rate": "sqrt", "fit_intercept": False},
+    ],
+}
+# Of those, the ones that have tags or branches of their own in scikit-learn's checks.
+CHECKED_VARIANTS = {"BurgRegressor": 1, "EGRegressor": 2}
+
+# Checks that scikit-learn has but its generator leaves out; the second list is for transformers.
+LEFT_OUT = ["check_param_validation", "check_dataframe_column_names_consistency", "check_inplace_ensure_writeable"]
+LEFT_OUT_OF_TRANSFORMERS = [
+    "check_set_output_transform",
+    "check_set_output_transform_pandas",
+    "check_global_output_transform_pandas",
+    "check_set_output_transform_polars",
+    "check_global_set_output_transform_polars",
+    "check_transformer_get_feature_names_out",
+    "check_transformer_get_feature_names_out_pandas",
+    "check_get_feature_names_out_error",
+]
+
+
+def public_estimators():
+    """The classes of all public estimators, found by walking the package's public names."""
+    values = (getattr(onlinebregman, name) for name in onlinebregman.__all__)
+    return [value for value in values if inspect.isclass(value) and issubclass(value, BaseEstimator)]
+
+
+def configurations(limit=None):
+    """An instance of every public estimator, and of its variants (at most so many, where `limit` names it)."""
+    for cls in public_estimators():
+        variants = VARIANTS.get(cls.__name__, [])
+        yield cls()
+        for parameters in variants if limit is None else variants[: limit.get(cls.__name__, 0)]:
+            yield cls(**parameters)
+
+
+def expected_failures(estimator):
+    """The checks an online learner cannot pass."""
+    if not has_fit_parameter(estimator, "sample_weight"):
+        return {}
+    reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
+    kinds = ["dense", "sparse"] if get_tags(estimator).input_tags.sparse else ["dense"]
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
+
+
+def pytest_generate_tests(metafunc):
+    """`estimator`: every configuration; with `check`, each of scikit-learn's checks; with `left_out`, the others."""
+    if "check" in metafunc.fixturenames:
+        # every xfail here is strict: pyproject sets xfail_strict
+        mark = estimator_checks.parametrize_with_checks(
+            list(configurations(CHECKED_VARIANTS)), expected_failed_checks=expected_failures
+        )
+        metafunc.parametrize(*mark.args, **mark.kwargs)
+    elif "left_out" in metafunc.fixturenames:
+        pairs = [
+            (estimator, name)
+            for estimator in configurations(CHECKED_VARIANTS)
+            for name in LEFT_OUT + (LEFT_OUT_OF_TRANSFORMERS if hasattr(estimator, "transform") else [])
+        ]
+        metafunc.parametrize("estimator, left_out", pairs, ids=[f"{e}-{name}" for e, name in pairs])
+    elif "estimator" in metafunc.fixturenames:
+        values = list(configurations())
+        metafunc.parametrize("estimator", values, ids=[repr(value) for value in values], indirect=True)
+
+
+@pytest.fixture
+def estimator(request):
+    """A fresh, unfitted estimator; with `random_state` set where there is one."""
+    fresh = clone(request.param)
+    if "random_state" in fresh.get_params():
+        fresh.set_params(random_state=0)
+    return fresh
+
+
+@pytest.fixture
+def rows(estimator):
+    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects."""
+    rng = np.random.default_rng(5)
+    family = type(estimator).__module__.split(".")[1]
+    if family == "kernel_learning":  # before the regressors, which its estimators are as well
+        objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
+        X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
+        return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
+    if is_classifier(estimator) or family == "metric_learning":
+        y = rng.integers(3, size=40)
+        return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
+    if is_regressor(estimator):
+        X = rng.normal(size=(40, 4))
+        if get_tags(estimator).input_tags.positive_only:
+            X = np.abs(X)
+        return X, X @ [0.1, 0.4, 0.2, 0.3] + 0.1 * rng.uniform(size=40)
+    raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them to this fixture")
+
+
+def _canonical(value):
+    if isinstance(value, np.ndarray):
+        content = _canonical(value.tolist()) if value.dtype == object else value.tobytes()
+        return "array", value.dtype.str, value.shape, content
+    if isinstance(value, np.generic):
+        return "array", value.dtype.str, (), value.tobytes()
+    if isinstance(value, float):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | str | bytes):
+        return value
+    if isinstance(value, dict):
+        return "dict", tuple(sorted(((repr(key), _canonical(item)) for key, item in value.items()), key=lambda p: p[0]))
+    if isinstance(value, list | tuple):
+        return type(value).__name__, tuple(map(_canonical, value))
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return getattr(value, "__qualname__", repr(value))
+    return "object", tuple(map(_canonical, value.__reduce_ex__(4)[:3]))
+
+
+@pytest.fixture(scope="session")
+def state():
+    """Everything an object carries, bit for bit, as something that can be compared with ==."""
+    return _canonical
+
+
+@pytest.fixture(scope="session")
+def learned():
+    """The same for what an estimator has learned, without its parameters and what only `fit` records."""
+
+    def learned(estimator, *, without=()):
+        skip = {*estimator.get_params(deep=False), "n_iter_", "loss_curve_", *without}
+        return _canonical({key: value for key, value in vars(estimator).items() if key not in skip})
+
+    return learned
+
+
+@pytest.fixture(scope="session")
+def output():
+    """What a fitted estimator says about rows: predictions and transformed rows, whichever it has."""
+
+    def output(estimator, X):
+        methods = [name for name in ("predict", "transform") if hasattr(estimator, name)]
+        assert methods, f"{estimator} neither predicts nor transforms"
+        return {name: np.asarray(getattr(estimator, name)(X)) for name in methods}
+
+    return output
+
+
+@pytest.fixture(scope="session")
+def is_online():
+    """Does `fit` run epochs over the rows, so that one epoch equals one `partial_fit`?"""
+    return lambda estimator: "shuffle" in estimator.get_params()
+
+
+@pytest.fixture(scope="session")
+def unchanged():
+    """Context: the block raises the given error, and leaves the estimator exactly as it was."""
+
+    @contextlib.contextmanager
+    def unchanged(estimator, match, error=ValueError):
+        before = _canonical(estimator)
+        with pytest.raises(error, match=match):
+            yield
+        assert _canonical(estimator) == before
+
+    return unchanged

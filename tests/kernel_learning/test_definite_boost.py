@@ -1,0 +1,464 @@
+"""DefiniteBoost: against a general solver of the dual, AdaBoost and the paper's bounds; its input; k-NN with it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import expm, logm
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from onlinebregman.divergences import VonNeumann
+from onlinebregman.kernel_learning import DefiniteBoost, pair_rows
+
+laws = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+projections = pytest.mark.parametrize("projection", ["approximate", "exact"])
+strict = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+
+
+def density(rng, d, rank=None):
+    factor = rng.normal(size=(d, rank or d))
+    return factor @ factor.T / (factor**2).sum()
+
+
+def problem(rng, d=5, n=12):
+    """Rows, bounds and senses that a random kernel keeps, some of them just so."""
+    rows, kernel = rng.normal(size=(n, d)), 0.9 * density(rng, d) + 0.1 * np.eye(d) / d
+    values = np.einsum("ni,ij,nj->n", rows, kernel, rows)
+    senses = rng.choice(["<=", ">="], size=n)
+    return rows, values * np.where(senses == "<=", 1, -1) + rng.choice([0.0, 0.3], size=n), senses
+
+
+def constraint_matrices(rows, bounds, senses):
+    matrices = rows[:, :, None] * rows[:, None, :] - bounds[:, None, None] * np.eye(rows.shape[1])
+    return np.where(np.asarray(senses) == "<=", 1.0, -1.0)[:, None, None] * matrices
+
+
+def feasible(rng, d=5, n=12):
+    rows, bounds, senses = problem(rng, d, n)
+    return rows, np.where(senses == "<=", bounds, -bounds), senses
+
+
+def gibbs(log_matrix):
+    values, vectors = np.linalg.eigh(log_matrix)
+    p = np.exp(values - values[-1])
+    return (vectors * (p / p.sum())) @ vectors.T, values[-1] + np.log(p.sum())
+
+
+def dual_optimum(matrices, start=None):
+    """min of ln tr exp(log W_1 - sum alpha C) over alpha >= 0 by L-BFGS-B: W, the minimum, alpha."""
+    d = matrices.shape[1]
+    log_start = -np.log(d) * np.eye(d) if start is None else logm(start / np.trace(start))
+
+    def objective(alpha):
+        w, value = gibbs(log_start - np.tensordot(alpha, matrices, 1))
+        return value, -np.tensordot(matrices, w, 2)
+
+    alpha, limits = np.zeros(len(matrices)), [(0, None)] * len(matrices)
+    options = {"ftol": 0.0, "gtol": 1e-10, "maxiter": 20_000, "maxfun": 200_000, "maxls": 50}
+    for _ in range(50):  # its line search may give up early: then it starts again from there
+        alpha = minimize(objective, alpha, jac=True, bounds=limits, method="L-BFGS-B", options=options).x
+        value, gradient = objective(alpha)
+        if np.abs(alpha - np.maximum(alpha - gradient, 0)).max() < 1e-7:
+            return gibbs(log_start - np.tensordot(alpha, matrices, 1))[0], value, alpha
+    raise AssertionError("the general solver did not converge")
+
+
+def snapshot(model):
+    return model.log_kernel_, model.alpha_, model.dual_objective_, model.dual_bound_, model.n_iter_
+
+
+# --- the optimum ------------------------------------------------------------------------------------------------------
+
+
+@strict
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact"]), st.booleans())
+def test_optimum_equals_a_general_solver(seed, projection, started):
+    rng = np.random.default_rng(seed)
+    rows, bounds, senses = feasible(rng)
+    init = 3 * density(rng, 5) + np.eye(5) if started else None
+    model = DefiniteBoost(projection=projection, init=init, tol=1e-8, max_iter=100_000).fit(rows, bounds, senses)
+    matrices = constraint_matrices(rows, bounds, senses)
+    kernel, value, _ = dual_optimum(matrices, init)
+    assert_allclose(model.kernel_, kernel, rtol=0, atol=1e-6)
+    assert np.log(model.dual_objective_[-1] / 5) == pytest.approx(value, abs=1e-6)
+    # the primal objective is minus the dual one: no duality gap
+    start = np.eye(5) / 5 if init is None else init / np.trace(init)
+    assert VonNeumann(1.0).divergence(model.kernel_, start) == pytest.approx(-value, abs=1e-6)
+
+
+@strict
+@projections
+def test_pairs_and_matrices_have_the_same_optimum(projection):
+    rng = np.random.default_rng(0)
+    pairs = np.array([[0, 1], [1, 2], [3, 4], [0, 5], [2, 5]])
+    bounds, senses = np.array([0.02, 0.03, 0.05, 0.2, 0.25]), ["<=", "<=", "<=", ">=", ">="]
+    parameters = {"projection": projection, "tol": 1e-9, "max_iter": 100_000}
+    model = DefiniteBoost(**parameters).fit_pairs(pairs, bounds, 6, senses)
+    matrices = constraint_matrices(pair_rows(pairs, 6).toarray(), bounds, senses)
+    other = DefiniteBoost(**parameters).partial_fit_matrices(matrices)
+    assert_allclose(model.kernel_, other.kernel_, rtol=0, atol=1e-8)
+    assert_allclose(model.alpha_, other.alpha_, rtol=1e-5)
+    assert_allclose(model.kernel_, dual_optimum(matrices)[0], rtol=0, atol=1e-6)
+    half_squared, binding = model.pairwise_distances()[tuple(pairs.T)] / 2, [True, True, True, False, True]
+    assert_array_equal(model.alpha_ > 0, binding)
+    assert_allclose(half_squared[binding], bounds[binding], rtol=1e-6)
+    assert half_squared[3] > 0.2
+    general = rng.normal(size=(6, 6, 6))  # of any rank and sign, met by some kernel
+    general = general + general.transpose(0, 2, 1)
+    general -= np.tensordot(general, 0.5 * density(rng, 6) + np.eye(6) / 12, 2)[:, None, None] * np.eye(6)
+    model = DefiniteBoost(**parameters).partial_fit_matrices(general)
+    assert_allclose(model.kernel_, dual_optimum(general)[0], rtol=0, atol=1e-6)
+
+
+@strict
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact"]))
+def test_optimality_conditions(seed, projection):
+    """From the kernel and alpha alone: W = exp(log W_1 - sum alpha C) / tr, feasible, alpha >= 0, complementary."""
+    rng = np.random.default_rng(seed)
+    rows, bounds, senses = feasible(rng)
+    model = DefiniteBoost(projection=projection, tol=1e-6, max_iter=100_000).fit(rows, bounds, senses)
+    matrices = constraint_matrices(rows, bounds, senses)
+    kernel, _ = gibbs(-np.tensordot(model.alpha_, matrices, 1))
+    assert_allclose(model.kernel_, kernel, rtol=0, atol=1e-10)
+    assert_allclose(expm(model.log_kernel_), kernel, rtol=0, atol=1e-10)
+    values, spreads = np.tensordot(matrices, kernel, 2), (rows**2).sum(axis=1)
+    violations = values * 5 / spreads
+    residual = np.maximum(violations, np.minimum(-violations, model.alpha_ * spreads)).max()
+    assert (model.alpha_ >= 0).all()
+    assert residual <= 1e-6 + 1e-9
+    assert model.kkt_residual_ == pytest.approx(residual, abs=1e-9)
+    assert model.max_violation_ == pytest.approx(values.max(), abs=1e-10)
+    assert model.max_violation_ <= 1.01e-6 * spreads.max() / 5
+
+
+@strict
+def test_constraints_that_hold_at_once_change_nothing():
+    model = DefiniteBoost().fit_pairs([[0, 1], [1, 1]], [0.5, 0.0], 4)
+    assert_allclose(model.kernel_, np.eye(4) / 4, rtol=1e-14)
+    assert (model.alpha_ == 0).all() and model.n_iter_ == 1 and model.max_violation_ == pytest.approx(0.0, abs=1e-15)
+    assert_allclose(model.dual_objective_, [4.0])
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def bounding_step(r, low, high):
+    return np.log((1 - r / low) / (1 - r / high)) / (high - low)
+
+
+def rho(r, low, high):
+    return (1 - r / high) ** (high / (high - low)) * (1 - r / low) ** (-low / (high - low))
+
+
+@laws
+@given(seeds)
+def test_rounds_are_the_papers(seed):
+    """Each approximate round: the most violated constraint, the step in closed form, the factor of Theorem 4.1."""
+    rng = np.random.default_rng(seed)
+    pairs = np.array([[0, 1], [1, 2], [3, 4], [0, 5], [2, 5]])
+    bounds = rng.uniform(0.01, 0.12, size=5)
+    matrices = constraint_matrices(pair_rows(pairs, 6).toarray(), bounds, ["<="] * 5)
+    alpha, bound = np.zeros(5), 6.0
+    for n in range(8):
+        model = DefiniteBoost(max_iter=n + 1, tol=1e-10).fit_pairs(pairs, bounds, 6)
+        values = np.tensordot(matrices, gibbs(-np.tensordot(alpha, matrices, 1))[0], 2)
+        j = np.argmax(values)
+        if 6 * values[j] <= np.minimum(alpha, -6 * values).max() + 1e-10:
+            break
+        step = bounding_step(values[j], -bounds[j], 1 - bounds[j])
+        bound *= rho(values[j], -bounds[j], 1 - bounds[j])
+        alpha[j] += step
+        assert_allclose(model.alpha_, alpha, rtol=1e-10, atol=1e-13)
+        assert model.dual_bound_[-1] == pytest.approx(bound, rel=1e-10)
+        assert model.dual_objective_[-1] == pytest.approx(np.trace(expm(-np.tensordot(alpha, matrices, 1))), rel=1e-10)
+
+
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact"]), st.sampled_from([-1.0, 0.0, 0.05, 0.3]))
+def test_dual_objective_falls_and_stays_below_its_bound(seed, projection, slack):
+    """Also where the constraints contradict each other."""
+    rng = np.random.default_rng(seed)
+    rows, bounds, senses = feasible(rng)
+    bounds = bounds + np.where(senses == "<=", slack, -slack)
+    model = DefiniteBoost(projection=projection, max_iter=60).fit(rows, bounds, senses)
+    assert model.dual_objective_[0] == model.dual_bound_[0] == 5.0
+    assert len(model.dual_objective_) == len(model.dual_bound_) <= 61
+    assert (np.diff(model.dual_objective_) <= 1e-12).all()
+    assert (model.dual_objective_ <= model.dual_bound_ * (1 + 1e-12)).all()
+    matrices = constraint_matrices(rows, bounds, senses)
+    recomputed = np.trace(expm(-np.tensordot(model.alpha_, matrices, 1)))
+    assert model.dual_objective_[-1] == pytest.approx(recomputed, rel=1e-8)
+
+
+@strict
+def test_exact_projection_meets_its_constraint():
+    for sense, bound in (("<=", 0.01), (">=", 0.45)):
+        model = DefiniteBoost(projection="exact", max_iter=2).fit_pairs([[0, 2]], [bound], 5, sense)
+        assert model.max_violation_ == pytest.approx(0.0, abs=1e-12)
+        assert model.n_iter_ == 2 and len(model.dual_objective_) == 2
+
+
+# --- AdaBoost ---------------------------------------------------------------------------------------------------------
+
+
+def test_diagonal_constraints_are_adaboost():
+    """All decision stumps of both signs: the rounds, the votes and the weights of the examples are AdaBoost's."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.5, 1, -1)
+    stumps = [sign * np.sign(X[:, f] - t) for f in range(3) for t in np.linspace(-1, 1, 7) for sign in (1, -1)]
+    margins = y * np.array(stumps)  # y_i h_j(x_i)
+    matrices = np.zeros((len(margins), 40, 40))
+    matrices[:, range(40), range(40)] = margins
+    weights, votes = np.full(40, 1 / 40), np.zeros(len(margins))
+    for n in range(1, 16):
+        edges = margins @ weights
+        j = np.argmax(edges)
+        vote = np.log((1 + edges[j]) / (1 - edges[j])) / 2
+        votes[j] += vote
+        weights = weights * np.exp(-vote * margins[j])
+        weights /= weights.sum()
+        model = DefiniteBoost(max_iter=n).partial_fit_matrices(matrices)
+        assert_allclose(model.alpha_, votes, rtol=1e-9, atol=1e-12)
+        assert_allclose(model.kernel_, np.diag(weights), rtol=0, atol=1e-12)
+        assert model.dual_objective_[-1] == pytest.approx(np.exp(-votes @ margins).sum(), rel=1e-10)
+
+
+def test_scikit_learns_adaboost():
+    """Fed with the stumps that AdaBoostClassifier found, one by one, DefiniteBoost gives them the same votes."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:120], np.where(y[:120] == 1, 1, -1)
+    boosting = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=6, random_state=0).fit(X, y)
+    model = DefiniteBoost(max_iter=1)
+    for stump, vote in zip(boosting.estimators_, boosting.estimator_weights_, strict=True):
+        model.partial_fit_matrices(np.diag(y * stump.predict(X)).astype(float)[None])
+        assert model.alpha_[-1] == pytest.approx(vote / 2, rel=1e-9)  # SAMME counts ln((1 - err) / err), twice that
+    assert np.count_nonzero(model.alpha_) == 6
+
+
+# --- more constraints -------------------------------------------------------------------------------------------------
+
+
+@strict
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact"]))
+def test_further_constraints_lead_to_the_same_optimum(seed, projection):
+    rng = np.random.default_rng(seed)
+    rows, bounds, senses = feasible(rng)
+    parameters = {"projection": projection, "tol": 1e-8, "max_iter": 100_000}
+    whole = DefiniteBoost(**parameters).fit(rows, bounds, senses)
+    parts = DefiniteBoost(**parameters)
+    parts.partial_fit(rows[:3], bounds[:3], senses[:3])
+    parts.partial_fit(sparse.csr_array(rows[3:7]), bounds[3:7], senses[3:7])
+    parts.partial_fit_matrices(constraint_matrices(rows[7:10], bounds[7:10], senses[7:10]))
+    parts = pickle.loads(pickle.dumps(parts))
+    parts.partial_fit(rows[10:], bounds[10:], senses[10:])
+    assert_allclose(parts.kernel_, whole.kernel_, rtol=0, atol=1e-6)
+    assert parts.alpha_.shape == (12,)
+    assert (np.diff(parts.dual_objective_) <= 1e-12).all()
+    assert parts.dual_objective_[-1] == pytest.approx(whole.dual_objective_[-1], rel=1e-6)
+
+
+def test_fit_forgets_and_partial_fit_does_not():
+    model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
+    first = model.kernel_
+    model.partial_fit_pairs([[2, 3]], [0.01])
+    distances = model.pairwise_distances() / 2
+    assert distances[0, 1] <= 0.011 and distances[2, 3] <= 0.011
+    assert_array_equal(model.fit_pairs([[0, 1]], [0.01], 4).kernel_, first)
+    again = clone(model).fit(pair_rows([[0, 1]], 4), [0.01], "<=")
+    for a, b in zip(snapshot(again), snapshot(model), strict=True):
+        assert_array_equal(a, b)
+
+
+def test_rounds_may_be_spread_over_calls():
+    """A call that runs out of rounds leaves a state from which the next goes on."""
+    rng = np.random.default_rng(2)
+    rows, bounds, senses = feasible(rng)
+    model = DefiniteBoost(max_iter=5, tol=1e-6)
+    with pytest.warns(
+        ConvergenceWarning, match=r"after max_iter=5 rounds with kkt_residual_=.* above tol=1e-06; const"
+    ):
+        model.fit(rows, bounds, senses)
+    assert (model.n_iter_, len(model.dual_objective_)) == (5, 6)
+    model.set_params(max_iter=100_000).partial_fit(rows[:1], bounds[:1], senses[:1])
+    assert model.kkt_residual_ <= 1e-6
+    assert_allclose(model.kernel_, dual_optimum(constraint_matrices(rows, bounds, senses))[0], rtol=0, atol=1e-5)
+
+
+# --- constraints that nothing meets -----------------------------------------------------------------------------------
+
+
+@projections
+@pytest.mark.parametrize(
+    ("rows", "bounds", "senses"),
+    [
+        ([[1.0, 0.0, 0.0]], [-0.5], "<="),  # negative squares
+        ([[1.0, 2.0, 0.0]], [5.5], ">="),  # more than |z|^2
+        ([[0.0, 0.0, 0.0]], [0.1], ">="),  # z = 0
+        (np.eye(3), [0.3, 0.3, 0.3], "<="),  # the trace would be 0.9
+        ([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]], [0.2, 0.21], ["<=", ">="]),
+        (np.eye(3) * 1e6, [-1e9] * 3, "<="),
+    ],
+)
+def test_contradictions_are_proved(projection, rows, bounds, senses):
+    model = DefiniteBoost(projection=projection)
+    with pytest.warns(ConvergenceWarning, match=r"cannot all be met .* constraint \d is violated most"):
+        model.fit(rows, bounds, senses)
+    matrices = constraint_matrices(np.array(rows), np.array(bounds), np.broadcast_to(senses, len(bounds)))
+    assert np.linalg.eigvalsh(np.tensordot(model.alpha_, matrices, 1))[0] > 0  # then tr(W sum alpha C) > 0 for every W
+    assert model.max_violation_ > 0
+    for value in (model.kernel_, model.log_kernel_, model.alpha_, model.dual_objective_, model.dual_bound_):
+        assert np.isfinite(value).all()
+    assert np.trace(model.kernel_) == pytest.approx(1.0)
+
+
+@strict
+@projections
+@pytest.mark.parametrize(
+    ("pairs", "distances", "sense"),
+    [([[0, 1], [1, 2]], [0.0, 0.0], "<="), ([[0, 1]], [1.0], ">="), ([[0, 0]], [0.0], "<=")],
+)
+def test_constraints_that_singular_kernels_meet(projection, pairs, distances, sense):
+    """Met to `tol` by a kernel that is nearly singular."""
+    model = DefiniteBoost(projection=projection, tol=1e-6).fit_pairs(pairs, distances, 4, sense)
+    assert model.max_violation_ <= 1e-6 / 4
+    assert np.isfinite(model.log_kernel_).all() and np.isfinite(model.alpha_).all()
+
+
+def test_one_object():
+    for bound in (2.0, 0.5):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = DefiniteBoost().fit([[1.0]], [bound])
+        assert model.kernel_ == pytest.approx(np.ones((1, 1)))
+        assert len(caught) == (bound < 1)
+
+
+# --- neighbours -------------------------------------------------------------------------------------------------------
+
+
+@strict
+def test_neighbours_of_flowers():
+    """52 Iris flowers, a kernel from which pairs are near in an RBF kernel: 1-NN far better than with the identity."""
+    X, y = load_iris(return_X_y=True)
+    chosen = np.random.default_rng(0).choice(150, 52, replace=False)
+    X, y = StandardScaler().fit_transform(X[chosen]), y[chosen]
+    target = np.exp(-0.25 * ((X[:, None] - X) ** 2).sum(axis=2)) / 52
+    pairs = np.array(np.triu_indices(52, 1)).T
+    near = pairs[1 / 52 - target[tuple(pairs.T)] < 0.2 / 52]
+    model = DefiniteBoost().fit_pairs(near, np.full(len(near), 0.2 / 52), 52)
+    embedding = model.transform(np.eye(52))
+    assert_allclose(
+        ((embedding[near[:, 0]] - embedding[near[:, 1]]) ** 2).sum(axis=1) / 2, model.predict(pair_rows(near, 52))
+    )
+    assert (model.predict(pair_rows(near, 52)) <= 0.2 / 52 + 1e-3 / 52).all()
+    assert model.dual_objective_[0] == 52 and model.dual_objective_[-1] < 25
+
+    def error(points):
+        splits = StratifiedShuffleSplit(10, test_size=0.5, random_state=0).split(points, y)
+        knn = KNeighborsClassifier(1)
+        return np.mean([1 - knn.fit(points[train], y[train]).score(points[test], y[test]) for train, test in splits])
+
+    assert error(embedding) < 0.3 < 0.5 < error(np.eye(52))
+
+
+class Watcher:
+    """A callback that keeps the models it is shown, and stops the fit after three rounds."""
+
+    def setup(self, estimator, context):
+        self.models = []
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **data):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None, **data):
+        if context.task_name == "round":
+            self.models.append(fitted_estimator)
+        return len(self.models) == 3
+
+
+def test_callbacks_see_every_round():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # callbacks are experimental, and say so
+        pytest.importorskip("sklearn.callback")
+    rows, bounds, senses = feasible(np.random.default_rng(3))
+    watcher = Watcher()
+    model = DefiniteBoost().set_callbacks(watcher).fit(rows, bounds, senses)
+    assert model.n_iter_ == len(watcher.models) == 3
+    for n, seen in enumerate(watcher.models, start=1):
+        assert_array_equal(seen.predict(rows), DefiniteBoost(max_iter=n).fit(rows, bounds, senses).predict(rows))
+
+
+def test_verbose(capsys):
+    DefiniteBoost(verbose=1).fit_pairs([[0, 1]], [0.01], 3)
+    assert "[DefiniteBoost] round 0: optimality " in capsys.readouterr().out
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def bad_calls():
+    rows, y = np.eye(3), np.ones(3)
+    holed = rows.copy()
+    holed[1, 2] = np.nan
+    skew = np.stack([np.eye(3), np.triu(np.ones((3, 3)))])
+    return {
+        "NaN": ("partial_fit", (holed, y), r"NaN \(row 1, column 2\)"),
+        "NaN, sparse": ("fit", (sparse.csr_array(holed), y), r"NaN \(row 1, column 2\)"),
+        "bound": ("partial_fit", (rows, [1, np.inf, 1]), r"y contains infinity \(row 1\)"),
+        "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but DefiniteBoost is expecting 3"),
+        "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
+        "sense": ("partial_fit", (rows, y, ["<=", "<", ">="]), r"sense\[1\] = '<' is not known"),
+        "one sense": ("partial_fit", (rows, y, "=="), r"sense\[0\] = '==' is not known"),
+        "senses": ("fit", (rows, y, ["<=", ">="]), "there are 3 constraints"),
+        "too large": ("partial_fit", (rows * 1e200, y), "Row 0 is too large"),
+        "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
+        "distance": ("fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
+        "other objects": ("partial_fit_pairs", ([[0, 1]], [1], 4), "n_objects is 4, but .* of 3"),
+        "asymmetric": ("partial_fit_matrices", (skew,), r"C\[1\] is not symmetric"),
+        "NaN matrix": ("partial_fit_matrices", (holed[None],), r"C\[0\] contains NaN \(row 1, column 2\)"),
+        "matrix size": ("partial_fit_matrices", (np.eye(4)[None],), "C has matrices of size 4, but .* of 3"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_calls())
+def test_bad_input_changes_nothing(case):
+    method, arguments, message = bad_calls()[case]
+    model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 3)
+    before, contents = dict(vars(model)), snapshot(model)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(*arguments)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[key] is value for key, value in before.items())
+    for a, b in zip(contents, snapshot(model), strict=True):
+        assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"projection": "none"}, {"tol": 0.0}, {"max_iter": 0}, {"init": np.eye(4)}, {"init": np.ones((3, 3))}]
+)
+def test_bad_parameters(bad):
+    for method in ("fit", "partial_fit"):
+        model = DefiniteBoost(**bad)
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            getattr(model, method)(np.eye(3), np.ones(3))
+        assert not hasattr(model, "kernel_") and not hasattr(model, "dual_objective_")

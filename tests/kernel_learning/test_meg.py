@@ -1,0 +1,507 @@
+"""MEGKernelLearner: against a replica by scipy's expm and logm, its laws and bounds, its input, and k-NN with it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import expm, logm
+from scipy.optimize import brentq
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import EGRegressor
+from onlinebregman.divergences import VonNeumann
+from onlinebregman.kernel_learning import MEGKernelLearner, pair_rows
+from onlinebregman.schedules import InverseScaling
+
+laws = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+D = VonNeumann(trace=1.0).divergence
+
+
+def density(rng, d, rank=None):
+    factor = rng.normal(size=(d, rank or d))
+    return factor @ factor.T / (factor**2).sum()
+
+
+def symmetric(rng, *shape):
+    matrices = rng.normal(size=shape)
+    return (matrices + np.swapaxes(matrices, -1, -2)) / 2
+
+
+def kernel_of(log_matrix):
+    """exp(G) / tr exp(G), by scipy's Pade approximation: no eigendecomposition."""
+    w = expm(log_matrix - np.linalg.eigvalsh(log_matrix)[-1] * np.eye(len(log_matrix)))
+    return w / np.trace(w)
+
+
+def replica(matrices, y, eta, update="explicit", start=None):
+    """MEG on symmetric matrices, MATH of the paper's section 3; the W before each step, and the last one."""
+    d = matrices.shape[1]
+    log_w = -np.log(d) * np.eye(d) if start is None else logm(start / np.trace(start))
+    path = [kernel_of(log_w)]
+    for x, target, rate in zip(matrices, y, np.broadcast_to(eta, len(y)), strict=True):
+        c = rate * (np.vdot(path[-1], x) - target)
+        if update == "implicit":
+            c = brentq(lambda c: c / rate + target - np.vdot(kernel_of(log_w - c * x), x), 0, c, xtol=1e-15, rtol=1e-15)  # noqa: B023
+        log_w = log_w - c * x
+        path.append(kernel_of(log_w))
+    return path
+
+
+def outer(rows):
+    return rows[:, :, None] * rows[:, None, :]
+
+
+def stream(rng, n=30, d=5, noise=0.1):
+    """Rows, targets of a kernel with noise, and the kernel."""
+    kernel, rows = density(rng, d), rng.normal(size=(n, d))
+    return rows, np.einsum("ni,ij,nj->n", rows, kernel, rows) + noise * rng.normal(size=n), kernel
+
+
+def state(learner):
+    return learner.log_kernel_, learner.kernel_, learner.t_, learner.cumulative_loss_, learner.spread_
+
+
+def assert_same_state(one, other):
+    for a, b in zip(state(one), state(other), strict=True):
+        assert_array_equal(a, b)
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+@laws
+@given(seeds, st.integers(1, 6), st.floats(0.01, 1.0))
+def test_explicit_equals_replica(seed, d, eta0):
+    rng = np.random.default_rng(seed)
+    rows, y, _ = stream(rng, n=10, d=d)
+    learner = MEGKernelLearner(update="explicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
+    path = replica(outer(rows), y, eta0)
+    assert_allclose(learner.kernel_, path[-1], rtol=0, atol=1e-12)
+    losses = [(rows[t] @ path[t] @ rows[t] - y[t]) ** 2 / 2 for t in range(10)]
+    assert learner.cumulative_loss_ == pytest.approx(sum(losses), rel=1e-11)
+    assert_allclose(learner.predict(rows), np.einsum("ni,ij,nj->n", rows, path[-1], rows), rtol=1e-11)
+
+
+@laws
+@given(seeds, st.integers(2, 5), st.floats(0.01, 100.0))
+def test_implicit_equals_replica(seed, d, eta0):
+    rng = np.random.default_rng(seed)
+    rows, y, _ = stream(rng, n=5, d=d)
+    learner = MEGKernelLearner(update="implicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
+    assert_allclose(learner.kernel_, replica(outer(rows), y, eta0, "implicit")[-1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_matrices_of_any_rank(update):
+    rng = np.random.default_rng(0)
+    matrices, y = symmetric(rng, 20, 4, 4), rng.normal(size=20)
+    learner = MEGKernelLearner(update=update, eta0=0.7, scale_eta=False).partial_fit_matrices(matrices, y)
+    assert_allclose(learner.kernel_, replica(matrices, y, 0.7, update)[-1], rtol=0, atol=1e-10)
+    rows, y, _ = stream(rng)
+    one = MEGKernelLearner(update=update).partial_fit(rows, y)
+    other = MEGKernelLearner(update=update).partial_fit_matrices(outer(rows), y)
+    assert_allclose(one.kernel_, other.kernel_, rtol=0, atol=1e-11)
+    assert one.spread_ == pytest.approx(other.spread_, rel=1e-12)
+
+
+def test_init_schedule_and_scaled_rate():
+    rng = np.random.default_rng(1)
+    rows, y, _ = stream(rng)
+    init = 7 * density(rng, 5) + np.eye(5)
+    rates = 0.3 / np.sqrt(np.arange(1, 31)) / np.maximum.accumulate((rows**2).sum(axis=1)) ** 2
+    path = replica(outer(rows), y, rates, start=init)
+    for learning_rate in ("invscaling", "sqrt", InverseScaling(0.3)):
+        learner = MEGKernelLearner(eta0=0.3, learning_rate=learning_rate, update="explicit", init=init)
+        assert_allclose(learner.partial_fit(rows, y).kernel_, path[-1], rtol=0, atol=1e-10)
+
+
+@laws
+@given(seeds, st.floats(0.01, 1e6), st.floats(-100, 100))
+def test_implicit_residual(seed, eta0, y):
+    """The step is c = eta (abar - y): read c from log W, and abar from the kernel after the step."""
+    rng = np.random.default_rng(seed)
+    warm, targets, _ = stream(rng, n=5)
+    learner = MEGKernelLearner(eta0=eta0, scale_eta=False).partial_fit(warm, targets)
+    before, z = learner.log_kernel_, rng.normal(size=5)
+    learner.partial_fit(z[None], [y])
+    after = learner.log_kernel_
+    i, j = np.argsort(np.abs(z))[-2:]  # before - after = c z z' + a multiple of I
+    c = (before - after)[i, j] / (z[i] * z[j])
+    rounding = 1e-14 * max(np.abs(before).max(), np.abs(after).max()) / abs(z[i] * z[j])
+    assert learner.predict(z[None])[0] - y == pytest.approx(
+        c / eta0, rel=0, abs=1e-11 * (abs(y) + z @ z) + rounding / eta0
+    )
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_diagonal_instances_are_exponentiated_gradient(update):
+    rng = np.random.default_rng(2)
+    rows, y = rng.normal(size=(50, 6)), rng.normal(size=50)
+    matrices = np.zeros((50, 6, 6))
+    matrices[:, range(6), range(6)] = rows
+    parameters = {"eta0": 0.5, "learning_rate": "constant", "update": update}
+    vector = EGRegressor(weights="simplex", fit_intercept=False, **parameters).partial_fit(rows, y)
+    learner = MEGKernelLearner(scale_eta=False, **parameters).partial_fit_matrices(matrices, y)
+    assert_allclose(learner.kernel_, np.diag(vector.coef_), rtol=1e-10, atol=1e-14)
+    assert learner.cumulative_loss_ == pytest.approx(vector.cumulative_loss_, rel=1e-10)
+
+
+@laws
+@given(seeds)
+def test_equivariant_under_rotations(seed):
+    rng = np.random.default_rng(seed)
+    rows, y, _ = stream(rng)
+    rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    one = MEGKernelLearner(eta0=4.0).partial_fit(rows, y)
+    other = MEGKernelLearner(eta0=4.0).partial_fit(rows @ rotation.T, y)
+    assert_allclose(other.kernel_, rotation @ one.kernel_ @ rotation.T, rtol=0, atol=1e-9)
+
+
+# --- what always holds ------------------------------------------------------------------------------------------------
+
+
+@laws
+@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([0.1, 100.0, 1e5]), st.integers(1, 5))
+def test_stays_a_density_matrix(seed, update, eta0, d):
+    """Large rates, repeated rows, targets that nothing attains."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(4, d))[rng.integers(0, 4, size=60)] * rng.choice([1e-3, 1.0, 30.0], size=(60, 1))
+    learner = MEGKernelLearner(eta0=eta0, update=update).partial_fit(rows, rng.choice([0.0, -50.0, 1e3], size=60))
+    kernel = learner.kernel_
+    assert np.isfinite(learner.log_kernel_).all()
+    assert_array_equal(kernel, kernel.T)
+    assert np.trace(kernel) == pytest.approx(1.0, abs=1e-12)
+    assert np.linalg.eigvalsh(kernel)[0] >= -1e-15
+    assert (learner.predict(rows) >= 0).all()
+
+
+def test_many_hard_steps_keep_the_logarithm():
+    """After 20 000 pairs pushed to zero and back the kernel still is exp(log_kernel_), from a fresh eigensolve."""
+    rng = np.random.default_rng(3)
+    pairs = rng.integers(0, 4, size=(20_000, 2))
+    learner = MEGKernelLearner(eta0=1000.0, update="explicit")
+    learner.partial_fit_pairs(pairs, rng.choice([0.0, 0.5], size=len(pairs)), 4)
+    assert np.trace(learner.kernel_) == pytest.approx(1.0, abs=1e-12)
+    assert_allclose(learner.kernel_, expm(learner.log_kernel_), rtol=0, atol=1e-9)
+    assert learner.t_ + learner.n_collapsed_ == len(pairs)
+
+
+@laws
+@given(seeds, st.floats(0.05, 4.0))
+def test_regret_certificate(seed, eta):
+    """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S_T for every density matrix U."""
+    rng = np.random.default_rng(seed)
+    rows, y, kernel = stream(rng, n=20, d=4, noise=0.5)
+    losses = lambda w: (np.einsum("ni,ij,nj->n", rows, w, rows) - y) ** 2 / 2  # noqa: E731
+    for update in ("explicit", "implicit"):
+        learner = MEGKernelLearner(eta0=eta, scale_eta=False, update=update)
+        path = [np.eye(4) / 4]
+        for z, target in zip(rows, y, strict=True):
+            path.append(learner.partial_fit(z[None], [target]).kernel_)
+        own = [losses(w)[t] for t, w in enumerate(path[:-1])]
+        if update == "explicit":
+            spent = sum(D(path[t], path[t + 1]) for t in range(20))
+        else:
+            spent = sum(eta * (own[t] - losses(path[t + 1])[t]) - D(path[t + 1], path[t]) for t in range(20))
+        assert sum(own) == pytest.approx(learner.cumulative_loss_, rel=1e-12)
+        if not np.linalg.eigvalsh(path[-1])[0] > 1e-12:
+            continue  # D(U, W) is lost to rounding
+        for u in (kernel, density(rng, 4), density(rng, 4, rank=1), path[-1]):
+            right = eta * losses(u).sum() + D(u, path[0]) - D(u, path[-1]) + spent
+            assert eta * sum(own) <= right + 1e-9 * (1 + abs(right))
+
+
+@laws
+@given(seeds, st.sampled_from(["explicit", "implicit"]), st.floats(0.1, 4.0), st.sampled_from([0.0, 0.02]))
+def test_loss_stays_below_its_bound(seed, update, eta0, noise):
+    rng = np.random.default_rng(seed)
+    kernel = density(rng, 8, rank=2)
+    pairs = rng.integers(0, 8, size=(200, 2))
+    rows = pair_rows(pairs, 8)
+    exact = np.einsum("ni,ij,nj->n", rows.toarray(), kernel, rows.toarray())
+    y = exact + noise * rng.normal(size=200)
+    learner = MEGKernelLearner(eta0=eta0, update=update).partial_fit(rows, y)
+    comparator_loss = ((exact - y)[pairs[:, 0] != pairs[:, 1]] ** 2).sum() / 2
+    assert learner.spread_ == pytest.approx(1.0)
+    assert learner.cumulative_loss_ <= learner.loss_bound(kernel, comparator_loss)
+
+
+def test_bounds_of_the_theory():
+    """The paper's: loss (a - y)^2 <= (r^2 / 2) D for eta = 2 / r^2, so half of both here; and rows of any length."""
+    rng = np.random.default_rng(4)
+    rows, y, kernel = stream(rng, n=300, noise=0.0)
+    for scale_eta, update in ((True, "explicit"), (False, "explicit"), (True, "implicit"), (False, "implicit")):
+        spread = (rows**2).sum(axis=1).max()
+        learner = MEGKernelLearner(eta0=4.0 if scale_eta else 4 / spread**2, scale_eta=scale_eta, update=update)
+        learner.partial_fit(rows, y)
+        bound = learner.loss_bound(kernel)
+        factor = 1 / 4 if update == "explicit" else 1 / 2
+        assert bound == pytest.approx(factor * spread**2 * D(kernel, np.eye(5) / 5), rel=1e-9)
+        assert bound / 40 < learner.cumulative_loss_ <= bound
+    assert MEGKernelLearner(update="explicit", eta0=4.0).partial_fit(rows, y).loss_bound(kernel, 1.0) == np.inf
+    with pytest.raises(ValueError, match=r"eta = 5 / spread\^2, above 4"):
+        MEGKernelLearner(update="explicit", eta0=5.0).partial_fit(rows, y).loss_bound(kernel)
+    with pytest.raises(ValueError, match="constant rates only"):
+        MEGKernelLearner(learning_rate="sqrt").partial_fit(rows, y).loss_bound(kernel)
+    for bad in (2 * kernel, np.eye(3) / 3, -kernel):
+        with pytest.raises(ValueError):
+            learner.loss_bound(bad)
+    with pytest.raises(ValueError, match="comparator_loss"):
+        learner.loss_bound(kernel, -1.0)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_any_cutting_gives_the_same_numbers(update):
+    rng = np.random.default_rng(5)
+    rows, y, _ = stream(rng)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=30)
+    whole = MEGKernelLearner(update=update, learning_rate="sqrt").partial_fit(rows, y, weights)
+    for cuts in (range(1, 30), [7, 20]):
+        pieces = MEGKernelLearner(update=update, learning_rate="sqrt")
+        for part in np.split(np.arange(30), cuts):
+            pieces = pickle.loads(pickle.dumps(pieces.partial_fit(rows[part], y[part], weights[part])))
+        assert_same_state(pieces, whole)
+    fitted = MEGKernelLearner(update=update, learning_rate="sqrt", max_iter=1, shuffle=False).fit(rows, y, weights)
+    assert_same_state(fitted, whole)
+    assert fitted.loss_curve_ == [pytest.approx(whole.cumulative_loss_ / weights.sum())]
+    assert (whole.t_, whole.n_updates_) == (np.count_nonzero(weights),) * 2
+
+
+def test_layouts_give_the_same_numbers():
+    rng = np.random.default_rng(6)
+    rows, y, _ = stream(rng)
+    rows[rng.random(rows.shape) < 0.5] = 0.0
+    rows[:, 0] = 1.0
+    reference = MEGKernelLearner().partial_fit(rows, y)
+    wide = np.zeros((60, 10))
+    wide[::2, ::2] = rows
+    frame = pd.DataFrame(rows, columns=list("abcde"))
+    for data in (sparse.csr_array(rows), sparse.csc_matrix(rows), wide[::2, ::2], np.asfortranarray(rows), frame):
+        learner = MEGKernelLearner().partial_fit(data, y)
+        assert_same_state(learner, reference)
+        assert_allclose(learner.predict(data), reference.predict(rows), rtol=1e-12)
+        assert_allclose(learner.transform(data), reference.transform(rows), rtol=1e-12, atol=1e-12)
+    single = MEGKernelLearner().partial_fit(rows.astype(np.float32), y)
+    assert_same_state(single, MEGKernelLearner().partial_fit(rows.astype(np.float32).astype(np.float64), y))
+    assert single.kernel_.dtype == np.float64
+    transformed = MEGKernelLearner().set_output(transform="pandas").fit(frame, y).transform(frame)
+    assert list(transformed.columns) == [f"megkernellearner{i}" for i in range(5)]
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_sample_weight_scales_the_rate(update):
+    rng = np.random.default_rng(7)
+    rows, y, _ = stream(rng)
+    one = MEGKernelLearner(eta0=1.0, update=update).partial_fit(rows, y, np.full(30, 0.25))
+    other = MEGKernelLearner(eta0=0.25, update=update).partial_fit(rows, y)
+    assert_array_equal(one.kernel_, other.kernel_)
+    assert one.cumulative_loss_ == pytest.approx(other.cumulative_loss_ / 4)
+    before = state(one)
+    one.partial_fit(rows * 100, y, np.zeros(30))
+    for a, b in zip(before, state(one), strict=True):
+        assert_array_equal(a, b)
+    unborn = MEGKernelLearner().partial_fit(rows, y, np.zeros(30))
+    assert_allclose(unborn.kernel_, np.eye(5) / 5, rtol=1e-15)
+    assert unborn.t_ == 0
+
+
+def test_set_params_in_mid_stream_and_warm_start():
+    rng = np.random.default_rng(8)
+    rows, y, _ = stream(rng)
+    matrices = outer(rows)
+    learner = MEGKernelLearner(eta0=0.1, scale_eta=False, update="explicit").partial_fit(rows[:10], y[:10])
+    learner.set_params(eta0=0.02).partial_fit(rows[10:], y[10:])
+    rates = np.where(np.arange(30) < 10, 0.1, 0.02)
+    assert_allclose(learner.kernel_, replica(matrices, y, rates)[-1], rtol=0, atol=1e-11)
+    warm = MEGKernelLearner(max_iter=1, shuffle=False, warm_start=True).fit(rows, y).fit(rows, y)
+    assert_same_state(warm, MEGKernelLearner(max_iter=2, shuffle=False).fit(rows, y))
+    assert MEGKernelLearner(max_iter=1).fit(rows, y).fit(rows, y).t_ == 30
+
+
+def test_fit_shuffles_by_random_state_and_stops_at_tol():
+    rng = np.random.default_rng(9)
+    rows, y, _ = stream(rng)
+    learner = MEGKernelLearner(random_state=3)
+    assert_array_equal(learner.fit(rows, y).kernel_, clone(learner).fit(rows, y).kernel_)
+    assert not np.array_equal(learner.kernel_, clone(learner).set_params(random_state=4).fit(rows, y).kernel_)
+    assert learner.n_iter_ == len(learner.loss_curve_) == 5
+    assert MEGKernelLearner(max_iter=50, tol=1e9, n_iter_no_change=2).fit(rows, y).n_iter_ == 3
+
+
+# --- pairs, embedding, neighbours -------------------------------------------------------------------------------------
+
+
+def test_pairs_are_rows():
+    rng = np.random.default_rng(10)
+    pairs, distances = rng.integers(0, 6, size=(40, 2)), rng.random(40) / 6
+    one = MEGKernelLearner(shuffle=False, max_iter=2).fit_pairs(pairs, distances, 6)
+    rows = pair_rows(pairs, 6)
+    other = MEGKernelLearner(shuffle=False, max_iter=2).fit(rows, distances)
+    assert_same_state(one, other)
+    assert one.n_collapsed_ == other.n_collapsed_ == 2 * (pairs[:, 0] == pairs[:, 1]).sum() > 0
+    assert_allclose(one.pairwise_distances()[tuple(pairs.T)] / 2, one.predict(rows), atol=1e-14)
+    assert_same_state(one.partial_fit_pairs(pairs, distances), other.partial_fit_pairs(pairs, distances, 6))
+    twice = pair_rows([[0, 1], [2, 2]], 3).toarray() ** 2
+    assert_allclose(twice, [[0.5, 0.5, 0], [0, 0, 0]])
+
+
+def test_embedding():
+    rng = np.random.default_rng(11)
+    rows, y, _ = stream(rng)
+    learner = MEGKernelLearner().partial_fit(rows, y)
+    embedding = learner.transform(np.eye(5))
+    assert_allclose(embedding @ embedding.T, learner.kernel_, atol=1e-15)
+    assert_allclose((learner.transform(rows) ** 2).sum(axis=1), learner.predict(rows), rtol=1e-12)
+    assert (np.diff((learner.components_**2).sum(axis=1)) <= 0).all()
+    assert (np.take_along_axis(embedding, np.abs(embedding).argmax(axis=0)[None], axis=0) > 0).all()
+    squared = ((embedding[:, None] - embedding) ** 2).sum(axis=2)
+    assert_allclose(learner.pairwise_distances(), squared, atol=1e-14)
+    assert_allclose(learner.pairwise_distances(squared=False) ** 2, squared, atol=1e-14)
+    learner.kernel_[:] = 0  # copies
+    learner.log_kernel_[:] = 0
+    assert_allclose(learner.kernel_, embedding @ embedding.T, atol=1e-15)
+
+
+def test_neighbours_of_flowers():
+    """52 Iris flowers, a kernel learned from the distances of an RBF kernel: 1-NN as good as with the RBF kernel."""
+    X, y = load_iris(return_X_y=True)
+    chosen = np.random.default_rng(0).choice(150, 52, replace=False)
+    X, y = StandardScaler().fit_transform(X[chosen]), y[chosen]
+    target = np.exp(-0.25 * ((X[:, None] - X) ** 2).sum(axis=2)) / 52
+    pairs = np.array(np.triu_indices(52, 1)).T
+    half_squared = 1 / 52 - target[tuple(pairs.T)]
+    learner = MEGKernelLearner(random_state=0, max_iter=3).fit_pairs(pairs, half_squared, 52)
+
+    def error(distances):
+        wrong = []
+        for train, test in StratifiedShuffleSplit(10, test_size=0.5, random_state=0).split(distances, y):
+            knn = KNeighborsClassifier(1, metric="precomputed").fit(distances[np.ix_(train, train)], y[train])
+            wrong.append(1 - knn.score(distances[np.ix_(test, train)], y[test]))
+        return np.mean(wrong)
+
+    best, worst = error(np.sqrt(np.maximum(2 / 52 - 2 * target, 0))), error(1.0 - np.eye(52))
+    assert best < 0.12 and worst > 0.5
+    assert error(learner.pairwise_distances(squared=False)) < best + 0.06
+    assert D(target, learner.kernel_) < D(target, np.eye(52) / 52) / 10
+    objects = np.eye(52)
+    pipeline = make_pipeline(
+        MEGKernelLearner(random_state=0).fit_pairs(pairs, half_squared, 52), KNeighborsClassifier(1)
+    )
+    pipeline[-1].fit(pipeline[0].transform(objects[::2]), y[::2])
+    assert pipeline.score(objects[1::2], y[1::2]) > 0.85
+
+
+def test_grid_search_over_pairs():
+    rng = np.random.default_rng(12)
+    kernel = density(rng, 10, rank=2)
+    rows = pair_rows(rng.integers(0, 10, size=(300, 2)), 10)
+    y = np.einsum("ni,ij,nj->n", rows.toarray(), kernel, rows.toarray())
+    search = GridSearchCV(MEGKernelLearner(max_iter=2, random_state=0), {"eta0": [0.1, 30.0]}, cv=3).fit(rows, y)
+    assert search.best_params_ == {"eta0": 30.0} and search.best_score_ > 0.8
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def bad_calls():
+    rows, y = np.eye(3), np.ones(3)
+    holed, endless = rows.copy(), rows.copy()
+    holed[1, 2], endless[2, 0] = np.nan, np.inf
+    skew = np.stack([np.eye(3), np.triu(np.ones((3, 3)))])
+    return {
+        "NaN": ("partial_fit", (holed, y), r"NaN \(row 1, column 2\)"),
+        "NaN, sparse": ("partial_fit", (sparse.csr_array(holed), y), r"NaN \(row 1, column 2\)"),
+        "infinite": ("fit", (endless, y), r"infinity \(row 2, column 0\)"),
+        "target": ("partial_fit", (rows, [1, np.nan, 1]), r"y contains NaN \(row 1\)"),
+        "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but MEGKernelLearner is expecting 3"),
+        "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
+        "lengths": ("partial_fit", (rows, [1.0]), "inconsistent numbers of samples"),
+        "weight": ("partial_fit", (rows, y, [1, -1, 1]), "-1 at row 1"),
+        "weights": ("fit", (rows, y, [0, 0, 0]), "All sample_weight are zero"),
+        "too large": ("partial_fit", (rows * 1e100, y), "Row 0 is too large"),
+        "large target": ("partial_fit", (rows, [1, 1e200, 1]), "Row 1 is too large"),
+        "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
+        "negative object": ("fit_pairs", ([[0, -1]], [1], 3), r"pairs\[0\] = \[0, -1\]"),
+        "float objects": ("partial_fit_pairs", ([[0, 1.5]], [1], 3), "as integers"),
+        "triples": ("partial_fit_pairs", ([[0, 1, 2]], [1], 3), "3 columns"),
+        "no pairs": ("partial_fit_pairs", (np.empty((0, 2), int), [], 3), "0 sample"),
+        "other objects": ("partial_fit_pairs", ([[0, 1]], [1], 4), "n_objects is 4, but .* of 3"),
+        "no objects": ("fit_pairs", ([[0, 1]], [1], 0), "at least 1"),
+        "missing objects": ("fit_pairs", ([[0, 1]], [1]), "n_objects is missing"),
+        "distance": ("partial_fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
+        "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), "there are 1 pairs"),
+        "NaN distance": ("partial_fit_pairs", ([[0, 1]], [np.nan], 3), r"distances contains NaN \(row 0\)"),
+        "asymmetric": ("partial_fit_matrices", (skew, [1, 1]), r"X\[1\] is not symmetric"),
+        "flat": ("partial_fit_matrices", (rows, y), r"shape \(3, 3\)"),
+        "matrix size": ("partial_fit_matrices", (np.eye(4)[None], [1]), "X has matrices of size 4, but .* of 3"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_calls())
+def test_bad_input_changes_nothing(case):
+    method, arguments, message = bad_calls()[case]
+    rng = np.random.default_rng(13)
+    learner = MEGKernelLearner(update="explicit").partial_fit(rng.normal(size=(5, 3)), rng.random(5))
+    before, contents = dict(vars(learner)), state(learner)
+    with pytest.raises(ValueError, match=message):
+        getattr(learner, method)(*arguments)
+    assert vars(learner).keys() == before.keys()
+    assert all(vars(learner)[key] is value for key, value in before.items())
+    for a, b in zip(contents, state(learner), strict=True):
+        assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"eta0": 0.0},
+        {"eta0": -1.0},
+        {"eta0": np.nan},
+        {"learning_rate": "optimal"},
+        {"update": "gradient"},
+        {"max_iter": 0},
+        {"init": np.eye(4)},
+        {"init": np.ones((3, 3))},
+        {"init": np.triu(np.ones((3, 3)))},
+        {"init": -np.eye(3)},
+    ],
+)
+def test_bad_parameters(bad):
+    for method in ("fit", "partial_fit"):
+        learner = MEGKernelLearner(**bad)
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            getattr(learner, method)(np.eye(3), np.ones(3))
+        assert not hasattr(learner, "kernel_") and "n_features_in_" not in vars(learner)
+
+
+def test_first_call_for_pairs_needs_the_number_of_objects():
+    with pytest.raises(ValueError, match="n_objects is missing"):
+        MEGKernelLearner().partial_fit_pairs([[0, 1]], [0.1])
+
+
+def test_a_step_beyond_floating_point_is_refused():
+    learner = MEGKernelLearner(eta0=1e300, update="explicit").partial_fit(np.eye(3), np.full(3, 1 / 3))
+    before = learner.log_kernel_
+    with pytest.raises(ValueError, match=r"step at row 1 .* too large"):
+        learner.partial_fit(np.eye(3)[:2], [1 / 3, 1e20])
+    assert_array_equal(learner.log_kernel_, before)
+
+
+def test_multiples_of_the_identity_say_nothing():
+    matrices = np.stack([0.3 * np.eye(3), np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0])])
+    learner = MEGKernelLearner().partial_fit_matrices(matrices, [5.0, 1.0, 0.5])
+    assert (learner.n_collapsed_, learner.t_, learner.spread_) == (2, 1, 1.0)

@@ -1,0 +1,183 @@
+"""EGRegressor: its three kinds of weights, where they start, and what exponentiated gradient is good at."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from onlinebregman import EGRegressor, ImplicitGDRegressor
+from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
+
+kinds = pytest.mark.parametrize("weights", ["signed", "simplex", "positive"])
+
+
+def some_rows(n=40, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ rng.dirichlet(np.ones(d)) + 0.1 * rng.normal(size=n)
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 10),
+    total=st.sampled_from([0.5, 1.0, 4.0]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    average=st.booleans(),
+)
+def test_signed_weights_are_the_simplex_on_doubled_rows(seed, d, total, update, average):
+    X, y = some_rows(80, d, seed)
+    parameters = {"total": total, "eta0": 0.05, "learning_rate": "constant", "update": update, "average": average}
+    signed = EGRegressor(**parameters).partial_fit(X, y)
+    doubled = EGRegressor(weights="simplex", **parameters).partial_fit(np.c_[X, -X], y)
+    assert_allclose(signed.coef_, doubled.coef_[:d] - doubled.coef_[d:], rtol=1e-10, atol=1e-12 * total)
+    assert_allclose(signed.intercept_, doubled.intercept_, rtol=1e-10, atol=1e-13)
+
+
+def test_the_simplex_is_the_free_step_divided_by_its_sum():
+    X, y = some_rows(1, 6)
+    for update in ("implicit", "explicit"):
+        parameters = {"update": update, "eta0": 0.3, "learning_rate": "constant"}
+        simplex = EGRegressor(weights="simplex", **parameters).partial_fit(X, y)
+        c = -simplex.intercept_
+        free = np.exp(-c * X[0]) / 6
+        assert_allclose(simplex.coef_, free / free.sum(), rtol=1e-13)
+
+
+@kinds
+def test_the_start(weights):
+    X, y = some_rows(1)
+    model = EGRegressor(weights=weights, total=3.0, eta0=1e-300).partial_fit(X, y)
+    assert_allclose(model.coef_, np.full(4, {"signed": 0.0, "simplex": 0.75, "positive": 0.25}[weights]), atol=1e-16)
+    expected = RelativeEntropy() if weights == "positive" else SimplexEntropy(total=3.0)
+    assert model.divergence_ == expected
+
+
+def start_of(X, y, **parameters):
+    return EGRegressor(eta0=1e-300, **parameters).partial_fit(X, y).coef_
+
+
+def test_init_of_each_kind():
+    X, y = some_rows(1)
+    assert_allclose(start_of(X, y, weights="positive", init=[1.0, 0.1, 7.0, 1e-9]), [1.0, 0.1, 7.0, 1e-9], rtol=1e-14)
+    assert_allclose(start_of(X, y, weights="positive", init=0.4), np.full(4, 0.4), rtol=1e-14)
+    assert_allclose(start_of(X, y, weights="simplex", init=[0.1, 0.2, 0.3, 0.4]), [0.1, 0.2, 0.3, 0.4], rtol=1e-14)
+    assert_allclose(start_of(X, y, weights="simplex", init=0.5, total=2.0), np.full(4, 0.5), rtol=1e-14)
+    signed = [0.3, -0.2, 0.0, 0.1]
+    assert_allclose(start_of(X, y, weights="signed", init=signed), signed, rtol=1e-14, atol=1e-16)
+    assert_allclose(start_of(X, y, weights="signed", init=signed, total=0.61), signed, rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize(
+    "weights, init, match",
+    [
+        ("positive", [1.0, 0.0, 1.0, 1.0], r"init\[1\] = 0.*have to be > 0"),
+        ("positive", [1.0, 1.0, -0.5, 1.0], r"init\[2\] = -0.5"),
+        ("positive", [1.0, 1.0], "init has shape"),
+        ("simplex", [0.5, 0.5, 0.5, 0.5], "init sums to 2.*total=1"),
+        ("simplex", 0.3, "init sums to 1.2"),
+        ("simplex", [1.0, 0.0, 0.0, 0.0], r"init\[1\] = 0"),
+        ("simplex", [np.nan, 0.5, 0.25, 0.25], r"init contains NaN \(row 0\)"),
+        ("signed", [0.5, -0.5, 0.0, 0.0], "absolute values of init sum to 1"),
+        ("signed", [0.5, -0.9, 0.0, 0.0], "absolute values of init sum to 1.4"),
+        ("signed", [0.1, np.inf, 0.0, 0.0], r"init contains infinity \(row 1\)"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(weights, init, match, unchanged):
+    X, y = some_rows()
+    model = EGRegressor(weights=weights, init=init)
+    with unchanged(model, match):
+        model.partial_fit(X, y)
+    with unchanged(model, match):
+        model.fit(X, y)
+
+
+@kinds
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, "1"])
+def test_a_total_that_cannot_be_is_refused(weights, bad, unchanged):
+    X, y = some_rows()
+    with unchanged(model := EGRegressor(weights=weights, total=bad), "total"):
+        model.fit(X, y)
+
+
+@kinds
+def test_predictions_are_limited_by_the_total(weights):
+    X, _ = some_rows(300)
+    model = EGRegressor(weights=weights, total=0.7, eta0=5.0, fit_intercept=False).partial_fit(X, X.sum(axis=1))
+    largest = np.abs(X).max(axis=1)
+    if weights == "positive":
+        assert (np.abs(model.predict(X)) > 0.7 * largest).any()
+    else:
+        assert (np.abs(model.predict(X)) <= 0.7 * largest * (1 + 1e-12)).all()
+        assert np.abs(model.coef_).sum() <= 0.7 * (1 + 1e-12)
+
+
+def test_weights_at_the_floor_can_grow_again():
+    """A weight that a thousand steps drove to zero comes back when the data want it."""
+    X = np.eye(2)[[0, 1] * 500]
+    model = EGRegressor(weights="positive", update="explicit", eta0=1.0, learning_rate="constant", fit_intercept=False)
+    model.partial_fit(1000 * X, np.zeros(1000))
+    assert (model.coef_ > 0).all() and model.coef_.max() < 1e-200
+    model.set_params(update="implicit", eta0=1e6).partial_fit(1000 * X, np.full(1000, 500.0))
+    assert_allclose(model.coef_, [0.5, 0.5], rtol=1e-3)
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-13, 1e-40])
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+def test_a_sparse_row_that_holds_almost_all_the_weight_is_the_dense_row(share, update):
+    """What is left to the other weights decides how far the row's weight can fall: a difference would lose it."""
+    start = np.array([1.0, share, 2 * share, 3 * share])
+    parameters = {"weights": "simplex", "init": start / start.sum(), "update": update, "fit_intercept": False}
+    x = np.array([[20.0, 0.0, 0.0, 0.0]])
+    for eta0 in (1e-3, 0.1, 1.0) if update == "implicit" else (1e-3, 0.01, 0.1):
+        dense = EGRegressor(eta0=eta0, **parameters).partial_fit(x, [0.0])
+        from_sparse = EGRegressor(eta0=eta0, **parameters).partial_fit(sparse.csr_array(x), [0.0])
+        assert_allclose(from_sparse.coef_, dense.coef_, rtol=1e-9)
+        assert_allclose(from_sparse.coef_.sum(), 1.0, rtol=1e-12)
+
+
+def test_irrelevant_features_cost_little():
+    """The reason for EG: with 3 of 300 features relevant it beats gradient descent by far (both rates tuned)."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], size=(400, 300))
+    y = X[:, :3] @ [0.5, -0.3, 0.2] + 0.1 * rng.normal(size=400)
+
+    def best(model):
+        losses = [
+            clone(model).set_params(eta0=eta).partial_fit(X, y).cumulative_loss_ for eta in 10.0 ** np.arange(-4, 4)
+        ]
+        assert 0 < int(np.argmin(losses)) < 7, "the best rate is inside the grid"
+        return min(losses)
+
+    eg = best(EGRegressor(learning_rate="constant", fit_intercept=False))
+    gd = best(ImplicitGDRegressor(learning_rate="constant", fit_intercept=False))
+    assert eg < gd / 3
+
+
+def test_the_loss_bound_of_exponentiated_gradient():
+    """Kivinen & Warmuth 1997: explicit EG at eta = 2 / (3 R^2): sum (a - y)^2 <= 3/2 (loss of u + R^2 RE(u, w_1))."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 1, size=(500, 20))  # R = the range of a row's values <= 1
+    u = rng.dirichlet(np.full(20, 0.2))
+    y = X @ u + 0.05 * rng.normal(size=500)
+    model = EGRegressor(
+        weights="simplex", update="explicit", eta0=4 / 3, learning_rate="constant", fit_intercept=False
+    ).partial_fit(X, y)
+    loss_u = ((X @ u - y) ** 2).sum()
+    entropy = SimplexEntropy().divergence(u, np.full(20, 1 / 20))
+    assert 2 * model.cumulative_loss_ <= 1.5 * (loss_u + entropy)
+    still = ((X.mean(axis=1) - y) ** 2).sum()
+    assert 2 * model.cumulative_loss_ < still  # and it did learn: better than the weights it began with
+
+
+def test_total_and_weights_are_read_when_learning_starts():
+    X, y = some_rows()
+    model = EGRegressor(weights="simplex", total=2.0).partial_fit(X, y)
+    model.set_params(total=1.0)
+    model.partial_fit(X, y)
+    assert_allclose(model.coef_.sum(), 2.0, rtol=1e-12)
+    assert_allclose(model.fit(X, y).coef_.sum(), 1.0, rtol=1e-12)
+    assert_array_equal(model.set_params(weights="positive").fit(X, y).coef_ > 0, True)

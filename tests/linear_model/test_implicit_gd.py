@@ -1,0 +1,214 @@
+"""ImplicitGDRegressor: its closed form, its explicit sibling, and the fast path every linear model has."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, SGDRegressor
+
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
+from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.linear_model import _base
+
+REGRESSORS = [ImplicitGDRegressor(), BurgRegressor(), EGRegressor()]
+every = pytest.mark.parametrize("model", REGRESSORS, ids=repr)
+
+
+def some_rows(n=40, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.linspace(0.1, 0.4, d) + 0.01 * rng.normal(size=n)
+
+
+# --- the update -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 40),
+    rate=st.floats(-4, 6),
+    fit_intercept=st.booleans(),
+)
+def test_the_step_is_the_closed_form(seed, d, rate, fit_intercept):
+    rng = np.random.default_rng(seed)
+    eta, w, x, y = 10.0**rate, rng.normal(size=d), rng.normal(size=d), rng.normal()
+    model = ImplicitGDRegressor(eta0=eta, learning_rate="constant", init=w, fit_intercept=fit_intercept)
+    model.partial_fit([x], [y])
+    c = eta * (w @ x - y) / (1 + eta * (x @ x + fit_intercept))
+    assert_allclose(model.coef_, w - c * x, rtol=1e-12, atol=1e-13)
+    assert_allclose(model.intercept_, -c if fit_intercept else 0.0, rtol=1e-12, atol=1e-13)
+    assert model.cumulative_loss_ == pytest.approx((w @ x - y) ** 2 / 2, rel=1e-12)
+
+
+def test_the_explicit_step_is_stochastic_gradient_descent():
+    X, y = some_rows(200)
+    ours = ImplicitGDRegressor(update="explicit", eta0=0.05, learning_rate="constant").partial_fit(X, y)
+    theirs = SGDRegressor(penalty=None, learning_rate="constant", eta0=0.05, shuffle=False)
+    theirs.partial_fit(X, y)
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-10)
+    assert_allclose(ours.intercept_, theirs.intercept_[0], rtol=1e-10)
+
+
+def test_a_huge_rate_fits_each_row_exactly_and_a_tiny_one_is_the_explicit_step():
+    X, y = some_rows(3)
+    model = ImplicitGDRegressor(eta0=1e12, learning_rate="constant")
+    for i in range(3):
+        assert_allclose(model.partial_fit(X[i : i + 1], y[i : i + 1]).predict(X[i : i + 1]), y[i : i + 1], rtol=1e-9)
+    tiny = [
+        ImplicitGDRegressor(eta0=1e-9, learning_rate="constant", update=update) for update in ("implicit", "explicit")
+    ]
+    one, two = (model.partial_fit(X, y).coef_ for model in tiny)
+    assert_allclose(one, two, rtol=1e-7)
+
+
+def test_without_noise_it_finds_the_solution():
+    X, _ = some_rows(3000)
+    model = ImplicitGDRegressor(eta0=0.5, learning_rate="constant").partial_fit(X, X @ [1.0, -2.0, 3.0, -4.0] + 5.0)
+    assert_allclose(model.coef_, [1, -2, 3, -4], rtol=1e-10)
+    assert_allclose(model.intercept_, 5, rtol=1e-10)
+
+
+def test_many_epochs_with_a_falling_rate_come_to_least_squares():
+    X, y = some_rows(300)
+    y = y + 0.5 * np.random.default_rng(1).normal(size=300)
+    best = LinearRegression().fit(X, y)
+    model = ImplicitGDRegressor(eta0=1.0, learning_rate="strongly_convex", max_iter=300, tol=None, random_state=0)
+    model.fit(X, y)
+    assert np.abs(model.coef_ - best.coef_).max() < 0.01 * np.abs(best.coef_).max()
+    assert model.score(X, y) > best.score(X, y) - 1e-4
+
+
+def test_init_is_where_it_starts(unchanged):
+    X, y = some_rows()
+    start = np.array([1.0, -1.0, 2.0, 0.0])
+    model = ImplicitGDRegressor(init=start, eta0=1e-300).partial_fit(X, y)
+    assert_allclose(model.coef_, start, atol=1e-200)
+    assert_allclose(ImplicitGDRegressor(init=0.5, eta0=1e-300).partial_fit(X, y).coef_, np.full(4, 0.5))
+    assert_allclose(ImplicitGDRegressor(init=start.tolist(), eta0=1e-300).partial_fit(X, y).coef_, start, atol=1e-200)
+    model.partial_fit(X, y)
+    assert_array_equal(start, [1.0, -1.0, 2.0, 0.0])  # the caller's array is left alone
+    for bad, match in [
+        ([1.0, 2.0], "init has shape"),
+        (np.ones((2, 4)), "init has shape"),
+        ([1.0, np.nan, 1.0, 1.0], r"init contains NaN \(row 1\)"),
+        (np.inf, "init"),
+    ]:
+        with unchanged(wrong := ImplicitGDRegressor(init=bad), match):
+            wrong.partial_fit(X, y)
+    assert SquaredEuclidean() == model.divergence_
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_validation(monkeypatch):
+    """From now on any call of the slow path is an error."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the slow path was taken")
+
+    def switch_off():
+        monkeypatch.setattr(_base, "check_rows", refuse)
+
+    return switch_off
+
+
+@every
+def test_plain_arrays_go_straight_to_the_kernel(model, no_validation, learned):
+    X, y = some_rows()
+    reference = clone(model).partial_fit(X.tolist(), y.tolist()).partial_fit(X.tolist(), y.tolist())
+    predictions = reference.predict(X.tolist())
+    fast = clone(model).partial_fit(X, y)
+    no_validation()
+    for i in range(len(y)):
+        fast.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert learned(fast) == learned(reference)
+    assert_array_equal(fast.predict(X), predictions)
+    fast.predict(X.astype(np.float32))
+    fast.partial_fit(X.astype(np.float32), y)
+
+
+@every
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"eta0": 0.01},
+        {"learning_rate": "strongly_convex"},
+        {"update": "explicit"},
+        {"fit_intercept": False},
+        {"average": 3},
+    ],
+    ids=str,
+)
+def test_a_changed_parameter_is_taken_up_by_the_very_next_row(model, change, learned, no_validation):
+    X, y = some_rows()
+    X, y = 0.1 * X, 0.1 * y
+    fast, slow, same = (clone(model).partial_fit(X, y).partial_fit(X, y) for _ in range(3))
+    fast.set_params(**change).partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
+    slow.set_params(**change).partial_fit(X.tolist(), y.tolist())
+    assert learned(fast) == learned(slow)
+    assert learned(same.partial_fit(X, y)) != learned(fast)
+    no_validation()
+    fast.partial_fit(X, y)  # and the fast path is open again
+
+
+@every
+def test_what_is_not_a_plain_array_takes_the_slow_path(model, no_validation):
+    X, y = some_rows()
+    fitted = clone(model).partial_fit(X, y)
+    no_validation()
+    for X_slow, y_slow in [
+        (X.tolist(), y),
+        (X, y.tolist()),
+        (X, y.astype(np.float32)),
+        (np.asfortranarray(X), y),
+        (X[:, :3], y),
+        (X.astype(int), y),
+        (X, y[:-1]),
+    ]:
+        with pytest.raises(AssertionError, match="slow path"):
+            fitted.partial_fit(X_slow, y_slow)
+
+
+@every
+def test_rows_that_overflow_are_refused_though_every_value_is_finite(model, unchanged):
+    X, y = some_rows()
+    model = clone(model).set_params(init=1.0, eta0=1e-6)
+    if isinstance(model, EGRegressor):
+        model.set_params(total=10.0)
+    model.partial_fit(X, y)
+    for rows in (np.full((2, 4), 1e308), np.full((2, 4), 1e308).tolist()):
+        with unchanged(model, "row 0"):
+            model.partial_fit(rows, np.zeros(2))
+
+
+@every
+def test_predictions_of_finite_rows_are_numbers(model):
+    X, y = some_rows()
+    model = clone(model).set_params(init=0.2).partial_fit(X, y)
+    for rows in (np.full((2, 4), 1e308), np.full((2, 4), 1e308).tolist(), np.zeros((2, 4))):
+        predictions = model.predict(rows)
+        assert isinstance(predictions, np.ndarray) and predictions.shape == (2,)
+
+
+@every
+def test_unfitted_attributes_say_what_to_do(model):
+    for name in ("coef_", "intercept_", "t_", "cumulative_loss_"):
+        assert not hasattr(clone(model), name)
+        with pytest.raises(AttributeError, match="call fit or partial_fit"):
+            getattr(clone(model), name)
+
+
+@every
+def test_score_and_counters(model):
+    X, y = some_rows()
+    fitted = clone(model).partial_fit(X, y)
+    assert fitted.t_ == 40 and isinstance(fitted.t_, int)
+    assert fitted.coef_.shape == (4,) and isinstance(fitted.intercept_, float)
+    u, v = ((y - fitted.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    assert fitted.score(X, y) == pytest.approx(1 - u / v)
+    assert_allclose(fitted.predict(X), X @ fitted.coef_ + fitted.intercept_, rtol=1e-12, atol=1e-14)

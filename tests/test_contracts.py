@@ -1,0 +1,363 @@
+"""Contracts of every public estimator: scikit-learn's checks, and what online learning adds to them.
+
+The estimators find themselves, see conftest.py. What goes in, good and bad, is in test_contracts_input.py.
+"""
+
+import copy
+import importlib
+import inspect
+import pickle
+import pkgutil
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import has_fit_parameter
+
+import onlinebregman
+
+PROMISED = {
+    "BurgRegressor",
+    "DefiniteBoost",
+    "EGRegressor",
+    "ImplicitGDRegressor",
+    "LogDetMetricLearner",
+    "MEGKernelLearner",
+}
+CUTS = ([1] * 40, [7, 33], [13, 1, 26], [40])
+
+
+def pieces(cut, *arrays):
+    """The arrays, cut into consecutive pieces of the given lengths."""
+    ends = np.cumsum(cut)
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        yield tuple(array[start:end] for array in arrays)
+
+
+# --- none is left out -------------------------------------------------------------------------------------------------
+
+
+def modules():
+    for info in pkgutil.walk_packages(onlinebregman.__path__, "onlinebregman."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def test_the_promised_estimators_are_public():
+    assert set(onlinebregman.__all__) >= PROMISED
+
+
+def test_every_estimator_of_a_public_module_is_a_public_name():
+    found = {
+        name: cls
+        for module in modules()
+        for name, cls in inspect.getmembers(module, inspect.isclass)
+        if issubclass(cls, BaseEstimator) and cls.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert found, "no estimators found: the walk over the package is broken"
+    assert {name for name, cls in found.items() if getattr(onlinebregman, name, None) is not cls} == set()
+    assert set(found) <= set(onlinebregman.__all__)
+
+
+def test_public_names_exist_once():
+    for module in (onlinebregman, *modules()):
+        names = getattr(module, "__all__", [])
+        assert len(names) == len(set(names)), module.__name__
+        assert [name for name in names if not hasattr(module, name)] == [], module.__name__
+
+
+# --- scikit-learn's own checks ----------------------------------------------------------------------------------------
+
+
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")  # these checks mix frames and arrays
+def test_scikit_learn_check_left_out_by_its_generator(estimator, left_out):
+    check = getattr(estimator_checks, left_out, None)
+    if check is None:
+        pytest.skip(f"this scikit-learn has no {left_out}")
+    check(type(estimator).__name__, estimator)
+
+
+# --- online learning --------------------------------------------------------------------------------------------------
+
+
+def test_partial_fit_returns_self_and_may_come_first(estimator, rows, output):
+    X, y = rows
+    assert estimator.partial_fit(X[:20], y[:20]) is estimator
+    assert estimator.n_features_in_ == X.shape[1]
+    for values in output(estimator, X).values():
+        assert np.isfinite(values).all() and len(values) == len(X)
+
+
+def test_fit_forgets_what_was_learned_before(estimator, rows, state):
+    X, y = rows
+    fresh = clone(estimator).fit(X, y)
+    again = estimator.fit(2 * X[:30], y[:30]).partial_fit(X, y).fit(X, y)
+    assert state(again) == state(fresh)
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=len)
+def test_one_epoch_is_one_partial_fit_however_it_is_cut(estimator, rows, cut, learned, is_online, output):
+    X, y = rows
+    if not is_online(estimator):
+        pytest.skip("solves for all it knows at each call")
+    parts = clone(estimator)
+    for X_part, y_part in pieces(cut, X, y):
+        parts.partial_fit(X_part, y_part)
+    whole = clone(estimator).partial_fit(X, y)
+    assert learned(parts) == learned(whole)
+    estimator.set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)
+    assert learned(estimator) == learned(whole)
+    for name, values in output(estimator, X).items():
+        assert_array_equal(values, output(parts, X)[name])
+
+
+def test_partial_fit_goes_on_after_fit(estimator, rows, learned):
+    X, y = rows
+    fitted = estimator.fit(X[:20], y[:20])
+    before = learned(fitted)
+    fitted.partial_fit(X[20:], y[20:])
+    assert learned(fitted) != before
+    if hasattr(fitted, "n_iter_"):
+        assert isinstance(fitted.n_iter_, int)
+
+
+# --- sample weights ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def weighted(estimator):
+    if not has_fit_parameter(estimator, "sample_weight"):
+        pytest.skip("takes no sample_weight")
+    return estimator
+
+
+def test_rows_of_weight_zero_are_left_out(weighted, rows, learned):
+    X, y = rows
+    kept = np.random.default_rng(0).uniform(size=len(y)) < 0.6
+    without = clone(weighted).partial_fit(X[kept], y[kept])
+    assert learned(weighted.partial_fit(X, y, sample_weight=kept.astype(float))) == learned(without)
+
+
+def test_a_call_of_weight_zero_changes_nothing(weighted, rows, learned):
+    X, y = rows
+    weighted.partial_fit(X, y)
+    before = learned(weighted)
+    weighted.partial_fit(X[:3], y[:3], sample_weight=[0, 0.0, -0.0])
+    assert learned(weighted) == before
+    weighted.partial_fit(X[:3], y[:3], sample_weight=[0, 1, 0])
+    assert learned(weighted) != before
+
+
+def test_weights_of_one_are_no_weights(weighted, rows, learned):
+    X, y = rows
+    none = clone(weighted).partial_fit(X, y)
+    for ones in (np.ones(40), [1] * 40, np.ones(40, dtype=np.float32), 1.0):
+        assert learned(clone(weighted).partial_fit(X, y, sample_weight=ones)) == learned(none)
+    weighted.set_params(max_iter=2)
+    assert learned(clone(weighted).fit(X, y)) == learned(clone(weighted).fit(X, y, sample_weight=np.ones(40)))
+
+
+def test_weights_are_of_the_rows_they_came_with_when_rows_are_shuffled(weighted, rows, learned):
+    X, y = rows
+    kept = np.arange(40) % 3 > 0
+    weighted.set_params(max_iter=3, tol=None)
+    a = clone(weighted).fit(X, y, sample_weight=kept.astype(float))
+    spoiled = np.where(kept, y, 1e6)
+    assert learned(clone(weighted).fit(X, spoiled, sample_weight=kept.astype(float))) == learned(a)
+
+
+@pytest.mark.parametrize(
+    "weights, match",
+    [
+        ([1.0, 1.0, -0.5], r"[Nn]egative.*row 2"),
+        ([1.0, np.nan, 1.0], r"sample_weight contains NaN \(row 1\)"),
+        ([1.0, 1.0, np.inf], r"sample_weight contains infinity \(row 2\)"),
+        ([1.0, 1.0], "sample_weight has 2 entries"),
+        ([[1.0], [1.0], [1.0]], "1D"),
+        (["a", "b", "c"], "could not convert"),
+    ],
+)
+def test_bad_weights_are_refused_and_change_nothing(weighted, rows, weights, match, unchanged):
+    X, y = rows
+    weighted.partial_fit(X, y)
+    with unchanged(weighted, match):
+        weighted.partial_fit(X[:3], y[:3], sample_weight=weights)
+    with unchanged(weighted, match):
+        weighted.fit(X[:3], y[:3], sample_weight=weights)
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+def through_pickle(estimator, folder):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+def through_deepcopy(estimator, folder):
+    return copy.deepcopy(estimator)
+
+
+def through_joblib(estimator, folder):
+    joblib.dump(estimator, folder / "model")
+    return joblib.load(folder / "model")
+
+
+def through_memmap(estimator, folder):
+    joblib.dump(estimator, folder / "model")
+    return joblib.load(folder / "model", mmap_mode="r")
+
+
+@pytest.mark.parametrize("through", [through_pickle, through_deepcopy, through_joblib, through_memmap])
+def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(
+    estimator, rows, through, tmp_path, learned, output, state
+):
+    X, y = rows
+    estimator.partial_fit(X[:20], y[:20])
+    copied = through(estimator, tmp_path)
+    assert type(copied) is type(estimator) and copied.get_params() == estimator.get_params()
+    before = state(estimator)
+    for name, values in output(estimator, X).items():
+        assert_array_equal(output(copied, X)[name], values)
+    public = [name for name in dir(type(estimator)) if name.endswith("_") and not name.startswith("_")]
+    for name in public:  # computed attributes such as coef_
+        assert state(getattr(copied, name)) == state(getattr(estimator, name)), name
+    before = state(estimator)
+    copied.partial_fit(X[20:], y[20:])
+    assert state(estimator) == before, "learning with the copy changed the original"
+    estimator.partial_fit(X[20:], y[20:])
+    assert learned(copied) == learned(estimator)
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(estimator, rows, learned):
+    X, y = rows
+    parameters = estimator.get_params()
+    fresh = clone(estimator.partial_fit(X, y))
+    assert fresh.get_params() == parameters
+    assert set(vars(fresh)) == set(vars(clone(fresh)))
+    with pytest.raises(Exception, match="fit"):
+        fresh.predict(X) if hasattr(fresh, "predict") else fresh.transform(X)
+    assert learned(fresh.partial_fit(X, y)) == learned(estimator)
+
+
+def test_what_is_read_out_is_not_the_state_itself(estimator, rows, learned, output):
+    """Changing an array that was read from the model must not change the model, nor may learning change that array."""
+    X, y = rows
+    estimator.partial_fit(X[:20], y[:20])
+    expected = output(estimator, X)
+    names = [name for name in dir(estimator) if name.endswith("_") and not name.startswith("_")]
+    arrays = {name: value for name in names if isinstance(value := getattr(estimator, name, None), np.ndarray)}
+    computed = {
+        name: value for name, value in arrays.items() if isinstance(getattr(type(estimator), name, None), property)
+    }
+    kept = {name: value.copy() for name, value in computed.items()}
+    estimator.partial_fit(X[20:], y[20:])
+    for name, value in computed.items():
+        assert_array_equal(value, kept[name], err_msg=name)
+    reference = clone(estimator).partial_fit(X[:20], y[:20])
+    for name in computed:
+        value = getattr(reference, name)
+        if value.flags.writeable and value.dtype.kind == "f":
+            value[...] = 7.0
+    for name, values in output(reference, X).items():
+        assert_array_equal(values, expected[name])
+
+
+def test_reading_does_not_change_the_model(estimator, rows, state, output):
+    X, y = rows
+    estimator.partial_fit(X, y)
+    output(estimator, X)
+    before = state(estimator)
+    output(estimator, X)
+    repr(estimator)
+    estimator._repr_html_()
+    assert state(estimator) == before
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_set_in_mid_stream_takes_effect_on_every_path(estimator, rows, learned):
+    X, y = rows
+    if "eta0" not in estimator.get_params():
+        pytest.skip("has no eta0")
+    fast, slow, same = (clone(estimator).partial_fit(X[:20], y[:20]) for _ in range(3))
+    for model in (fast, slow):
+        model.set_params(eta0=1e-4)
+    fast.partial_fit(X[20:30], y[20:30]).partial_fit(X[30:], y[30:])
+    slow.partial_fit(X[20:].tolist(), y[20:].tolist())
+    same.partial_fit(X[20:], y[20:])
+    assert learned(fast) == learned(slow)
+    assert learned(fast) != learned(same)
+
+
+def test_unknown_options_are_refused(estimator, rows, unchanged):
+    X, y = rows
+    options = [
+        name
+        for name, constraints in type(estimator)._parameter_constraints.items()
+        if any("StrOptions" in type(constraint).__name__ for constraint in constraints)
+    ]
+    fresh = state_of_nothing = clone(estimator)
+    for name in options:
+        good = getattr(fresh, name)
+        for bad in ("no such option", 17.5j):
+            fresh.set_params(**{name: bad})
+            for method in (fresh.fit, fresh.partial_fit):
+                with unchanged(fresh, f"'{name}' parameter of {type(fresh).__name__} must be"):
+                    method(X, y)
+        fresh.set_params(**{name: good})
+    assert vars(fresh).keys() == vars(clone(state_of_nothing)).keys()
+
+
+@pytest.mark.parametrize("bad", [0, 0.0, -1.0, np.nan, "0.1", None])
+def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimator, rows, bad, unchanged):
+    X, y = rows
+    if "eta0" not in estimator.get_params():
+        pytest.skip("has no eta0")
+    good = estimator.eta0
+    for X_now, y_now in ((X, y), (X.tolist(), y.tolist())):
+        fresh = clone(estimator).set_params(eta0=bad)
+        with unchanged(fresh, "eta0"):
+            fresh.partial_fit(X_now, y_now)
+        stream = clone(estimator).partial_fit(X, y).set_params(eta0=bad)
+        with unchanged(stream, "eta0"):
+            stream.partial_fit(X_now, y_now)
+        with unchanged(stream, "eta0"):
+            stream.fit(X_now, y_now)
+        stream.set_params(eta0=good).partial_fit(X_now, y_now)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def test_threads_may_predict_with_one_model_at_once(estimator, rows, output):
+    X, y = rows
+    estimator.partial_fit(X, y)
+    streams = [np.tile(X, (2000, 1)), np.tile(X[::-1], (2000, 1))]
+    expected = [output(estimator, stream) for stream in streams]
+    found = [[], []]
+    start = threading.Barrier(2)
+
+    def work(k):
+        start.wait()
+        for _ in range(8):
+            found[k].append(output(estimator, streams[k]))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(2):
+        assert len(found[k]) == 8
+        for outputs in found[k]:
+            for name, values in outputs.items():
+                assert_array_equal(values, expected[k][name])

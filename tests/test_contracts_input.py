@@ -1,0 +1,350 @@
+"""Contracts of every public estimator about what goes in: containers and layouts, and rows that are not sound."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_regressor
+from sklearn.utils import get_tags
+
+
+@pytest.fixture
+def says_the_same(output, state):
+    """Two models equal bit for bit in all they say: predictions, transformed rows, computed attributes.
+
+    For models that may keep rows as they got them, so that their states are not equal.
+    """
+
+    def says_the_same(one, two, X):
+        for name, values in output(one, X).items():
+            assert_array_equal(values, output(two, X)[name])
+        for name in (name for name in dir(type(one)) if name.endswith("_") and not name.startswith("_")):
+            assert state(getattr(one, name)) == state(getattr(two, name)), name
+
+    return says_the_same
+
+
+# --- equal inputs, equal results --------------------------------------------------------------------------------------
+
+
+def spread_out(X):
+    """The same numbers, two apart in memory in both directions."""
+    wide = np.full((2 * X.shape[0], 2 * X.shape[1]), np.nan, dtype=X.dtype)
+    wide[::2, ::2] = X
+    return wide[::2, ::2]
+
+
+LAYOUTS = {
+    "list": lambda X: X.tolist(),
+    "fortran": np.asfortranarray,
+    "spread out": spread_out,
+    "reversed twice": lambda X: X[::-1].copy()[::-1],
+    "object": lambda X: X.astype(object),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "big endian": lambda X: X.astype(">f8"),
+    "subclass": lambda X: X.view(type("Subclass", (np.ndarray,), {})),
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "memory view": lambda X: memoryview(np.ascontiguousarray(X)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_of_X_makes_no_difference(estimator, rows, layout, learned, output):
+    X, y = rows
+    reference = clone(estimator).partial_fit(X[:15], y[:15]).partial_fit(X[15:], y[15:])
+    X_same = LAYOUTS[layout](X)
+    estimator.partial_fit(X_same[:15], y[:15])
+    estimator.partial_fit(X_same[15:], y[15:])
+    assert learned(estimator) == learned(reference)
+    for name, values in output(estimator, X_same).items():
+        assert_array_equal(values, output(reference, X)[name])
+
+
+@pytest.mark.parametrize("kind", ["list", "float32", "spread out", "object", "series", "read-only"])
+def test_the_layout_of_y_makes_no_difference(estimator, rows, kind, learned):
+    X, y = rows
+    if y.dtype.kind == "f":
+        y = y.astype(np.float32).astype(np.float64)  # numbers that float32 holds exactly
+    reference = clone(estimator).partial_fit(X, y)
+    same = {
+        "list": y.tolist(),
+        "float32": y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int32),
+        "spread out": np.repeat(y, 2)[::2],
+        "object": y.astype(object) if y.dtype.kind == "f" else y.astype(np.int8),
+        "series": pd.Series(y, index=np.arange(40)[::-1]),
+        "read-only": np.frombuffer(y.tobytes(), dtype=y.dtype),
+    }[kind]
+    estimator.partial_fit(X, y).fit(X, y)
+    assert learned(clone(estimator).partial_fit(X, same)) == learned(reference)
+    assert learned(clone(estimator).fit(X, same)) == learned(estimator)
+
+
+def test_integers_are_read_as_floats(estimator, rows, learned, output):
+    X, y = rows
+    whole = np.rint(3 * X) + 0.0  # no -0.0
+    reference = clone(estimator).partial_fit(whole, y)
+    expected = learned(reference)
+    for dtype in (np.int64, np.int32, np.int8):
+        assert learned(clone(estimator).partial_fit(whole.astype(dtype), y)) == expected
+        for name, values in output(reference, whole.astype(dtype)).items():
+            assert_array_equal(values, output(reference, whole)[name])
+
+
+def test_rows_of_float32_are_learned_in_float64(estimator, rows, says_the_same, output):
+    X, y = rows
+    narrow = X.astype(np.float32)
+    wide = narrow.astype(np.float64)
+    reference = clone(estimator).partial_fit(wide[:10], y[:10]).partial_fit(wide[10:], y[10:])
+    estimator.partial_fit(narrow[:10], y[:10]).partial_fit(narrow[10:], y[10:])
+    says_the_same(estimator, reference, wide)
+    if hasattr(estimator, "predict"):
+        assert_array_equal(estimator.predict(narrow), reference.predict(wide))
+    for values in output(estimator, narrow).values():
+        assert values.dtype == np.float64
+    says_the_same(clone(estimator).fit(narrow, y), clone(estimator).fit(wide, y), wide)
+
+
+def test_data_frames_in_name_the_features_and_change_nothing_else(estimator, rows, learned, output):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=[f"feature {i}" for i in range(X.shape[1])], index=np.arange(40) + 100)
+    reference = clone(estimator).partial_fit(X[:15], y[:15]).partial_fit(X[15:], y[15:])
+    estimator.partial_fit(frame[:15], y[:15]).partial_fit(frame[15:], y[15:])
+    assert estimator.feature_names_in_.tolist() == frame.columns.tolist()
+    assert learned(estimator, without=["feature_names_in_"]) == learned(reference)
+    for name, values in output(estimator, frame).items():
+        assert_array_equal(values, output(reference, X)[name])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        estimator.partial_fit(X, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.partial_fit(frame.rename(columns={"feature 0": "other"}), y)
+
+
+SPARSE = {
+    "csr matrix": sparse.csr_matrix,
+    "csr array": sparse.csr_array,
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "64-bit indices": lambda X: with_indices(sparse.csr_array(X), np.int64),
+    "unsorted": lambda X: unsorted(sparse.csr_array(X)),
+    "explicit zeros": lambda X: stored_everywhere(X),
+    "duplicates": lambda X: doubled(sparse.csr_array(X)),
+}
+
+
+def with_indices(X, dtype):
+    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
+    return X
+
+
+def unsorted(X):
+    for start, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.indices[start:end], X.data[start:end] = X.indices[start:end][::-1].copy(), X.data[start:end][::-1].copy()
+    X.has_sorted_indices = False
+    return sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+
+
+def stored_everywhere(X):
+    n, d = X.shape
+    return sparse.csr_array((X.ravel(), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), shape=X.shape)
+
+
+def doubled(X):
+    return sparse.csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+
+
+@pytest.fixture
+def sparse_rows(estimator, rows):
+    if not get_tags(estimator).input_tags.sparse:
+        pytest.skip("takes no sparse rows")
+    X, y = rows
+    return np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.5, X, 0.0), y
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_every_sparse_container_is_the_same(estimator, sparse_rows, kind, says_the_same, output):
+    X, y = sparse_rows
+    reference = clone(estimator).partial_fit(sparse.csr_array(X), y)
+    if kind == "explicit zeros":  # touches more columns: equal to rounding only, as dense rows are
+        estimator.partial_fit(SPARSE[kind](X), y)
+        for name, values in output(estimator, X).items():
+            assert_allclose(values, output(reference, X)[name], rtol=1e-10, atol=1e-13)
+        return
+    X_sparse = SPARSE[kind](X)
+    before = X_sparse.copy()
+    says_the_same(clone(estimator).partial_fit(X_sparse, y), reference, X)
+    says_the_same(clone(estimator).fit(X_sparse, y), clone(estimator).fit(sparse.csr_array(X), y), X)
+    for name, values in output(reference, X_sparse).items():
+        assert_array_equal(values, output(reference, sparse.csr_array(X))[name])
+    assert_array_equal(before.data, X_sparse.data)  # the caller's matrix is left alone
+
+
+def test_sparse_rows_are_dense_rows(estimator, sparse_rows, output):
+    X, y = sparse_rows
+    X = X.copy()
+    X[7] = 0.0  # an empty row
+    dense, from_sparse = clone(estimator).partial_fit(X, y), clone(estimator).partial_fit(sparse.csr_array(X), y)
+    for name, values in output(from_sparse, sparse.csr_array(X)).items():
+        assert_allclose(values, output(dense, X)[name], rtol=1e-10, atol=1e-13)
+    dense = clone(estimator).partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    mixed = clone(estimator).partial_fit(X[:20], y[:20]).partial_fit(sparse.csr_array(X[20:]), y[20:])
+    for name, values in output(mixed, X).items():
+        assert_allclose(values, output(dense, X)[name], rtol=1e-10, atol=1e-13)
+
+
+def test_a_sparse_stream_may_be_cut_anywhere(estimator, sparse_rows, learned, is_online):
+    X, y = sparse_rows
+    if not is_online(estimator):
+        pytest.skip("solves for all it knows at each call")
+    X = sparse.csr_array(X)
+    whole = clone(estimator).partial_fit(X, y)
+    for cut in ([1] * 40, [13, 27]):
+        parts, start = clone(estimator), 0
+        for length in cut:
+            parts.partial_fit(X[start : start + length], y[start : start + length])
+            start += length
+        assert learned(parts) == learned(whole)
+    assert learned(estimator.set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)) == learned(whole)
+
+
+def test_sparse_rows_of_float32(estimator, sparse_rows, says_the_same):
+    X, y = sparse_rows
+    narrow = sparse.csr_array(X.astype(np.float32))
+    reference = clone(estimator).partial_fit(narrow.astype(np.float64), y)
+    says_the_same(estimator.partial_fit(narrow, y), reference, X)
+
+
+# --- rows that are not sound ------------------------------------------------------------------------------------------
+
+
+def put(array, index, value):
+    array = np.array(array, dtype=np.float64)
+    array[index] = value
+    return array
+
+
+BAD = {  # what is done to (X, y), and what the error says
+    "NaN": (lambda X, y: (put(X, (4, 1), np.nan), y), r"Input X contains NaN \(row 4, column 1\)"),
+    "infinity": (lambda X, y: (put(X, (4, 2), np.inf), y), r"Input X contains infinity \(row 4, column 2\)"),
+    "-infinity": (lambda X, y: (put(X, (4, 0), -np.inf), y), r"Input X contains infinity \(row 4, column 0\)"),
+    "NaN in the last row": (lambda X, y: (put(X, (-1, 3), np.nan), y), r"X contains NaN \(row 9, column 3\)"),
+    "NaN in the first row": (lambda X, y: (put(X, (0, 0), np.nan), y), r"X contains NaN \(row 0, column 0\)"),
+    "NaN twice": (lambda X, y: (put(X, ([3, 7], [3, 0]), np.nan), y), r"X contains NaN \(row 3, column 3\)"),
+    "one column more": (lambda X, y: (np.c_[X, X[:, 0]], y), r"X has \d features, but \w+ is expecting \d features"),
+    "one column less": (lambda X, y: (X[:, 1:], y), r"X has \d features, but \w+ is expecting \d features"),
+    "no rows": (lambda X, y: (X[:0], y[:0]), r"Found array with 0 sample\(s\)"),
+    "no columns": (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),
+    "X in one dimension": (lambda X, y: (X[0], y[:1]), "Expected 2D array, got 1D array"),
+    "X in three dimensions": (lambda X, y: (X[None], y), "dim 3|3 dimensions|1D array|inconsistent"),
+    "y too short": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+    "y too long": (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
+    "y in two columns": (lambda X, y: (X, np.c_[y, y]), r"1d array|should be 1d"),
+    "X of words": (lambda X, y: (np.full(X.shape, "a"), y), "could not convert|not convertible|dtype"),
+    "X complex": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
+    "X missing": (lambda X, y: (None, y), "Expected 2D array|NoneType|array"),
+    "y missing": (lambda X, y: (X, None), "y"),
+}
+BAD_TARGETS = {  # for numbers as targets
+    "NaN in y": (lambda X, y: (X, put(y, 3, np.nan)), r"y contains NaN \(row 3\)"),
+    "infinity in y": (lambda X, y: (X, put(y, 9, np.inf)), r"y contains infinity \(row 9\)"),
+    "-infinity in y": (lambda X, y: (X, put(y, 0, -np.inf)), r"y contains infinity \(row 0\)"),
+    "y of words": (lambda X, y: (X, np.full(len(y), "a")), "could not convert|not convertible|dtype|str"),
+}
+BLAMELESS_FIRST = {"one column more", "one column less"}  # which are right for an estimator that has not seen X
+NO_FRAME = {"X in one dimension", "X in three dimensions", "X missing", "X complex", "no columns"}
+NO_SPARSE = {*NO_FRAME, "X of words"}
+NOT_IN = {"frame": NO_FRAME, "csr": NO_SPARSE, "list": {"X complex"}}  # what scikit-learn itself answers otherwise
+FORMS = {
+    "array": lambda X: X,
+    "float32": lambda X: X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float64 else X,
+    "list": lambda X: X.tolist() if isinstance(X, np.ndarray) else X,
+    "fortran": lambda X: np.asfortranarray(X) if isinstance(X, np.ndarray) else X,
+    "frame": pd.DataFrame,
+    "csr": sparse.csr_array,
+}
+
+
+def bad_forms(estimator, fault, X, y):
+    """The bad rows in every container that can hold them: (X, y, what the error says)."""
+    spoil, message = {**BAD, **BAD_TARGETS}[fault]
+    X_bad, y_bad = spoil(X[:10], y[:10])
+    for form, make in FORMS.items():
+        if fault in NOT_IN.get(form, ()):
+            continue
+        if form == "csr" and not get_tags(estimator).input_tags.sparse:
+            continue
+        if form == "list" and fault in ("no rows", "no columns"):  # an empty list has no shape
+            yield make(X_bad), y_bad.tolist(), message + "|Expected 2D array"
+        else:
+            yield make(X_bad), y_bad, message
+
+
+@pytest.mark.parametrize("fault", [*BAD, *BAD_TARGETS])
+def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, fault, unchanged, learned):
+    X, y = rows
+    if fault in BAD_TARGETS and y.dtype.kind != "f":
+        pytest.skip("its targets are labels")
+    stream, reference = (clone(estimator).partial_fit(X, y) for _ in range(2))
+    for X_bad, y_bad, message in bad_forms(estimator, fault, X, y):
+        with unchanged(stream, message):
+            stream.partial_fit(X_bad, y_bad)
+        if fault not in BLAMELESS_FIRST:
+            with unchanged(stream, message):
+                stream.fit(X_bad, y_bad)
+            with unchanged(estimator, message):
+                estimator.partial_fit(X_bad, y_bad)
+            with unchanged(estimator, message):
+                estimator.fit(X_bad, y_bad)
+        # and the stream goes on as if nothing had been
+        assert learned(stream.partial_fit(X, y)) == learned(reference.partial_fit(X, y))
+
+
+@pytest.mark.parametrize("fault", ["NaN", "infinity", "one column more", "no rows", "y too short", "NaN in y"])
+def test_all_paths_give_the_same_error(estimator, rows, fault):
+    X, y = rows
+    if fault in BAD_TARGETS and y.dtype.kind != "f":
+        pytest.skip("its targets are labels")
+    X_bad, y_bad = {**BAD, **BAD_TARGETS}[fault][0](X[:10], y[:10])
+    messages = set()
+    for form in ("array", "fortran", "float32"):
+        for copy_y in (np.array, list) if fault != "no rows" else (np.array,):
+            with pytest.raises(ValueError) as caught:
+                clone(estimator).partial_fit(X, y).partial_fit(FORMS[form](X_bad), copy_y(y_bad))
+            messages.add(str(caught.value))
+    assert len(messages) == 1, messages
+
+
+@pytest.mark.parametrize("fault", ["NaN", "infinity", "-infinity", "one column more", "no rows", "X in one dimension"])
+def test_bad_rows_are_not_predicted(estimator, rows, fault, state, output):
+    X, y = rows
+    estimator.partial_fit(X, y)
+    output(estimator, X)
+    before = state(estimator)
+    for X_bad, _, message in bad_forms(estimator, fault, X, y):
+        for name in ("predict", "transform"):
+            if hasattr(estimator, name):
+                with pytest.raises(ValueError, match=message):
+                    getattr(estimator, name)(X_bad)
+        assert state(estimator) == before
+
+
+def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, unchanged):
+    if not get_tags(estimator).input_tags.positive_only:
+        pytest.skip("takes any sign")
+    X, y = rows
+    estimator.partial_fit(X, y)
+    for form in ("array", "list", "csr"):
+        with unchanged(estimator, r"Negative values in data.*row 4"):
+            estimator.partial_fit(FORMS[form](put(X[:10], (4, 1), -0.5)), y[:10])
+        with unchanged(estimator, r"row 6"):
+            estimator.partial_fit(FORMS[form](X[:10]), put(y[:10], 6, -0.5))
+
+
+def test_targets_of_a_wrong_kind_are_refused_by_regressors(estimator, rows, unchanged):
+    if not is_regressor(estimator):
+        pytest.skip("its targets are labels or bounds")
+    X, y = rows
+    estimator.partial_fit(X, y)
+    for bad in (["a"] * 40, np.array(["1.0 "] * 39 + ["one"], dtype=object), y.astype(complex)):
+        with unchanged(estimator, "could not convert|[Cc]omplex"):
+            estimator.partial_fit(X, bad)

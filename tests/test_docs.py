@@ -1,0 +1,134 @@
+"""README and docstrings are run: every example of the documentation works as written."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import onlinebregman
+
+README = Path(__file__).parents[1] / "README.md"
+DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def readme_blocks():
+    """The python blocks of the README, each moved down to its own lines so that errors point there."""
+    text = README.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield "\n" * (text[: match.start()].count("\n") + 1) + match[1]
+
+
+def public_modules():
+    yield onlinebregman
+    for info in pkgutil.walk_packages(onlinebregman.__path__, "onlinebregman."):
+        if not {"__main__", "_demo", "_kernels"} & set(info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def docstring_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for module in public_modules():
+        for test in finder.find(module, module=module):
+            if test.examples:
+                yield pytest.param(test, id=test.name.removeprefix("onlinebregman."))
+
+
+def public_names():
+    """(name, object) of the public classes and functions of the package, each once."""
+    seen = {}
+    for module in public_modules():
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                seen.setdefault(f"{value.__module__}.{name}".removeprefix("onlinebregman."), value)
+    return [pytest.param(value, id=name) for name, value in sorted(seen.items())]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Examples may write files, and draw figures nobody sees."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+
+
+def run_examples(test):
+    """Run a doctest; returns what it reported, which is nothing when all examples hold."""
+    report = []
+    doctest.DocTestRunner(optionflags=DOCTEST_FLAGS).run(test, out=report.append)
+    return "".join(report)
+
+
+def test_the_code_of_the_readme_runs_from_top_to_bottom(elsewhere):
+    blocks, namespace = list(readme_blocks()), {"__name__": "readme"}
+    assert blocks
+    for code in blocks:
+        exec(compile(code, str(README), "exec"), namespace)
+
+
+def test_the_readme_shows_every_public_estimator():
+    text = README.read_text(encoding="utf-8")
+    shown = "".join(readme_blocks())
+    names = [
+        name
+        for name in onlinebregman.__all__
+        if inspect.isclass(getattr(onlinebregman, name)) and issubclass(getattr(onlinebregman, name), BaseEstimator)
+    ]
+    assert names
+    assert [name for name in names if name not in shown] == []
+    assert "make demo" in text and "make test" in text
+
+
+@pytest.mark.parametrize("test", list(docstring_examples()))
+def test_the_examples_of_docstrings_hold(test, elsewhere):
+    assert run_examples(test) == ""
+
+
+@pytest.mark.parametrize("value", public_names())
+def test_public_names_are_documented(value):
+    doc = inspect.getdoc(value) or ""
+    assert doc and not doc.isspace()
+    assert len(doc.splitlines()[0]) < 120
+    if inspect.isclass(value) and issubclass(value, BaseEstimator):
+        signature = inspect.signature(value)
+        described = doc.split("Parameters\n----------")[1].split("\n----------")[0]
+        missing = [
+            name for name in signature.parameters if not re.search(rf"^[\w, ]*\b{name}\b[\w, ]* :", described, re.M)
+        ]
+        assert missing == []
+        assert "Examples\n--------" in doc and ">>>" in doc
+        wrong = []
+        for name, parameter in signature.parameters.items():
+            line = re.search(rf"^[\w, ]*\b{name}\b[\w, ]* : (.*)$", described, re.M)[1]
+            if "default=" not in line:
+                continue
+            said = line.split("default=")[1].strip()
+            default = parameter.default
+            same = said == f'"{default}"' if isinstance(default, str) else eval(said, {}) == default
+            if not same:
+                wrong.append((name, said, default))
+        assert wrong == []
+
+
+@pytest.mark.parametrize("value", public_names())
+def test_public_methods_are_documented(value):
+    if not inspect.isclass(value):
+        pytest.skip("a function")
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(
+            value, lambda member: inspect.isfunction(member) or isinstance(member, property)
+        )
+        if not name.startswith("_") and "onlinebregman" in (getattr(method, "fget", None) or method).__module__
+    }
+    assert [name for name, method in methods.items() if not inspect.getdoc(method)] == []
+
+
+def test_an_example_that_does_not_hold_is_noticed():
+    """The tests above can fail: a wrong example is reported, whatever ran before it."""
+    test = doctest.DocTestParser().get_doctest(">>> x = 1\n>>> x + 1\n3\n", {}, "wrong", None, 0)
+    assert "Expected:\n    3\nGot:\n    2" in run_examples(test)

@@ -1,0 +1,343 @@
+"""The compiled kernels against plain NumPy: every geometry x step x layout, written once more from the formulas.
+
+`Replica` is the oracle. It moves whole vectors, adds the intercept as one more Euclidean coordinate of feature 1, finds
+implicit steps with a root finder of SciPy, and keeps averages as sums over all steps.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import brentq
+
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner
+from onlinebregman.divergences import Burg, LogDet, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from onlinebregman.schedules import Constant, InverseScaling, StronglyConvex
+
+POWERS = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0, "invscaling": 0.3}
+
+
+class Replica:
+    """Weights w (for signed weights both halves) that move along w(c) = f^-1(f(w) - c x), as theta = f(w)."""
+
+    def __init__(self, kind, n, *, eta0, power=0.0, update="implicit", fit_intercept=True, average=False, total=1.0):
+        self.kind, self.total, self.upper = kind, total, np.inf
+        start = {"euclidean": 0.0, "positive": 1 / n, "burg": 1 / n, "simplex": total / n, "signed": total / (2 * n)}
+        w = np.full(2 * n if kind == "signed" else n, start[kind])
+        self.theta, self.b = w if kind == "euclidean" else -1 / w if kind == "burg" else np.log(w), 0.0
+        self.eta0, self.power, self.update, self.bias = eta0, power, update, float(fit_intercept)
+        self.t, self.loss, self.steps = 0, 0.0, []
+        self.average = int(average) or np.inf
+        self.lowest = 0.0  # logarithm of the smallest weight there has been, of its total
+
+    def signed(self, x):
+        return np.r_[x, -x] if self.kind == "signed" else x
+
+    @property
+    def w(self):
+        return self.moved(0.0, 0.0)
+
+    def moved(self, x, c):
+        theta = self.theta - c * x
+        if self.kind == "euclidean":
+            return theta
+        if self.kind == "burg":
+            return -1 / theta
+        if self.kind == "positive":
+            return np.exp(np.minimum(theta, 690.0))
+        v = np.exp(theta - theta.max())
+        return self.total * v / v.sum()
+
+    def bracket(self, x, explicit):
+        low, high = min(0.0, explicit), max(0.0, explicit)
+        if self.kind == "burg":  # just inside the open interval on which all 1 + c x w > 0
+            most, least = (self.w * x).max(), (self.w * x).min()
+            low = max(low, -(1 - 1e-14) / most) if most > 0 else low
+            high = min(high, -(1 - 1e-14) / least) if least < 0 else high
+        return low, high
+
+    def learn(self, x, y, weight=1.0):
+        if weight == 0:
+            return
+        self.t += 1
+        x = self.signed(np.asarray(x, dtype=np.float64))
+        eta = weight * self.eta0 / self.t**self.power
+        a = self.w @ x + self.b
+        self.loss += weight * (a - y) ** 2 / 2
+        c = eta * (a - y)
+        if self.update == "implicit" and c != 0:
+
+            def excess(c):
+                return c + eta * (y - self.moved(x, c) @ x - (self.b - self.bias * c))
+
+            c = brentq(excess, *self.bracket(x, c), xtol=1e-300, rtol=1e-15)
+        self.theta, self.b = self.theta - c * x, self.b - self.bias * c
+        if self.kind == "burg":
+            self.theta = np.minimum(self.theta, -1 / self.upper)
+        elif self.kind != "euclidean":
+            self.lowest = min(self.lowest, self.theta.min() - (0 if self.kind == "positive" else self.theta.max()))
+        if self.t >= self.average:
+            self.steps.append((self.w, self.b))
+
+    @property
+    def averaged(self):
+        steps = self.steps or [(self.w, self.b)]
+        return np.mean([w for w, _ in steps], axis=0), np.mean([b for _, b in steps])
+
+    @property
+    def coef(self):
+        w, n = self.averaged[0], len(self.theta) // 2
+        return w[:n] - w[n:] if self.kind == "signed" else w
+
+    @property
+    def intercept(self):
+        return self.averaged[1]
+
+
+def estimator_of(kind, **parameters):
+    if kind in ("euclidean", "burg"):
+        parameters.pop("total", None)
+        return {"euclidean": ImplicitGDRegressor, "burg": BurgRegressor}[kind](**parameters)
+    return EGRegressor(weights=kind, **parameters)
+
+
+LAYOUTS = {
+    "dense": np.ascontiguousarray,
+    "dense float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_array,
+    "csr float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "csr, 64-bit indices": lambda X: wide_indices(sparse.csr_array(X)),
+}
+kinds = pytest.mark.parametrize("kind", ["euclidean", "positive", "simplex", "signed", "burg"])
+
+
+def wide_indices(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def stream(rng, rows, n, scale, *, density=1.0, noise=0.1):
+    """Rows, targets and a solution that are all of one size, so that steps are neither tiny nor wild."""
+    X = rng.normal(size=(rows, n)) * scale * (rng.uniform(size=(rows, n)) < density)
+    X = X.astype(np.float32).astype(np.float64)  # exact in both kinds of floats
+    return X, X @ rng.dirichlet(np.ones(n)) + noise * scale * rng.normal(size=rows)
+
+
+def agree(model, replica, X, rtol):
+    size = replica.total if replica.kind == "signed" else np.abs(replica.coef).max()  # of what the weights are made of
+    signed = replica.kind in ("signed", "euclidean")
+    assert_allclose(model.coef_, replica.coef, rtol=rtol, atol=rtol * size if signed else 0.0)
+    assert_allclose(model.intercept_, replica.intercept, rtol=rtol, atol=rtol)
+    assert_allclose(model.cumulative_loss_, replica.loss, rtol=100 * rtol)
+    assert model.t_ == replica.t
+    # the kernels' dot product against NumPy's, on the same numbers
+    X64 = np.asarray(X, dtype=np.float64)
+    terms = np.abs(X64) @ (np.full(X.shape[1], size) if replica.kind == "signed" else np.abs(model.coef_))
+    terms += abs(model.intercept_)
+    assert (np.abs(model.predict(X) - X64 @ model.coef_ - model.intercept_) <= 1e-14 * terms).all()
+
+
+@kinds
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 20),
+    scale=st.sampled_from([0.03, 1.0, 7.0]),
+    rate=st.floats(-2.5, 0.0),
+    learning_rate=st.sampled_from(list(POWERS)),
+    fit_intercept=st.booleans(),
+    average=st.sampled_from([False, True, 3]),
+    weighted=st.booleans(),
+    layout=st.sampled_from(list(LAYOUTS)),
+    total=st.sampled_from([1.0, 0.3, 12.0]),
+)
+def test_a_few_steps_equal_the_replica(
+    kind, update, seed, n, scale, rate, learning_rate, fit_intercept, average, weighted, layout, total
+):
+    rng = np.random.default_rng(seed)
+    X, y = stream(rng, 6, n, scale, density=0.5 if "csr" in layout else 1.0)
+    # explicit steps of this size stay in every domain; implicit steps may be as large as they like
+    size = max(scale, 1.0) ** 2 * (n + 3) * (total if kind in ("simplex", "signed") else 1.0)
+    eta0 = 10.0**rate * (0.1 / size if update == "explicit" else 50.0)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=6) if weighted else None
+    model = estimator_of(
+        kind,
+        eta0=eta0,
+        learning_rate=learning_rate,
+        power_t=0.3,
+        update=update,
+        fit_intercept=fit_intercept,
+        average=average,
+        total=total,
+    )
+    replica = Replica(
+        kind,
+        n,
+        eta0=eta0,
+        power=POWERS[learning_rate],
+        update=update,
+        fit_intercept=fit_intercept,
+        average=average,
+        total=total,
+    )
+    model.partial_fit(LAYOUTS[layout](X), y, sample_weight=weights)
+    for i in range(6):
+        replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
+    assume(replica.lowest > -600)  # below, float64 ends and the weights stay at their floor
+    agree(model, replica, X, rtol=1e-12)
+
+
+@kinds
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@settings(max_examples=3)
+@given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([3, 8, 33]), average=st.sampled_from([False, 50]))
+def test_a_few_hundred_steps_equal_the_replica(kind, update, layout, seed, n, average):
+    rng = np.random.default_rng(seed)
+    X, y = stream(rng, 400, n, 1.0, density=0.3 if layout == "csr" else 1.0)
+    eta0 = 0.02 / n if update == "explicit" else 0.2
+    model = estimator_of(kind, eta0=eta0, learning_rate="sqrt", update=update, average=average)
+    replica = Replica(kind, n, eta0=eta0, power=0.5, update=update, average=average)
+    model.partial_fit(LAYOUTS[layout](X), y)
+    for x, target in zip(X, y, strict=True):
+        replica.learn(x, target)
+    agree(model, replica, X, rtol=1e-10)
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    upper=st.sampled_from([0.3, 0.5, 1.0]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    layout=st.sampled_from(["dense", "csr"]),
+)
+def test_an_upper_bound_clips_after_each_step(seed, upper, update, layout):
+    rng = np.random.default_rng(seed)
+    X, _ = stream(rng, 60, 5, 1.0, density=0.7)
+    y = X @ [2.0, 0.1, 1.0, 0.4, 0.2]
+    eta0 = 0.01 if update == "explicit" else 1.0
+    model = BurgRegressor(eta0=eta0, learning_rate="constant", update=update, upper_bound=upper, fit_intercept=False)
+    replica = Replica("burg", 5, eta0=eta0, update=update, fit_intercept=False)
+    replica.upper = upper
+    model.partial_fit(LAYOUTS[layout](X), y)
+    for x, target in zip(X, y, strict=True):
+        replica.learn(x, target)
+    assert_allclose(model.coef_, replica.coef, rtol=1e-11)
+    assert model.coef_.max() <= upper
+
+
+@kinds
+def test_schedules_given_as_objects_are_the_schedules_given_by_name(kind):
+    X, y = stream(np.random.default_rng(0), 50, 4, 1.0)
+    for name, schedule in [
+        ("constant", Constant(0.3)),
+        ("sqrt", InverseScaling(0.3, 0.5)),
+        ("invscaling", InverseScaling(0.3, 0.7)),
+        ("strongly_convex", StronglyConvex(1 / 0.3)),
+    ]:
+        named = estimator_of(kind, eta0=0.3, learning_rate=name, power_t=0.7).partial_fit(X, y)
+        given_ = estimator_of(kind, eta0=99.0, learning_rate=schedule).partial_fit(X, y)
+        assert_allclose(given_.coef_, named.coef_, rtol=1e-13)
+        replica = Replica(kind, 4, eta0=0.3, power=schedule.power)
+        for x, target in zip(X, y, strict=True):
+            replica.learn(x, target)
+        agree(named, replica, X, rtol=1e-11)
+
+
+# --- the readable definition and the compiled step are one ------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(["euclidean", "positive", "simplex", "signed", "burg"]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    n=st.integers(1, 30),
+    density=st.sampled_from([None, 0.3, 1.0]),
+)
+def test_the_compiled_step_is_the_step_of_the_divergence(seed, kind, update, n, density):
+    rng = np.random.default_rng(seed)
+    X, _ = stream(rng, 1, n, 1.0, density=density or 1.0)
+    total, y = 1.7, float(rng.normal())
+    start = rng.uniform(0.1, 1.0, size=n)
+    start *= total / start.sum() if kind == "simplex" else 0.9 * total / start.sum() if kind == "signed" else 1.0
+    eta0 = 0.02 / n if update == "explicit" else 0.5
+    rows = X if density is None else sparse.csr_array(X)
+    model = estimator_of(kind, eta0=eta0, update=update, init=start, total=total).partial_fit(rows, [y])
+    c = -model.intercept_  # the intercept is a Euclidean coordinate of feature 1: it moved by -c
+    x, w = X[0], start
+    divergence = {
+        "euclidean": SquaredEuclidean(),
+        "positive": RelativeEntropy(),
+        "burg": Burg(),
+    }.get(kind, SimplexEntropy(total=total))
+    assert model.divergence_ == divergence
+    if kind == "signed":
+        rest = (total - np.abs(start).sum()) / (2 * n)
+        moved = divergence.step(np.r_[w + rest, np.full(n, rest)], np.r_[x, -x], c)
+        assert_allclose(model.coef_, moved[:n] - moved[n:], rtol=1e-12, atol=1e-14)
+    else:
+        moved = divergence.step(w, x, c)
+        assert_allclose(model.coef_, moved, rtol=1e-13)
+    a = (x @ model.coef_ + model.intercept_) if update == "implicit" else x @ start
+    assert_allclose(c, eta0 * (a - y), rtol=1e-10, atol=1e-15)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), eta0=st.floats(1e-3, 1e3), y=st.floats(0.0, 50.0))
+def test_the_logdet_step_is_the_step_of_the_divergence(seed, n, eta0, y):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, n + 2))
+    prior = root @ root.T / n
+    rows = rng.normal(size=(2, n))
+    learner = LogDetMetricLearner(prior=prior, eta0=eta0, scale_eta=False).partial_fit_pairs(rows, [[0, 1]], [y])
+    W, z = learner.get_mahalanobis_matrix(), rows[0] - rows[1]
+    a = z @ prior @ z
+
+    def excess(c):
+        return c + eta0 * (y - a / (1 + c * a))
+
+    explicit = eta0 * (a - y)
+    c = brentq(excess, max(min(0.0, explicit), -(1 - 1e-14) / a), max(0.0, explicit), xtol=1e-300, rtol=1e-15)
+    expected = LogDet().step(prior, z, c)
+    assert_allclose(W, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())
+    assert_allclose(W, W.T, rtol=0, atol=0)
+    assert_allclose(learner.predict([z]), [a / (1 + c * a)], rtol=1e-10)
+
+
+def egu(**parameters):
+    """Explicit exponentiated gradient on free positive weights, of rate 1."""
+    return EGRegressor(
+        weights="positive", update="explicit", eta0=1.0, learning_rate="constant", fit_intercept=False, **parameters
+    )
+
+
+# --- the vectorised exponential ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("span", [1.0, 30.0, 700.0])
+def test_the_exponential_is_good_to_the_last_place(span, layout):
+    """Rows of binary fractions have an exact prediction, so that c = eta (a - y) is exactly 1, and w' = exp(-x)."""
+    rng = np.random.default_rng(int(span))
+    x = np.ldexp(np.rint(np.ldexp(rng.uniform(-span, span, size=1001), 24)), -24)
+    a = float(x.sum())  # 45 bits at most, whatever the order
+    assert a == sum(map(float, x[::-1]))
+    model = egu(init=1.0)
+    model.partial_fit(LAYOUTS[layout](x[None]), [a - 1.0])
+    exact = np.exp(-x.astype(np.longdouble))
+    assert np.abs((model.coef_ - exact) / exact).max() <= 4e-16
+    assert_allclose(model.coef_, np.exp(-x), rtol=5e-16)
+
+
+def test_weights_never_reach_zero_and_a_large_exponent_is_an_error():
+    model = egu(init=1.0)
+    model.partial_fit([[900.0, 0.0]], [899.0])  # c = 1, a factor of e^-900
+    assert model.coef_[0] == np.finfo(float).tiny and model.coef_[1] == 1.0
+    before = model.coef_
+    with pytest.raises(ValueError, match="row 0"):
+        model.partial_fit([[0.0, 900.0]], [901.0])  # c = -1, a factor of e^900
+    assert (model.coef_ == before).all()

@@ -1,0 +1,281 @@
+"""The loop of `fit`, over every public estimator that has one: epochs, order, tol, warm start, callbacks, verbose."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # callbacks are experimental, and say so
+    callback = pytest.importorskip("sklearn.callback")
+
+
+@pytest.fixture
+def online(estimator, is_online):
+    if not is_online(estimator):
+        pytest.skip("does not run epochs over the rows")
+    return estimator
+
+
+class Recorder:
+    """A callback that keeps what it is told, and stops or breaks the fit after so many epochs."""
+
+    def __init__(self, stop_after=None, break_after=None):
+        self.stop_after, self.break_after = stop_after, break_after
+        self.events, self.models = [], []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.events.append(("begin", context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        self.events.append(("end", context.task_name, context.task_id))
+        if context.task_name != "epoch":
+            return False
+        self.models.append(fitted_estimator)
+        if len(self.models) == self.break_after:
+            raise RuntimeError("broken off")
+        return len(self.models) == self.stop_after
+
+    @property
+    def epochs(self):
+        return sum(event[:2] == ("end", "epoch") for event in self.events)
+
+
+# --- epochs and their order -------------------------------------------------------------------------------------------
+
+
+def test_epochs_are_passes_over_the_rows_in_order(online, rows, learned):
+    X, y = rows
+    fitted = clone(online).set_params(max_iter=3, shuffle=False, tol=None).fit(X, y)
+    passes = clone(online)
+    for _ in range(3):
+        passes.partial_fit(X, y)
+    assert learned(fitted) == learned(passes)
+    assert fitted.n_iter_ == 3 and len(fitted.loss_curve_) == 3
+
+
+def test_every_epoch_is_shuffled_by_the_random_state(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=3, shuffle=True, tol=None, random_state=7)
+    one, two = clone(online).fit(X, y), clone(online).fit(X, y)
+    assert learned(one) == learned(two)
+    assert learned(clone(online).set_params(random_state=8).fit(X, y)) != learned(one)
+    assert learned(clone(online).set_params(shuffle=False).fit(X, y)) != learned(one)
+
+
+def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, rows, learned):
+    X, y = rows
+    if not has_fit_parameter(online, "sample_weight"):
+        pytest.skip("draws from its random state besides shuffling")
+    fitted = clone(online).set_params(max_iter=2, shuffle=True, tol=None, random_state=7).fit(X, y)
+    by_hand, rng = clone(online), check_random_state(7)
+    for _ in range(2):
+        order = rng.permutation(len(y))
+        by_hand.partial_fit(X[order], y[order])
+    assert learned(fitted) == learned(by_hand)
+
+
+def test_a_random_state_object_goes_on_from_fit_to_fit(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=2, tol=None, random_state=np.random.RandomState(3))
+    first = learned(online.fit(X, y))
+    assert learned(online.fit(X, y)) != first
+    assert learned(clone(online).set_params(random_state=np.random.RandomState(3)).fit(X, y)) == first
+
+
+# --- when it stops ----------------------------------------------------------------------------------------------------
+
+
+def epochs_until_settled(losses, tol, patience):
+    """The rule, once more: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
+    best, stale = np.inf, 0
+    for n, loss in enumerate(losses, start=1):
+        stale = stale + 1 if best - loss < tol or not np.isfinite(loss) else 0
+        best = min(best, loss)
+        if stale == patience:
+            return n
+    return None
+
+
+@pytest.mark.parametrize("tol, patience", [(1e-2, 1), (1e-2, 3), (0.0, 2), (1e6, 4)])
+def test_it_stops_when_the_loss_has_settled(online, rows, tol, patience):
+    X, y = rows
+    online.set_params(random_state=1)
+    full = clone(online).set_params(max_iter=150, tol=None).fit(X, y)
+    assert full.n_iter_ == 150 and isinstance(full.n_iter_, int)
+    expected = epochs_until_settled(full.loss_curve_, tol, patience)
+    model = clone(online).set_params(max_iter=150, tol=tol, n_iter_no_change=patience)
+    if expected is None:
+        with pytest.warns(ConvergenceWarning, match="max_iter=150"):
+            model.fit(X, y)
+        assert model.n_iter_ == 150
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(X, y)
+        assert model.n_iter_ == expected
+    assert model.loss_curve_ == full.loss_curve_[: model.n_iter_]
+
+
+def test_not_settling_is_said_and_settling_is_not(online, rows):
+    X, y = rows
+    with pytest.warns(ConvergenceWarning, match=rf"{type(online).__name__} stopped at max_iter=2.*tol=0\.001"):
+        clone(online).set_params(max_iter=2, tol=1e-3).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(online).set_params(max_iter=2, tol=None).fit(X, y)
+        clone(online).partial_fit(X, y)
+
+
+def test_the_loss_curve_is_the_mean_loss_before_each_row(online, rows):
+    X, y = rows
+    if not has_fit_parameter(online, "sample_weight"):
+        pytest.skip("does not learn the rows themselves")
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    online.set_params(max_iter=2, shuffle=False, tol=None)
+    fitted, by_hand, losses = clone(online).fit(X, y, sample_weight=weights), clone(online), []
+    by_hand.set_params(average=False) if "average" in by_hand.get_params() else None
+    for i in 2 * list(range(len(y))):
+        start = by_hand.predict(X[i : i + 1])[0] if hasattr(by_hand, "n_features_in_") else None
+        by_hand.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1])
+        losses.append(None if start is None else weights[i] * (start - y[i]) ** 2 / 2)
+    assert fitted.loss_curve_[1] == pytest.approx(sum(losses[len(y) :]) / weights.sum(), rel=1e-10)
+    assert fitted.cumulative_loss_ == pytest.approx(sum(fitted.loss_curve_) * weights.sum(), rel=1e-10)
+
+
+# --- warm start -------------------------------------------------------------------------------------------------------
+
+
+def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=2, shuffle=False, tol=None)
+    once = learned(clone(online).fit(X, y))
+    assert learned(clone(online).fit(X, y).fit(X, y)) == once
+    twice = clone(online).set_params(warm_start=True).fit(X, y)
+    assert learned(twice) == once
+    t = twice.t_
+    twice.fit(X, y)
+    assert twice.t_ == 2 * t if has_fit_parameter(online, "sample_weight") else twice.t_ > t
+    assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
+    assert twice.n_iter_ == 2
+
+
+def test_warm_start_goes_on_after_partial_fit(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=1, shuffle=False, tol=None, warm_start=True)
+    passes = clone(online).partial_fit(X, y).partial_fit(X, y)
+    assert learned(clone(online).partial_fit(X, y).fit(X, y)) == learned(passes)
+
+
+def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
+    X, y = rows
+    online.set_params(max_iter=1, warm_start=True).fit(X, y)
+    with unchanged(online, "features"):
+        online.fit(X[:, 1:], y)
+    assert online.set_params(warm_start=False).fit(X[:, 1:], y).n_features_in_ == X.shape[1] - 1
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, warm_start, learned, output):
+    X, y = rows
+    online.set_params(warm_start=warm_start, max_iter=5, tol=None).partial_fit(X, y)
+    before, said = learned(online), output(online, X)
+    recorder = Recorder(break_after=3)
+    online.set_callbacks(recorder)
+    with pytest.raises(RuntimeError, match="broken off"):
+        online.fit(2 * X, y)
+    assert recorder.epochs == 3 and recorder.events[-1] == "teardown"
+    online.set_callbacks()
+    for name, values in output(online, X).items():
+        np.testing.assert_array_equal(values, said[name])
+    assert learned(online, without=["_skl_callbacks", "_factor"]) == without_factor(before)
+
+
+def without_factor(state):
+    """A model's state without what is computed from it when asked for."""
+    kind, items = state
+    return kind, tuple(item for item in items if item[0] != "'_factor'")
+
+
+def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
+    X, y = rows
+    online.set_params(max_iter=5, tol=None).set_callbacks(Recorder(break_after=2))
+    with pytest.raises(RuntimeError, match="broken off"):
+        online.fit(X, y)
+    assert [name for name in vars(online) if name.endswith("_") and not name.startswith("_")] == []
+    assert not online.__sklearn_is_fitted__()
+
+
+# --- callbacks and verbose --------------------------------------------------------------------------------------------
+
+
+def test_callbacks_are_told_of_every_epoch(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=4, tol=None)
+    recorder = Recorder()
+    watched = clone(online)
+    watched.set_callbacks(recorder)
+    watched.fit(X, y)
+    assert recorder.events[0] == "setup" and recorder.events[-1] == "teardown"
+    assert recorder.epochs == 4
+    begun = [event[1:] for event in recorder.events if event[0] == "begin"]
+    ended = [event[1:] for event in recorder.events if event[0] == "end"]
+    assert sorted(begun) == sorted(ended) and begun[0] == ended[-1]
+    assert learned(watched, without=["_skl_callbacks"]) == learned(clone(online).fit(X, y))
+
+
+def test_a_callback_may_stop_the_fit(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=50, tol=None)
+    stopped = clone(online)
+    stopped.set_callbacks(Recorder(stop_after=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stopped.fit(X, y)
+    assert stopped.n_iter_ == 2 and len(stopped.loss_curve_) == 2
+    assert learned(stopped, without=["_skl_callbacks"]) == learned(clone(online).set_params(max_iter=2).fit(X, y))
+
+
+def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output):
+    X, y = rows
+    online.set_params(max_iter=3, tol=None)
+    recorder = Recorder()
+    watched = clone(online)
+    watched.set_callbacks(recorder)
+    watched.fit(X, y)
+    for n, model in enumerate(recorder.models, start=1):  # looked at afterwards: each has to keep its own numbers
+        reference = clone(online).set_params(max_iter=n).fit(X, y)
+        for name, values in output(model, X).items():
+            np.testing.assert_array_equal(values, output(reference, X)[name])
+
+
+def test_partial_fit_works_with_callbacks_set(online, rows, learned):
+    X, y = rows
+    watched = clone(online)
+    watched.set_callbacks(Recorder())
+    watched.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    assert learned(watched, without=["_skl_callbacks"]) == learned(online.partial_fit(X, y))
+
+
+def test_verbose_prints_the_loss_of_every_epoch(online, rows, capsys):
+    X, y = rows
+    fitted = online.set_params(max_iter=3, tol=None, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    for epoch, (line, loss) in enumerate(zip(lines, fitted.loss_curve_, strict=True), start=1):
+        assert type(online).__name__ in line
+        number = re.search(rf"epoch {epoch}\b.*?([0-9.e+-]+)$", line)
+        assert float(number[1]) == pytest.approx(loss, rel=1e-4)
+    online.set_params(verbose=0).fit(X, y)
+    assert capsys.readouterr().out == ""
