@@ -1,0 +1,90 @@
+"""Sphinx configuration; how to build is said at the top of design.rst."""
+
+import doctest
+import re
+from importlib.metadata import version as installed_version
+
+project = "onlinebregman"
+author = "The onlinebregman developers"
+copyright = "The onlinebregman developers"
+release = installed_version("onlinebregman")
+version = ".".join(release.split(".")[:2])
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+default_role = "literal"  # docstrings put names between single backticks
+
+smartquotes = False  # w' is not a quotation
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"onlinebregman {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_sidebars = {"design": [], "references": []}
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+
+toc_object_entries_show_parents = "hide"
+
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"  # the docstrings say the types
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+doctest_default_flags = doctest.NORMALIZE_WHITESPACE
+# what examples in docstrings find in their own module
+doctest_global_setup = """
+from onlinebregman.divergences import *
+from onlinebregman.losses import *
+from onlinebregman.schedules import *
+"""
+
+
+def _skip_member(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn's base classes bring along, and attributes that the docstring lists already."""
+    if skip or what not in ("class", "exception"):
+        return None
+    described_above = isinstance(obj, property) and name.endswith("_")
+    inherited = (getattr(obj, "__module__", None) or "").startswith(("sklearn", "abc"))
+    return True if described_above or inherited else None
+
+
+def _show_formulas(app, what, name, obj, options, lines):
+    """Docstrings set formulas off by indentation; here they become literal blocks, so that their lines stay apart."""
+    shown = []
+    for i, line in enumerate(lines):
+        if i + 1 < len(lines) and lines[i + 1].startswith("---"):  # the first section: its lines are numpydoc's
+            return lines.__setitem__(slice(None), shown + lines[i:])
+        if line.startswith("  ") and shown and not shown[-1] and not shown[-2].startswith(" "):
+            shown += [".. code-block:: text", ""]
+        shown.append(line)
+    lines[:] = shown
+
+
+def _escape(app, what, name, obj, options, lines):
+    """Docstrings write |w|, coef_ and, in references, initials: none of them is meant as markup."""
+    literal = False
+    for i, line in enumerate(lines):
+        literal = line == ".. code-block:: text" or (literal and (not line or line.startswith(" ")))
+        if not literal and not line.lstrip().startswith((">>>", "...")):
+            line = re.sub(r"^(\.\. \[[^]]+\] )(?=[A-Z]\. )", r"\1\\", line)
+            lines[i] = re.sub(r"(?<!\\)\||(?<![`\w])[A-Za-z]\w*(?=_(?![`\w]))", _escaped, line)
+
+
+def _escaped(match):
+    return r"\|" if match[0] == "|" else match[0] + "\\"
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", _skip_member)
+    app.connect("autodoc-process-docstring", _show_formulas, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", _escape, priority=600)  # after it
