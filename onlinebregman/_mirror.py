@@ -67,10 +67,11 @@ class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
         """Fitted attributes that go on changing in place, copied: what a callback needs to evaluate the model now."""
         return {}
 
-    def _fit_epochs(self, learn: Callable[[np.ndarray | None], float], n_rows: int, X, y) -> None:
+    def _fit_epochs(self, learn: Callable[[np.ndarray | None], float], n_rows: int, X, y, stacklevel: int = 4) -> None:
         """Run up to `max_iter` epochs of `learn(order)`, which returns the mean loss before each row was learned.
 
         `order` is a permutation of the rows, or None for the order they came in. Sets `n_iter_` and `loss_curve_`.
+        `stacklevel` is where a warning is to point: the caller of `fit`, with scikit-learn's wrapper in between.
         """
         rng = check_random_state(self.random_state) if self.shuffle else None
         self.loss_curve_ = []
@@ -94,7 +95,7 @@ class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
                 f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss settled to within "
                 f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
 
@@ -202,6 +203,9 @@ class EntropyMirrorMixin(MirrorMixin):
     @property
     def divergence_(self) -> RelativeEntropy | SimplexEntropy:
         """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
+        if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
+            geometry = self._learner.geometry
+            return SimplexEntropy(total=geometry.size) if isinstance(geometry, SimplexGeometry) else RelativeEntropy()
         return RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
 
     def _make_geometry(self, n_features: int) -> EntropyGeometry:

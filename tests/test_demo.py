@@ -352,7 +352,7 @@ def test_wrong_arguments(arguments, capsys):
 
 def test_module_runs():
     done = subprocess.run(
-        [sys.executable, "-m", "onlinebregman", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-m", "onlinebregman", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == f"onlinebregman {__version__}"
 

@@ -118,9 +118,10 @@ def wide_indices(X):
     return X
 
 
-def stream(rng, rows, n, scale, *, density=1.0, noise=0.1):
+def stream(rng, rows, n, scale, *, density=1.0, noise=0.1, positive=False):
     """Rows, targets and a solution that are all of one size, so that steps are neither tiny nor wild."""
-    X = rng.normal(size=(rows, n)) * scale * (rng.uniform(size=(rows, n)) < density)
+    X = rng.uniform(1.0, 2.0, size=(rows, n)) if positive else rng.normal(size=(rows, n))
+    X *= scale * (rng.uniform(size=(rows, n)) < density)
     X = X.astype(np.float32).astype(np.float64)  # exact in both kinds of floats
     return X, X @ rng.dirichlet(np.ones(n)) + noise * scale * rng.normal(size=rows)
 
@@ -153,12 +154,13 @@ def agree(model, replica, X, rtol):
     weighted=st.booleans(),
     layout=st.sampled_from(list(LAYOUTS)),
     total=st.sampled_from([1.0, 0.3, 12.0]),
+    positive=st.booleans(),
 )
 def test_a_few_steps_equal_the_replica(
-    kind, update, seed, n, scale, rate, learning_rate, fit_intercept, average, weighted, layout, total
+    kind, update, seed, n, scale, rate, learning_rate, fit_intercept, average, weighted, layout, total, positive
 ):
     rng = np.random.default_rng(seed)
-    X, y = stream(rng, 6, n, scale, density=0.5 if "csr" in layout else 1.0)
+    X, y = stream(rng, 6, n, scale, density=0.5 if "csr" in layout else 1.0, positive=positive)
     # explicit steps of this size stay in every domain; implicit steps may be as large as they like
     size = max(scale, 1.0) ** 2 * (n + 3) * (total if kind in ("simplex", "signed") else 1.0)
     eta0 = 10.0**rate * (0.1 / size if update == "explicit" else 50.0)
@@ -313,6 +315,20 @@ def egu(**parameters):
     return EGRegressor(
         weights="positive", update="explicit", eta0=1.0, learning_rate="constant", fit_intercept=False, **parameters
     )
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_simplex_step_on_a_row_far_above_its_target(update, fit_intercept):
+    """All exponents -c x are below -709 here; only their differences matter."""
+    x, y = np.array([100.0, 101.0, 103.0]), -50.0
+    replica = Replica("simplex", 3, eta0=1.0, update=update, fit_intercept=fit_intercept)
+    replica.learn(x, y)
+    model = estimator_of(
+        "simplex", eta0=1.0, learning_rate="constant", update=update, fit_intercept=fit_intercept
+    ).partial_fit([x], [y])
+    assert_allclose(model.coef_, replica.coef, rtol=1e-11)
+    assert_allclose(model.intercept_, replica.intercept, rtol=1e-12)
 
 
 # --- the vectorised exponential ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineEstimator):
         **OnlineEstimator._loop_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
-        "power_t": [Interval(Real, None, None, closed="neither")],
+        "power_t": [Interval(Real, 0, None, closed="left")],
         "update": [StrOptions({"implicit", "explicit"})],
         "init": ["array-like", Interval(Real, None, None, closed="neither"), None],
         "fit_intercept": ["boolean"],

@@ -34,7 +34,7 @@ def heavy(rng, shape, tail=1.2):
 
 
 @learners
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(
     seed=seeds,
     n=st.integers(1, 30),
@@ -43,13 +43,16 @@ def heavy(rng, shape, tail=1.2):
     y_scale=st.floats(-2, 3),
     fit_intercept=st.booleans(),
     density=st.sampled_from([None, 0.3]),
+    positive=st.booleans(),
 )
 def test_an_implicit_step_solves_its_equation_and_never_overshoots(
-    name, seed, n, rate, scale, y_scale, fit_intercept, density
+    name, seed, n, rate, scale, y_scale, fit_intercept, density, positive
 ):
     """c / eta + y - a(c) = 0: checked by the prediction after the step and by the step the weights took."""
     rng = np.random.default_rng(seed)
     eta, x = 10.0**rate, 10.0**scale * rng.normal(size=n)
+    if positive:
+        x = 10.0**scale + np.abs(x)
     if density:
         x *= rng.uniform(size=n) < density
     y = float(10.0**y_scale * rng.normal())
