@@ -319,14 +319,15 @@ def egu(**parameters):
 
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_a_simplex_step_on_a_row_far_above_its_target(update, fit_intercept):
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_a_simplex_step_on_a_row_far_above_its_target(update, fit_intercept, layout):
     """All exponents -c x are below -709 here; only their differences matter."""
-    x, y = np.array([100.0, 101.0, 103.0]), -50.0
+    x, y = np.array([100.0, 101.0, 102.5]), -50.0
     replica = Replica("simplex", 3, eta0=1.0, update=update, fit_intercept=fit_intercept)
     replica.learn(x, y)
     model = estimator_of(
         "simplex", eta0=1.0, learning_rate="constant", update=update, fit_intercept=fit_intercept
-    ).partial_fit([x], [y])
+    ).partial_fit(LAYOUTS[layout](x[None]), [y])
     assert_allclose(model.coef_, replica.coef, rtol=1e-11)
     assert_allclose(model.intercept_, replica.intercept, rtol=1e-12)
 

@@ -62,6 +62,7 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef readonly double size           # U, the sum of the weights
     cdef double weight_outside(self, Row* row) noexcept nogil
     cdef double factors(self, Row* row, double c, double* m) noexcept nogil
+    cdef double sum_of_factors(self, Row* row, double c, double m) noexcept nogil
     cdef double largest_exponent(self, Row* row, double c) noexcept nogil
 
 

@@ -266,15 +266,15 @@ cdef class SimplexGeometry(EntropyGeometry):
         m starts as the largest exponent, so that no factor overflows, and is lowered where the weights under the large
         factors are so tiny that the sum, or what it is compared with, would underflow.
         """
-        cdef double* e = scratch(row, 1)
-        cdef double total
-        ob_exp(e, row.x, c, m[0], row.n)
-        total = ob_dot(row.w, e, row.n) + row.rest * exp(-m[0])
+        cdef double total = self.sum_of_factors(row, c, m[0])
         if total < 1e-50 * self.state.total:
             m[0] += max(log(total / self.state.total), -LARGE_EXPONENT)
-            ob_exp(e, row.x, c, m[0], row.n)
-            total = ob_dot(row.w, e, row.n) + row.rest * exp(-m[0])
+            total = self.sum_of_factors(row, c, m[0])
         return total
+
+    cdef double sum_of_factors(self, Row* row, double c, double m) noexcept nogil:
+        ob_exp(scratch(row, 1), row.x, c, m, row.n)
+        return ob_dot(row.w, scratch(row, 1), row.n) + (row.rest * exp(-m) if row.rest > 0 else 0.0)
 
     cdef double largest_exponent(self, Row* row, double c) noexcept nogil:
         """Among -c x (and 0, for the weights that a sparse row leaves out)."""

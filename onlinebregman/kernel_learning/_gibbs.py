@@ -78,7 +78,8 @@ class Gibbs:
         gaps = np.abs(self.log_values[:, None] - self.log_values)
         larger = np.exp(np.maximum(self.log_values[:, None], self.log_values))
         means = larger * np.divide(-np.expm1(-gaps), gaps, out=np.ones_like(gaps), where=gaps > 0)
-        return max(x.curvature(self.vectors, means) - self.dot(x) ** 2, 0.0)
+        mean = self.dot(x)
+        return max(x.curvature(self.vectors, means) - mean * mean, 0.0)
 
     @property
     def size(self) -> int:

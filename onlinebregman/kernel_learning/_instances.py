@@ -61,9 +61,6 @@ class Symmetric:
         values = np.linalg.eigvalsh(self.matrix)
         return float(values[0]), float(values[-1])
 
-    def __neg__(self) -> Symmetric:
-        return Symmetric(-self.matrix)
-
 
 class Rows:
     """Instances z z', one a row; dense and sparse rows give the same numbers."""
@@ -153,7 +150,7 @@ class Constraints:
         return new
 
     def signed(self, j: int) -> RankOne | Symmetric:
-        """sign_j X_j, which is C_j + sign_j bound_j I."""
+        """sign_j X_j, which is C_j + sign_j bound_j I. Matrices have sign 1."""
         sign = self.signs[j]
         for block in self.blocks:
             if j < len(block):

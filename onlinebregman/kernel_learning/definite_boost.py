@@ -300,7 +300,7 @@ class DefiniteBoost(KernelLearner):
             )
         if residuals[j] <= self.tol or self._hopeless:
             return True
-        with few_threads(self._state.size):
+        with few_threads(self._state.size), np.errstate(over="ignore", invalid="ignore"):
             self._move(j, violations[j] * self._constraints.spreads[j] / self._state.size)
         return False
 

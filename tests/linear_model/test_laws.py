@@ -39,10 +39,10 @@ def heavy(rng, shape, tail=1.2):
     seed=seeds,
     n=st.integers(1, 30),
     rate=st.floats(-3, 4),
-    scale=st.floats(-2, 2),
+    scale=st.floats(-2, 3.5),
     y_scale=st.floats(-2, 3),
     fit_intercept=st.booleans(),
-    density=st.sampled_from([None, 0.3]),
+    density=st.sampled_from([None, 0.3, 1.0]),
     positive=st.booleans(),
 )
 def test_an_implicit_step_solves_its_equation_and_never_overshoots(
@@ -73,6 +73,8 @@ def test_an_implicit_step_solves_its_equation_and_never_overshoots(
     elif name in ("gd", "egu", "burg") and (x != 0).any():
         i = int(np.abs(x).argmax())
         w, w0 = model.coef_[i], 0.0 if name == "gd" else 1.0 / n
+        if name != "gd" and w < 1e-300:  # at the floor of the positive weights: c cannot be read off
+            return
         if name == "gd":
             c = -w / x[i]
         elif name == "burg":
