@@ -192,6 +192,15 @@ def test_sparse_rows_are_dense_rows(estimator, sparse_rows, output):
         assert_allclose(values, output(dense, X)[name], rtol=1e-10, atol=1e-13)
 
 
+def test_a_sparse_fit_is_the_dense_fit(estimator, sparse_rows, output, is_online):
+    X, y = sparse_rows
+    if is_online(estimator):
+        estimator.set_params(max_iter=3, tol=None)  # shuffled: both take their rows in the same order
+    dense, from_sparse = clone(estimator).fit(X, y), clone(estimator).fit(sparse.csr_array(X), y)
+    for name, values in output(from_sparse, X).items():
+        assert_allclose(values, output(dense, X)[name], rtol=1e-9, atol=1e-12)
+
+
 def test_a_sparse_stream_may_be_cut_anywhere(estimator, sparse_rows, learned, is_online):
     X, y = sparse_rows
     if not is_online(estimator):

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,9 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # callbacks are experimental, and say so
-    callback = pytest.importorskip("sklearn.callback")
+needs_callbacks = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
 
 
 @pytest.fixture
@@ -186,6 +185,7 @@ def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
     assert online.set_params(warm_start=False).fit(X[:, 1:], y).n_features_in_ == X.shape[1] - 1
 
 
+@needs_callbacks
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, warm_start, learned, output):
     X, y = rows
@@ -208,6 +208,7 @@ def without_factor(state):
     return kind, tuple(item for item in items if item[0] != "'_factor'")
 
 
+@needs_callbacks
 def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
     X, y = rows
     online.set_params(max_iter=5, tol=None).set_callbacks(Recorder(break_after=2))
@@ -220,6 +221,7 @@ def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
 # --- callbacks and verbose --------------------------------------------------------------------------------------------
 
 
+@needs_callbacks
 def test_callbacks_are_told_of_every_epoch(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=4, tol=None)
@@ -235,6 +237,7 @@ def test_callbacks_are_told_of_every_epoch(online, rows, learned):
     assert learned(watched, without=["_skl_callbacks"]) == learned(clone(online).fit(X, y))
 
 
+@needs_callbacks
 def test_a_callback_may_stop_the_fit(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=50, tol=None)
@@ -247,6 +250,7 @@ def test_a_callback_may_stop_the_fit(online, rows, learned):
     assert learned(stopped, without=["_skl_callbacks"]) == learned(clone(online).set_params(max_iter=2).fit(X, y))
 
 
+@needs_callbacks
 def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output):
     X, y = rows
     online.set_params(max_iter=3, tol=None)
@@ -260,6 +264,7 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
             np.testing.assert_array_equal(values, output(reference, X)[name])
 
 
+@needs_callbacks
 def test_partial_fit_works_with_callbacks_set(online, rows, learned):
     X, y = rows
     watched = clone(online)

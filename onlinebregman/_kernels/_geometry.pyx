@@ -244,7 +244,7 @@ cdef class SimplexGeometry(EntropyGeometry):
             row.rest = self.state.total - ob_sum(row.w, row.n)
             if row.rest < 1e-6 * self.state.total:  # the difference has lost its digits
                 row.rest = self.weight_outside(row)
-        row.lo = row.hi = 0.0 if row.index != NULL else row.x[0]  # weights that the row leaves out have exponent 0
+        row.lo = row.hi = row.x[0] if row.n > 0 and row.rest == 0 else 0.0  # the weights left out have exponent 0
         ob_range(row.x, row.n, &row.lo, &row.hi)
 
     cdef double weight_outside(self, Row* row) noexcept nogil:
@@ -299,7 +299,7 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef double m = self.largest_exponent(row, c)
         cdef double total
-        if row.index != NULL and m < LARGE_EXPONENT:
+        if row.index != NULL and -LARGE_EXPONENT < m < LARGE_EXPONENT:
             m = 0.0  # leave the other weights alone
         total = self.factors(row, c, &m)
         if row.index != NULL and m != 0:

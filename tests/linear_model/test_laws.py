@@ -67,22 +67,20 @@ def test_an_implicit_step_solves_its_equation_and_never_overshoots(
     assert low - 1e-12 * size <= after <= high + 1e-12 * size
     assert (after - start) * (y - start) >= -1e-12 * size**2
 
+    w, c_error = model.coef_, 0.0
     if fit_intercept:  # the intercept is a Euclidean coordinate of feature 1, so it moved by exactly -c
         c = -model.intercept_
-        assert abs(c / eta + y - after) <= 1e-10 * max(abs(c / eta), abs(y), abs(after), size * 1e-3)
-    elif name in ("gd", "egu", "burg") and (x != 0).any():
+    elif name in ("gd", "egu", "burg") and (x != 0).any():  # read c off the weight that moved most
         i = int(np.abs(x).argmax())
-        w, w0 = model.coef_[i], 0.0 if name == "gd" else 1.0 / n
-        if name != "gd" and w < 1e-300:  # at the floor of the positive weights: c cannot be read off
-            return
-        if name == "gd":
-            c = -w / x[i]
-        elif name == "burg":
-            c = (1 / w - 1 / w0) / x[i]
-        else:
-            c = -np.log(w / w0) / x[i]
-        c_error = 1e-13 / abs(x[i]) * (1 / min(w, w0) if name == "burg" else 1.0)  # of reading c off the weights
-        assert abs(c - eta * (after - y)) <= 1e-10 * (abs(c) + eta * size) + c_error
+        if name != "gd" and w[i] < 1e-300:
+            return  # at the floor of the positive weights
+        c = (-w[i] if name == "gd" else 1 / w[i] - n if name == "burg" else -np.log(w[i] * n)) / x[i]
+        c_error = 1e-13 / abs(x[i]) * (max(1 / w[i], n) if name == "burg" else 1.0)
+    else:
+        return
+    slope = {"gd": x @ x, "burg": (w * x) @ (w * x), "egu": w @ x**2}.get(name, 1.5 * np.abs(x).max() ** 2)
+    rounding = 1e-15 * (abs(c) * (slope + 1) + size) + c_error * (slope + 1 / eta)  # of a and of c itself
+    assert abs(c / eta + y - after) <= 1e-10 * max(abs(c / eta), abs(y), abs(after)) + rounding
 
 
 @learners
