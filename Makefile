@@ -1,14 +1,18 @@
-# make demo   see the package do its job on real data
-# make test   lint, then run all tests with coverage
+# make demo          see the package do its job on real data
+# make test          lint, then run all tests with coverage
+# make test-lowest   run the tests with the oldest dependencies that pyproject.toml allows
 #
-# Both make their own virtual environment the first time; after that they need no network.
+# Each makes its own virtual environment the first time; after that it needs no network.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(abspath $(VENV))/bin
 SOURCES = $(shell find onlinebregman -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name 'meson.build' -o -name py.typed) meson.build pyproject.toml
 
-.PHONY: demo test clean
+# Oldest versions: build requirements and dependencies as they are stated, with == for >=
+LOWEST =
+
+.PHONY: demo test test-lowest clean
 
 demo: $(VENV)/installed-plot
 	$(BIN)/python -P -m onlinebregman demo
@@ -18,15 +22,21 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest --cov --cov-report=term
 
+test-lowest:
+	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
+	$(abspath $(VENV)-lowest)/bin/pytest
+
 clean:
-	rm -rf $(VENV) build dist .coverage .hypothesis .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest build dist .coverage .hypothesis .pytest_cache .ruff_cache
 
 # What the build and the extra $* need, as pyproject.toml lists it. Build isolation is left out on purpose: installing
 # again after a change then works offline.
 $(VENV)/requirements-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); q = p["project"]; \
-		print(*p["build-system"]["requires"], "ninja", *q["dependencies"], *q["optional-dependencies"]["$*"], sep="\n")' > $@.txt
+		needed = [*p["build-system"]["requires"], *q["dependencies"]]; \
+		needed = [r.replace(">=", "==") for r in needed] if "$(LOWEST)" else needed; \
+		print(*needed, "ninja", *q["optional-dependencies"]["$*"], sep="\n")' > $@.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement $@.txt
 	mv $@.txt $@
 

@@ -264,6 +264,7 @@ def test_simplex_projection(div, drawn, total):
     assert div.divergence(u, w) >= bound - 1e-8 * (1 + bound)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy before 1.14
 @pytest.mark.parametrize(
     "div", [SquaredEuclidean(), RelativeEntropy(), Burg(), PNorm(4.0), HyperbolicEntropy()], ids=repr
 )
