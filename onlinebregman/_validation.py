@@ -59,9 +59,10 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, sparse_too: bool = True, n
         if numeric and np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
             check_finite(np.asarray(y), "y")
         X, y = validate_data(estimator, X, y, y_numeric=numeric, **kwargs)
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if sparse.issparse(X) and not (X.has_canonical_format and X.indices.dtype == X.indptr.dtype):
         X = X.copy()
         X.sum_duplicates()
+        X.indptr = X.indptr.astype(X.indices.dtype)
     check_finite(X)
     if y is _NO_Y:
         return X

@@ -1,7 +1,7 @@
 """The one loop over rows: ask the loss for c (explicit) or solve for it (implicit), then step."""
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport INFINITY, NAN, fabs, isfinite, pow, sqrt
@@ -106,11 +106,20 @@ cdef int make_room(Row* row, Py_ssize_t room) except -1:
     return 0
 
 
+cdef Rows plain_rows(X):
+    """The rows of X if it is an array or CSR as the kernels read it, and no subclass; else None."""
+    if type(X) is ndarray:
+        return dense_rows(X)
+    if type(X) is csr_matrix or type(X) is csr_array:
+        return sparse_rows(X)
+    return None
+
+
 cdef Rows open_rows(X):
     """The rows of validated X, dense or CSR."""
     cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
     if rows is None:
-        raise TypeError("X has to be a C-contiguous array of float64 or float32, or CSR")
+        raise TypeError("X has to be a C-contiguous array of float64 or float32, or CSR in canonical format")
     return rows
 
 
@@ -211,20 +220,21 @@ cdef class Learner:
     # --- ways in ------------------------------------------------------------------------------------------------
 
     def learn_fast(self, dict attributes, X, y):
-        """Learn a dense block, or one row, without validation; False if that is not safe and nothing was learned.
+        """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 
-        Safe means: X and y are plain arrays of the right type and shape, the parameters are the ones in force, there
-        are no feature names to compare and no callbacks to tell. What is not finite shows up in the predictions.
+        Safe means: X and y are plain arrays (or X is CSR) of the right type and shape, the parameters are the ones in
+        force, there are no feature names to compare and no callbacks to tell. What is not finite shows up in the
+        predictions.
         """
         cdef Rows rows
         cdef Py_buffer targets
         cdef Py_ssize_t failed
         cdef bint done = False
-        if type(X) is not ndarray or type(y) is not ndarray or not self._in_force(attributes):
+        if type(y) is not ndarray or not self._in_force(attributes):
             return False
         if "feature_names_in_" in attributes or "_skl_callbacks" in attributes:
             return False
-        rows = dense_rows(X)
+        rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
             return False
         try:
@@ -254,12 +264,12 @@ cdef class Learner:
         return None if status == LEARNED else (REASONS[status], failed)
 
     def predict_fast(self, dict attributes, X):
-        """Predictions for a plain float array without validation, or None if that is not safe."""
+        """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
         cdef Rows rows
         cdef bint finite
-        if type(X) is not ndarray or "feature_names_in_" in attributes:
+        if "feature_names_in_" in attributes:
             return None
-        rows = dense_rows(X)
+        rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
             return None
         predictions = self._predict(rows, &finite)

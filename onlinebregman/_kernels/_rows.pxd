@@ -9,12 +9,12 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer buffer        # what keeps the memory alive: a buffer (dense) or arrays (sparse)
-    cdef bint held
-    cdef object arrays
+    cdef Py_buffer[3] buffers    # what keeps the memory alive: one array (dense) or three (sparse)
+    cdef int held
     cdef double* x               # room to widen a float32 row
     cdef Py_ssize_t* index       # room to widen a row's narrow indices
 
+    cdef bint take(self, array)
     cdef int make_room(self) except -1
     cdef Py_ssize_t column(self, Py_ssize_t k) noexcept nogil
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil

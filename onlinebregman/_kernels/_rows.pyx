@@ -1,7 +1,5 @@
 """Blocks of rows, read where they lie: C-contiguous float64 or float32 arrays, and canonical CSR matrices."""
 
-import numpy as np
-
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -15,10 +13,20 @@ cdef class Rows:
     """A block of rows; `fetch` points a `Row` at one of them."""
 
     def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.buffer)
+        while self.held:
+            self.held -= 1
+            PyBuffer_Release(&self.buffers[self.held])
         free(self.x)
         free(self.index)
+
+    cdef bint take(self, array):
+        """Hold the buffer of one more C-contiguous array of plain numbers; False if it is something else."""
+        try:
+            PyObject_GetBuffer(array, &self.buffers[self.held], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, TypeError, ValueError):
+            return False
+        self.held += 1
+        return self.buffers[self.held - 1].format[1] == 0
 
     cdef int make_room(self) except -1:
         if self.value_size != sizeof(double):
@@ -61,33 +69,46 @@ cdef class Rows:
 cdef Rows dense_rows(X):
     """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    try:
-        PyObject_GetBuffer(X, &rows.buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-    except (BufferError, ValueError):
+    if not rows.take(X) or rows.buffers[0].ndim != 2 or rows.buffers[0].format[0] not in b"df":
         return None
-    rows.held = True
-    if rows.buffer.ndim != 2 or rows.buffer.format[1] != 0 or rows.buffer.format[0] not in b"df":
-        return None
-    rows.values, rows.value_size = <const char*> rows.buffer.buf, rows.buffer.itemsize
-    rows.n_rows, rows.n_columns = rows.buffer.shape[0], rows.buffer.shape[1]
+    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
+    rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
     rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
     rows.make_room()
     return rows
 
 
 cdef Rows sparse_rows(X):
-    """Rows of a canonical CSR matrix."""
+    """Rows of a CSR matrix of float64 or float32 with increasing columns in each row; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    data, indices, indptr = (np.ascontiguousarray(values) for values in (X.data, X.indices, X.indptr))
-    if indices.dtype != indptr.dtype:
-        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
-    rows.arrays = (data, indices, indptr)
-    rows.values = <const char*> <size_t> data.ctypes.data
-    rows.indices = <const char*> <size_t> indices.ctypes.data
-    rows.indptr = <const char*> <size_t> indptr.ctypes.data
-    rows.value_size, rows.index_size = data.itemsize, indices.itemsize
+    cdef Py_ssize_t i, k, start, end, column, last
+    if not (rows.take(X.data) and rows.take(X.indices) and rows.take(X.indptr)):
+        return None
+    if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
+        return None
+    if rows.buffers[1].itemsize not in (4, 8):
+        return None
+    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
+    rows.indices, rows.index_size = <const char*> rows.buffers[1].buf, rows.buffers[1].itemsize
+    rows.indptr = <const char*> rows.buffers[2].buf
     rows.n_rows, rows.n_columns = X.shape
-    rows.stored = len(data)
-    rows.widest = np.diff(indptr).max()
+    if rows.buffers[2].shape[0] != rows.n_rows + 1:
+        return None
+    start = integer(rows.indptr, rows.index_size, 0)
+    rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows) - start
+    if start != 0 or rows.stored > rows.buffers[0].shape[0] or rows.stored > rows.buffers[1].shape[0]:
+        return None
+    for i in range(rows.n_rows):
+        end = integer(rows.indptr, rows.index_size, i + 1)
+        if not start <= end <= rows.stored:
+            return None
+        rows.widest = max(rows.widest, end - start)
+        last = -1
+        for k in range(start, end):
+            column = rows.column(k)
+            if not last < column < rows.n_columns:
+                return None
+            last = column
+        start = end
     rows.make_room()
     return rows
