@@ -84,7 +84,8 @@ def pytest_generate_tests(metafunc):
         mark = estimator_checks.parametrize_with_checks(
             list(configurations(CHECKED_VARIANTS)), expected_failed_checks=expected_failures
         )
-        metafunc.parametrize(*mark.args, **mark.kwargs)
+        names, values = mark.args
+        metafunc.parametrize(names, list(values), **mark.kwargs)
     elif "left_out" in metafunc.fixturenames:
         pairs = [
             (estimator, name)
