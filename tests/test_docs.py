@@ -1,4 +1,4 @@
-"""README and docstrings are run: every example of the documentation works as written."""
+"""README, user guide and docstrings are run: every example of the documentation works as written."""
 
 import doctest
 import importlib
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 import onlinebregman
 
 README = Path(__file__).parents[1] / "README.md"
+GUIDE = sorted((README.parent / "docs").glob("*.rst"))
 DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -86,6 +87,16 @@ def test_the_readme_shows_every_public_estimator():
 @pytest.mark.parametrize("test", list(docstring_examples()))
 def test_the_examples_of_docstrings_hold(test, elsewhere):
     assert run_examples(test) == ""
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_the_examples_of_the_guide_hold(page, elsewhere):
+    test = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, page.stem, str(page), 0)
+    assert run_examples(test) == ""
+
+
+def test_the_guide_has_examples():
+    assert len(GUIDE) > 3 and any(">>>" in page.read_text(encoding="utf-8") for page in GUIDE)
 
 
 @pytest.mark.parametrize("value", public_names())
