@@ -159,7 +159,8 @@ class MirrorMixin:
     def _explain(self, reason: str, row: int, y: np.ndarray) -> str:
         """Why the learner refused a row, and what to do."""
         settings = f"update={self.update!r} and eta0={self.eta0:g}"
-        remedy = "Lower eta0, scale the features (sklearn.preprocessing.StandardScaler), or use update='implicit'."
+        remedy = "Lower eta0, or scale features and targets (sklearn.preprocessing.StandardScaler)"
+        remedy += "." if self.update == "implicit" else ", or use update='implicit'."
         return {
             "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. {remedy}",
             "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",

@@ -8,7 +8,7 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
     # what `load` finds out
     double* w                 # the row's weights: the state itself (dense) or a gathered copy (sparse)
     double a                  # z'Wz (matrices)
-    double lo, hi             # range of the values (simplex)
+    double lo, hi             # range of the values (relative entropy)
     double rest               # unnormalised weight outside the row (simplex)
 
 
@@ -40,6 +40,7 @@ cdef class Geometry:
     cdef double dot(self, Row* row) noexcept nogil
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil
     cdef void step(self, Row* row, double c) noexcept nogil
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil
     cdef double scale(self) noexcept nogil

@@ -12,7 +12,7 @@ A sparse row is gathered into a contiguous buffer, so both layouts run through t
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, frexp, ldexp, log
+from libc.math cimport INFINITY, exp, frexp, ldexp, log, sqrt
 
 cdef extern from "vector_ops.h":
     double OB_TINY
@@ -174,6 +174,10 @@ cdef class Geometry:
         lo[0] = -INFINITY
         hi[0] = INFINITY
 
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after peek(row, 0)."""
+        return 0.0
+
     cdef void step(self, Row* row, double c) noexcept nogil:
         pass
 
@@ -208,10 +212,15 @@ cdef class EntropyGeometry(Geometry):
         cdef double* w = scratch(row, 2)
         if c == 0:
             ob_weighted_sums(row.w, row.x, row.n, value, slope)
+            row.lo = row.hi = 0.0
+            ob_range(row.x, row.n, &row.lo, &row.hi)
             return
         ob_exp(e, row.x, 0.5 * c, 0.0, row.n)
         ob_multiply(w, row.w, e, row.n)
         ob_entropy_sums(w, e, row.x, row.n, &total, value, slope)
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return max(row.hi, -row.lo)  # sum w x^3 <= max |x| sum w x^2
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef double* e = scratch(row, 1)
@@ -295,6 +304,9 @@ cdef class SimplexGeometry(EntropyGeometry):
         dot /= total
         value[0] = self.size * dot
         slope[0] = self.size * max(square / total - dot * dot, 0.0)
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return row.hi - row.lo  # a third central moment is at most the range times the second
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef double m = self.largest_exponent(row, c)
@@ -388,6 +400,9 @@ cdef class BurgGeometry(Geometry):
         ob_range(scratch(row, 1), row.n, &smallest, &largest)
         lo[0] = -1.0 / largest if largest > 0 else -INFINITY
         hi[0] = -1.0 / smallest if smallest < 0 else INFINITY
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         ob_burg_step(row.w, row.x, c, self.upper, row.n)

@@ -58,9 +58,8 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
     the domain. `a` and `slope` are a(0) and x'Sx at c = 0; `bias` is 1 if the intercept moves too, else 0.
     """
     cdef double explicit = eta * (loss.link(a) - y)
-    cdef double c = 0.0, lo, hi, low_end, high_end, psi, step, reach
-    cdef double newton = 0.0           # size of the last step, if it was Newton's
-    cdef double last, before           # sizes of the last two steps
+    cdef double c = 0.0, lo, hi, low_end, high_end, psi, rise, step, error
+    cdef double last, before  # sizes of the last two steps
     cdef int iteration
     if explicit == 0:
         return 0.0
@@ -72,14 +71,12 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
     lo, hi = max(lo, low_end), min(hi, high_end)
     last = before = hi - lo
     for iteration in range(200):
-        # Newton's errors go as e, k e^2, k (k e^2)^2: two steps tell the k, and so what the second leaves
-        reach = 1e-15 * min(fabs(c + step), min(c + step - low_end, high_end - c - step))
-        if fabs(step) * fabs(step) * fabs(step) <= reach * newton * newton or fabs(step) <= reach:
+        # a Newton step leaves an error of half psi''/psi' times its square, and the geometry bounds that ratio
+        error = geometry.sharpness(row, slope) * fabs(step)
+        if error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step):
             return c + step
-        newton = fabs(step)
         # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
         if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
-            newton = 0.0
             step = lo + 0.5 * (hi - lo) - c
             if not lo < c + step < hi:
                 return c + step
@@ -92,8 +89,8 @@ cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, 
             hi = c
         else:
             lo = c
-        slope = 1.0 + eta * loss.link_derivative(a) * (slope + bias)
-        step = -psi / slope if isfinite(slope) and isfinite(psi) else NAN
+        rise = 1.0 + eta * loss.link_derivative(a) * (slope + bias)
+        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
     return c
 
 

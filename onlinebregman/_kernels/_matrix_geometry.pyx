@@ -5,7 +5,7 @@ Of the symmetric state W, shape (d, d), only the upper triangle is kept up to da
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, sqrt
 
 from onlinebregman._kernels._geometry cimport Geometry, Row
 
@@ -52,6 +52,9 @@ cdef class LogDetGeometry(Geometry):
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         lo[0] = -1.0 / row.a if row.a > 0 else -INFINITY
         hi[0] = INFINITY
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return 2.0 * sqrt(slope)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         ob_syr(&self.weights[0], row.w, c / (1.0 + c * row.a), self.n_features)
