@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "all_or_nothing", "fit_context"]
+__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "all_or_nothing", "fit_context", "validate_parameters"]
 
 try:  # callbacks came with scikit-learn 1.9 and are still experimental there
     with warnings.catch_warnings():
@@ -37,6 +37,11 @@ except ImportError:
 
 # What scikit-learn's own fit context has to find again after an error, to tear its callbacks down.
 _CALLBACK_STATE = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+
+
+def validate_parameters(estimator) -> None:
+    """Check the constructor parameters; `fit_context` does it for `fit`, and for `partial_fit` only the first time."""
+    estimator._validate_params()
 
 
 @contextmanager

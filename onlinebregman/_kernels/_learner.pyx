@@ -220,8 +220,7 @@ cdef class Learner:
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 
         Safe means: X and y are plain arrays (or X is CSR) of the right type and shape, the parameters are the ones in
-        force, there are no feature names to compare and no callbacks to tell. What is not finite shows up in the
-        predictions.
+        force, and there are no feature names to compare. What is not finite shows up in the predictions.
         """
         cdef Rows rows
         cdef Py_buffer targets
@@ -229,7 +228,7 @@ cdef class Learner:
         cdef bint done = False
         if type(y) is not ndarray or not self._in_force(attributes):
             return False
-        if "feature_names_in_" in attributes or "_skl_callbacks" in attributes:
+        if "feature_names_in_" in attributes:
             return False
         rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:

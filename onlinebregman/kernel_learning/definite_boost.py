@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from ._base import KernelLearner
 from ._gibbs import Array, few_threads, solve
 from ._instances import Constraints, check_senses
@@ -254,7 +254,7 @@ class DefiniteBoost(KernelLearner):
 
     def _partial(self, check, sense) -> Self:
         with all_or_nothing(self):
-            self._validate_params()
+            validate_parameters(self)
             self._extend(*self._begin(check, anew=not self.__sklearn_is_fitted__()), sense)
             self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
             trouble = self._assess()

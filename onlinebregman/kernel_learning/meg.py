@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_symmetric, check_weights
 from ..schedules import LEARNING_RATES, Schedule, resolve_schedule
 from ._base import KernelLearner
@@ -340,7 +340,7 @@ class MEGKernelLearner(KernelLearner):
 
     def _partial(self, check, sample_weight) -> Self:
         with all_or_nothing(self):
-            self._validate_params()
+            validate_parameters(self)
             X, y = self._begin(check, anew=not self.__sklearn_is_fitted__())
             self._learn(X, y, check_weights(sample_weight, len(y), allow_all_zero=True))
         return self

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, check_weights
 from ..schedules import LEARNING_RATES, Schedule
 
@@ -116,7 +116,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineEstimator):
             return self
         with all_or_nothing(self):
             if learner is None or not learner.in_force(vars(self)):
-                self._validate_params()
+                validate_parameters(self)
             X, y, sample_weight = self._check(X, y, sample_weight, reset=learner is None, allow_all_zero=True)
             self._learner = self._configure(learner or self._make_learner(X.shape[1]))
             self._learn(X, y, sample_weight)

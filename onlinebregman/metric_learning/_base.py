@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
 from ..schedules import LEARNING_RATES, Schedule
 from ._pairs import PairSampler
@@ -234,7 +234,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         with all_or_nothing(self):
             first = not self.__sklearn_is_fitted__()
             if first or not self._learner.in_force(vars(self)):
-                self._validate_params()
+                validate_parameters(self)
             checked = check(first)
             self._start(self.n_features_in_, going_on=not first)
             learn(*checked)
