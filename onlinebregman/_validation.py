@@ -41,13 +41,13 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
-def check_rows(estimator, X, *, reset: bool, y=_NO_Y, sparse_too: bool = True, numeric: bool = True):
+def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
 
     Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`.
     """
     kwargs = {
-        "accept_sparse": "csr" if sparse_too else False,
+        "accept_sparse": "csr",
         "dtype": FLOATS,
         "order": "C",
         "ensure_all_finite": False,

@@ -170,7 +170,7 @@ def test_weights_are_of_the_rows_they_came_with_when_rows_are_shuffled(weighted,
     kept = np.arange(40) % 3 > 0
     weighted.set_params(max_iter=3, tol=None)
     a = clone(weighted).fit(X, y, sample_weight=kept.astype(float))
-    spoiled = np.where(kept, y, 1e6)
+    spoiled = np.where(kept, y, 10**6).astype(y.dtype)
     assert learned(clone(weighted).fit(X, spoiled, sample_weight=kept.astype(float))) == learned(a)
 
 

@@ -6,12 +6,17 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 needs_callbacks = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
+
+
+def learns_rows(online):
+    """Whether the learner learns the rows as they are, and does not draw pairs of them."""
+    return is_regressor(online) and has_fit_parameter(online, "sample_weight")
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def test_every_epoch_is_shuffled_by_the_random_state(online, rows, learned):
 
 def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, rows, learned):
     X, y = rows
-    if not has_fit_parameter(online, "sample_weight"):
+    if not learns_rows(online):
         pytest.skip("draws from its random state besides shuffling")
     fitted = clone(online).set_params(max_iter=2, shuffle=True, tol=None, random_state=7).fit(X, y)
     by_hand, rng = clone(online), check_random_state(7)
@@ -139,7 +144,7 @@ def test_not_settling_is_said_and_settling_is_not(online, rows):
 
 def test_the_loss_curve_is_the_mean_loss_before_each_row(online, rows):
     X, y = rows
-    if not has_fit_parameter(online, "sample_weight"):
+    if not learns_rows(online):
         pytest.skip("does not learn the rows themselves")
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     online.set_params(max_iter=2, shuffle=False, tol=None)
@@ -165,7 +170,7 @@ def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
     assert learned(twice) == once
     t = twice.t_
     twice.fit(X, y)
-    assert twice.t_ == 2 * t if has_fit_parameter(online, "sample_weight") else twice.t_ > t
+    assert twice.t_ == 2 * t if learns_rows(online) else twice.t_ > t
     assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
     assert twice.n_iter_ == 2
 

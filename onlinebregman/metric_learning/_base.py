@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
@@ -39,15 +39,17 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
     _read_at_each_call = ("eta0", "learning_rate", "power_t")
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y) -> Self:
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over labelled rows.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; sparse ones are made dense.
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rate of the pairs drawn for each row; a row of weight 0 is left out.
 
         Returns
         -------
@@ -56,27 +58,37 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         """
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
-            X, y = self._check_labelled(X, y, reset=not going_on)
+            X, y, weights = self._check_labelled(X, y, sample_weight, reset=not going_on, allow_all_zero=False)
             self._start(X.shape[1], going_on, several_calls=True)
-            self._fit_epochs(lambda order: self._learn_labelled(X, y, order), len(y), X, y)
+
+            def learn(order):
+                rows = slice(None) if order is None else order
+                return self._learn_labelled(X[rows], y[rows], weights[rows])
+
+            self._fit_epochs(learn, len(y), X, y)
         return self
 
-    def partial_fit(self, X, y) -> Self:
+    def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these labelled rows, once, in their order, paired with rows remembered from before.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; sparse ones are made dense.
         y : array-like of shape (n_samples,)
             Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rate of the pairs drawn for each row; a row of weight 0 is left out.
 
         Returns
         -------
         self : object
             The estimator.
         """
-        return self._partial(lambda reset: self._check_labelled(X, y, reset=reset), self._learn_labelled)
+        return self._partial(
+            lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=True),
+            self._learn_labelled,
+        )
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
@@ -105,7 +117,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
 
             def learn(order):
                 rows = slice(None) if order is None else order
-                return self._learn_pairs(z[rows], targets[rows], None if weights is None else weights[rows])
+                return self._learn_pairs(z[rows], targets[rows], weights[rows])
 
             self._fit_epochs(learn, len(targets), z, targets)
         return self
@@ -147,7 +159,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             The squared distances.
         """
         check_is_fitted(self)
-        return self._learner.predict(check_rows(self, Z, reset=False, sparse_too=False))
+        return self._learner.predict(dense(check_rows(self, Z, reset=False)))
 
     def pair_distance(self, X, Y) -> np.ndarray:
         """Distances (not squared) between the rows of X and the rows of Y, one by one.
@@ -163,7 +175,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             The distance of X[i] and Y[i].
         """
         check_is_fitted(self)
-        X, Y = (check_rows(self, rows, reset=False, sparse_too=False) for rows in (X, Y))
+        X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
         if X.shape != Y.shape:
             raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
         return np.sqrt(self._learner.predict(np.ascontiguousarray(X - Y)))
@@ -182,7 +194,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             The mapped rows.
         """
         check_is_fitted(self)
-        return check_rows(self, X, reset=False, sparse_too=False) @ self.components_.T
+        return check_rows(self, X, reset=False) @ self.components_.T
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """The learned matrix W, shape (n_features, n_features): symmetric positive definite; a copy."""
@@ -223,6 +235,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
@@ -259,38 +272,37 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         self._factor = {}
         self._configure(self._learner)
 
-    def _learn_labelled(self, X, y, order=None) -> float:
-        if order is not None:
-            X, y = X[order], y[order]
-        z, targets, scales = self._sampler.draw(X, y)
-        return self._learn_differences(z, targets, scales, None)
+    def _learn_labelled(self, X, y, weights) -> float:
+        return self._learn_differences(*self._sampler.draw(X, y, weights))
 
-    def _learn_pairs(self, z, targets, weights=None) -> float:
+    def _learn_pairs(self, z, targets, weights) -> float:
         """Learn pairs with targets; eta is scaled by the largest target so far, so that any cutting gives the same."""
         scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
         self._largest_target = float(scales[-1])
-        return self._learn_differences(z, targets, scales, weights)
+        return self._learn_differences(z, targets, weights, scales)
 
-    def _learn_differences(self, z, targets, scales, weights) -> float:
+    def _learn_differences(self, z, targets, weights, scales) -> float:
         """Learn rows z with targets; collapsed pairs (z = 0) say nothing about the metric and are counted instead."""
         sound = z.any(axis=1)
         self.n_collapsed_ += int(len(z) - sound.sum())
         if not sound.any():
             return 0.0
-        rates = np.ones(len(z)) if weights is None else weights.copy()
-        if self.scale_eta:
-            rates /= np.where(scales > 0, scales, 1.0) ** 2
+        rates = weights / np.where(scales > 0, scales, 1.0) ** 2 if self.scale_eta else weights
         return self._learn(np.ascontiguousarray(z[sound]), targets[sound], rates[sound])
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_labelled(self, X, y, *, reset: bool):
-        X, y = check_rows(self, X, y=y, reset=reset, sparse_too=False, numeric=False)
+    def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
+        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         check_classification_targets(y)
-        return X, y
+        return dense(X), y, self._check_weights(sample_weight, len(y), allow_all_zero)
+
+    def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
+        weights = check_weights(sample_weight, n, allow_all_zero=allow_all_zero)
+        return np.ones(n) if weights is None else weights
 
     def _check_pairs(self, X, pairs, targets, sample_weight, *, reset: bool):
-        X = check_rows(self, X, reset=reset, sparse_too=False).astype(np.float64, copy=False)
+        X = dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False)
         pairs = check_indices(pairs, len(X), "pairs", "row")
         targets = check_array(targets, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="targets")
         if targets.shape != (len(pairs),):
@@ -301,8 +313,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         if (targets < 0).any():
             row = int(np.argmax(targets < 0))
             raise ValueError(f"targets[{row}] = {targets[row]:g} is negative; give squared distances >= 0.")
-        weights = check_weights(sample_weight, len(pairs), allow_all_zero=True)
-        return X[pairs[:, 0]] - X[pairs[:, 1]], targets, weights
+        return X[pairs[:, 0]] - X[pairs[:, 1]], targets, self._check_weights(sample_weight, len(pairs))
 
     def _prior_matrix(self, n_features: int) -> np.ndarray:
         if isinstance(self.prior, str):
@@ -326,6 +337,11 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
                 f"bounds = {self.bounds!r}, but it is two squared distances, 0 <= same class < different classes."
             )
         return float(bounds[0]), float(bounds[1])
+
+
+def dense(X) -> np.ndarray:
+    """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
+    return X.toarray() if sparse.issparse(X) else X
 
 
 class Mahalanobis:

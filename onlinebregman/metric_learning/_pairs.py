@@ -47,10 +47,15 @@ class PairSampler:
         self.labels: dict = {}  # label -> class number
         self.seen: list[int] = []  # rows seen of each class
 
-    def draw(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take in rows; return the pairs' differences, their targets, and the larger target of the moment."""
-        differences, targets, scales = [], [], []
-        for x, label in zip(X.astype(np.float64, copy=False), y.tolist(), strict=True):
+    def draw(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Take in rows; return the pairs' differences, targets and weights, and the larger target of the moment.
+
+        A pair has the weight of the row it was drawn for; a row of weight 0 is left out.
+        """
+        differences, targets, scales, pair_weights = [], [], [], []
+        for x, label, weight in zip(X.astype(np.float64, copy=False), y.tolist(), weights.tolist(), strict=True):
+            if weight == 0:
+                continue
             number = self.labels.setdefault(label, len(self.labels))
             if number == len(self.seen):
                 self.seen.append(0)
@@ -60,12 +65,13 @@ class PairSampler:
                 z, target = self._pair(x, number)
                 differences.append(z)
                 targets.append(target)
+                pair_weights.append(np.full(len(z), weight))
                 scales.append(np.full(len(z), max(self.bounds)))
             self._remember(x, number)
             self.n_rows += 1
         if not differences:
-            return np.empty((0, X.shape[1])), np.empty(0), np.empty(0)
-        return np.concatenate(differences), np.concatenate(targets), np.concatenate(scales)
+            return np.empty((0, X.shape[1])), np.empty(0), np.empty(0), np.empty(0)
+        return tuple(map(np.concatenate, (differences, targets, pair_weights, scales)))
 
     def _pair(self, x: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Differences to remembered rows, in turn of the same and of another class."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -151,6 +152,23 @@ def test_weights_of_pairs():
     assert_array_equal(nothing.get_mahalanobis_matrix(), np.eye(3))
 
 
+def test_weights_of_labelled_rows(wine):
+    """Weight h is rate h for the row's pairs; a row of weight 0 is left out, and not remembered either."""
+    X, y = wine
+    doubled = raw(random_state=0, eta0=1e-3).fit(X, y, sample_weight=np.full(len(y), 2.0))
+    assert_array_equal(doubled.components_, raw(random_state=0, eta0=2e-3).fit(X, y).components_)
+    keep = np.arange(len(y)) % 3 > 0
+    without = raw(random_state=0, eta0=1e-3).partial_fit(X, y, sample_weight=keep.astype(float))
+    assert_array_equal(without.components_, raw(random_state=0, eta0=1e-3).partial_fit(X[keep], y[keep]).components_)
+
+
+def test_sparse_rows(wine):
+    X, y = wine
+    dense, from_sparse = (LogDetMetricLearner(random_state=0).fit(rows, y) for rows in (X, sparse.csr_array(X)))
+    assert_array_equal(dense.components_, from_sparse.components_)
+    assert_allclose(from_sparse.transform(sparse.csr_array(X)), dense.transform(X), rtol=1e-12, atol=1e-12)
+
+
 def test_fit_pairs_runs_epochs():
     X, pairs, targets = np.eye(3), [[0, 1], [1, 2]], [1.0, 4.0]
     fitted = raw(max_iter=3, shuffle=False).fit_pairs(X, pairs, targets)
@@ -185,11 +203,12 @@ def test_pairs_have_the_targets_and_the_balance_they_should(wine):
     sampler = pickle.loads(pickle.dumps(learner._sampler))
     assert np.bincount(sampler.classes).tolist() == [7, 7, 7]  # rows of each class are remembered, whatever the order
     assert len(sampler.distances) <= 1000
-    z, targets, scales = sampler.draw(X[:50], y[:50])
+    z, targets, weights, scales = sampler.draw(X[:50], y[:50], np.full(50, 2.0))
     near, far = sampler.bounds
     assert z.shape == (300, 13)
     assert (targets[::2] < targets[1::2]).all()  # same class, other class, in turn
     assert_array_equal(scales[::2], targets[1::2])
+    assert_array_equal(weights, 2.0)
     squared = ((X[:, None] - X[None]) ** 2).sum(-1)[np.triu_indices(len(X), 1)]
     assert_allclose([near, far], np.percentile(squared, [5, 95]), rtol=0.25)
 
