@@ -21,7 +21,8 @@ def readme_blocks():
     """The python blocks of the README, each moved down to its own lines so that errors point there."""
     text = README.read_text(encoding="utf-8")
     for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        yield "\n" * (text[: match.start()].count("\n") + 1) + match[1]
+        first_line = text[: match.start()].count("\n") + 1
+        yield pytest.param("\n" * first_line + match[1], id=f"line {first_line + 1}")
 
 
 def public_modules():
@@ -64,16 +65,14 @@ def run_examples(test):
     return "".join(report)
 
 
-def test_the_code_of_the_readme_runs_from_top_to_bottom(elsewhere):
-    blocks, namespace = list(readme_blocks()), {"__name__": "readme"}
-    assert blocks
-    for code in blocks:
-        exec(compile(code, str(README), "exec"), namespace)
+@pytest.mark.parametrize("code", list(readme_blocks()))
+def test_each_block_of_the_readme_runs_by_itself(code, elsewhere):
+    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
 
 
 def test_the_readme_shows_every_public_estimator():
     text = README.read_text(encoding="utf-8")
-    shown = "".join(readme_blocks())
+    shown = "".join(block.values[0] for block in readme_blocks())
     names = [
         name
         for name in onlinebregman.__all__

@@ -96,11 +96,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     Notes
     -----
     With update="gradient" the rate adapts: it starts at 1 / (2 m R^2), R the largest feature value so far and m the
-    largest possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay below
-    upper_bound. It never rises, and eta0 with its schedule only limits it. As printed, the algorithm lets a weight
-    reach its bound exactly, after which the rate is 0 and learning stops for good; here a weight goes at most nine
-    tenths of the way (in 1/w), and one that starts at its bound or beyond is set to nine tenths of it. For its loss
-    bound, set fit_intercept=False.
+    largest possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay
+    below upper_bound. It never rises, so that a stream of targets out of reach makes it very small for good, and eta0
+    with its schedule only limits it. As printed, the algorithm lets a weight reach its bound exactly, after which the
+    rate is 0 and learning stops for good; here a weight goes at most nine tenths of the way (in 1/w), and one that
+    starts at its bound or beyond is set to nine tenths of it. For its loss bound, set fit_intercept=False.
 
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
