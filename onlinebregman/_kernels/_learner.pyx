@@ -202,11 +202,8 @@ cdef class Learner:
             self.clockwork.averaged = self.clockwork.intercept_sum = 0.0
         self.armed = tuple(dict(armed).items())
 
-    def in_force(self, attributes):
+    cpdef bint in_force(self, dict attributes):
         """Are the estimator's attributes the very parameters this learner was configured with?"""
-        return self._in_force(attributes)
-
-    cdef bint _in_force(self, dict attributes):
         if self.armed is None:
             return False
         for name, value in self.armed:
@@ -226,7 +223,7 @@ cdef class Learner:
         cdef Py_buffer targets
         cdef Py_ssize_t failed
         cdef bint done = False
-        if type(y) is not ndarray or not self._in_force(attributes):
+        if type(y) is not ndarray or not self.in_force(attributes):
             return False
         if "feature_names_in_" in attributes:
             return False

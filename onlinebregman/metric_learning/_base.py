@@ -56,17 +56,10 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            X, y, weights = self._check_labelled(X, y, sample_weight, reset=not going_on, allow_all_zero=False)
-            self._start(X.shape[1], going_on, several_calls=True)
-
-            def learn(order):
-                rows = slice(None) if order is None else order
-                return self._learn_labelled(X[rows], y[rows], weights[rows])
-
-            self._fit_epochs(learn, len(y), X, y)
-        return self
+        return self._fit(
+            lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=False),
+            self._learn_labelled,
+        )
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these labelled rows, once, in their order, paired with rows remembered from before.
@@ -110,17 +103,9 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            z, targets, weights = self._check_pairs(X, pairs, targets, sample_weight, reset=not going_on)
-            self._start(z.shape[1], going_on, several_calls=True)
-
-            def learn(order):
-                rows = slice(None) if order is None else order
-                return self._learn_pairs(z[rows], targets[rows], weights[rows])
-
-            self._fit_epochs(learn, len(targets), z, targets)
-        return self
+        return self._fit(
+            lambda reset: self._check_pairs(X, pairs, targets, sample_weight, reset=reset), self._learn_pairs
+        )
 
     def partial_fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
         """Learn from these pairs, once, in their order.
@@ -237,10 +222,23 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
-        tags.requires_fit = True
         return tags
 
     # --- learning -------------------------------------------------------------------------------------------------
+
+    def _fit(self, check, learn) -> Self:
+        """Check everything, then learn it in epochs; nothing is changed if either raises."""
+        with all_or_nothing(self):
+            going_on = self.warm_start and self.__sklearn_is_fitted__()
+            checked = check(not going_on)
+            self._start(self.n_features_in_, going_on, several_calls=True)
+
+            def epoch(order):
+                return learn(*checked) if order is None else learn(*(values[order] for values in checked))
+
+            X, y, *_ = checked
+            self._fit_epochs(epoch, len(y), X, y, stacklevel=5)
+        return self
 
     def _partial(self, check, learn) -> Self:
         """One online pass: check everything, then learn it; nothing is changed if either raises."""
