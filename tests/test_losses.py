@@ -1,16 +1,28 @@
-"""Laws of the losses: derivatives, matching divergences, convexity, domains."""
+"""Laws of the losses: derivatives, matching divergences, convexity, kinks, domains."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
-from scipy.special import logit
+from scipy.special import expit, logit
 
-from onlinebregman.losses import HingeLoss, LogisticLoss, PoissonLoss, SquaredLoss
+from onlinebregman.losses import (
+    LOSSES,
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    Loss,
+    PoissonLoss,
+    SquaredLoss,
+    resolve_loss,
+)
 
 laws = settings(max_examples=60, deadline=None)
 # loss, strategy of targets, inverse of the link
@@ -20,21 +32,45 @@ SMOOTH = [
     (PoissonLoss(), st.floats(0.01, 20), np.log),
 ]
 CORNERS = [(LogisticLoss(), st.sampled_from([0.0, 1.0])), (PoissonLoss(), st.just(0.0))]
-WITH_TARGETS = [case[:2] for case in SMOOTH] + CORNERS
-ALL = [SquaredLoss(), LogisticLoss(), HingeLoss(), PoissonLoss()]
+MATCHING = [case[:2] for case in SMOOTH] + CORNERS
+labels, tenths = st.sampled_from([-1.0, 1.0]), st.integers(-50, 50).map(lambda k: k / 10)
+# not matching losses; the targets are such that scores drawn from them hit the kinks
+KINKED = [
+    (HingeLoss(), labels),
+    (HingeLoss(margin=0.0), labels),
+    (HingeLoss(margin=2.5), labels),
+    (AbsoluteLoss(), tenths),
+    (EpsilonInsensitiveLoss(), tenths),
+    (EpsilonInsensitiveLoss(epsilon=0.0), tenths),
+    (EpsilonInsensitiveLoss(epsilon=1.5), tenths),
+]
+HUBER = [(HuberLoss(), tenths), (HuberLoss(epsilon=0.5), tenths)]
+ALL = [case[0] for case in SMOOTH + KINKED + HUBER]
 scores = st.floats(-6, 6)
 
 
-@pytest.mark.parametrize(("loss", "targets"), WITH_TARGETS)
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + HUBER)
 @laws
 @given(st.data())
 def test_derivatives_by_finite_differences(loss, targets, data):
     a, y, h = data.draw(scores), data.draw(targets), 1e-5
+    bends = [y - loss.epsilon, y + loss.epsilon] if isinstance(loss, HuberLoss) else [*loss.kinks(y)]
+    assume(all(abs(a - bend) > 2 * h for bend in [*bends, 0.0 if isinstance(loss, HingeLoss) else np.inf]))
     slope = (loss.value(a + h, y) - loss.value(a - h, y)) / (2 * h)
     assert_allclose(loss.derivative(a, y), slope, rtol=1e-6, atol=1e-7)
-    assert_allclose(loss.derivative(a, y), loss.link(a) - y, rtol=1e-14)
-    curvature = (loss.link(a + h) - loss.link(a - h)) / (2 * h)
-    assert_allclose(loss.link_derivative(a), curvature, rtol=1e-6, atol=1e-7)
+    curvature = (loss.derivative(a + h, y) - loss.derivative(a - h, y)) / (2 * h)
+    assert_allclose(loss.curvature(a, y), curvature, rtol=1e-6, atol=1e-7)
+    slope = (loss.link(a + h) - loss.link(a - h)) / (2 * h)
+    assert_allclose(loss.link_derivative(a), slope, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("loss", "targets"), MATCHING)
+@laws
+@given(st.data())
+def test_a_matching_loss_has_the_error_of_the_prediction_as_derivative(loss, targets, data):
+    a, y = data.draw(scores), data.draw(targets)
+    assert_allclose(loss.derivative(a, y), loss.link(a) - y, rtol=1e-14, atol=3e-16)  # the difference loses digits
+    assert loss.curvature(a, y) == loss.link_derivative(a)
 
 
 @pytest.mark.parametrize(("loss", "targets", "inverse"), SMOOTH)
@@ -47,7 +83,7 @@ def test_value_is_the_matching_divergence(loss, targets, inverse, data):
     assert_allclose(loss.value(inverse(y), y), 0, atol=1e-14)
 
 
-@pytest.mark.parametrize(("loss", "targets"), [*WITH_TARGETS, (HingeLoss(), st.sampled_from([-1.0, 1.0]))])
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + HUBER)
 @laws
 @given(st.data())
 def test_convex_and_not_negative(loss, targets, data):
@@ -58,47 +94,99 @@ def test_convex_and_not_negative(loss, targets, data):
     assert loss.value(b, y) >= loss.value(a, y) + loss.derivative(a, y) * (b - a) - 1e-12
 
 
-def test_hinge_is_half_the_divergence_of_the_absolute_value():
-    loss, a = HingeLoss(), np.array([-3.0, -0.5, 0.0, 0.5, 3.0])
+def test_hinge_of_margin_zero_is_half_the_divergence_of_the_absolute_value():
+    loss, a = HingeLoss(margin=0.0), np.array([-3.0, -0.5, 0.0, 0.5, 3.0])
     for y in (-1.0, 1.0):
         assert_allclose(loss.value(a, y), (np.abs(a) - y * a) / 2)
         off = a != 0
         assert_allclose(loss.derivative(a, y)[off], (loss.link(a) - y)[off] / 2)
-        assert loss.derivative(0.0, y) == -y  # a score of zero counts as a mistake
-    assert loss.kink == 0 and loss.link(0.0) == 0
+    assert_array_equal(loss.link(a), [-1, -1, 0, 1, 1])
     assert_array_equal(loss.link_derivative(a), 0)
-    assert all(other.kink is None for other in ALL if other != loss)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, 1.0])
+def test_hinge_learns_from_a_score_of_zero_and_not_from_a_row_without_loss(margin):
+    loss = HingeLoss(margin=margin)
+    for y in (-1.0, 1.0):
+        assert loss.derivative(0.0, y) == loss.derivative(-2.0 * y, y) == -y
+        assert loss.derivative((margin + 1.0) * y, y) == 0
+        if margin > 0:
+            assert loss.value(margin * y, y) == loss.derivative(margin * y, y) == 0
+
+
+@pytest.mark.parametrize(("loss", "targets"), KINKED)
+@laws
+@given(st.data())
+def test_the_derivative_jumps_exactly_at_the_kinks(loss, targets, data):
+    y = data.draw(targets)
+    kinks = loss.kinks(y)
+    assert len(kinks) == 1 + (type(loss) is EpsilonInsensitiveLoss)
+    for kink in kinks:
+        low, high = loss.subdifferential(kink, y)
+        assert low < high and low <= loss.derivative(kink, y) <= high
+        assert low == loss.derivative(kink - 1e-6, y) and high == loss.derivative(kink + 1e-6, y)
+    a = data.draw(scores)
+    if a not in kinks:
+        assert_array_equal(loss.subdifferential(a, y), loss.derivative(a, y))
+
+
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + HUBER)
+def test_losses_without_kinks(loss, targets):
+    y, a = np.array([[0.0, 0.5, 1.0]]), np.array([[1.0], [2.0]])
+    assert loss.kinks(y).shape == (0, 1, 3) and loss.kinks(0.5).shape == (0,)
+    for side in loss.subdifferential(a, y):
+        assert_array_equal(side, loss.derivative(a, y))
+
+
+@laws
+@given(scores, tenths, st.floats(0.01, 5))
+def test_relations_between_the_losses_of_a_residual(a, y, epsilon):
+    r = abs(a - y)
+    huber, tube = HuberLoss(epsilon), EpsilonInsensitiveLoss(epsilon)
+    assert_allclose(huber.value(a, y), r**2 / 2 if r <= epsilon else epsilon * r - epsilon**2 / 2, rtol=1e-12)
+    # the integral of the insensitive derivative is what the squared loss has beyond Huber's
+    assert_allclose(SquaredLoss().value(a, y) - huber.value(a, y), tube.value(a, y) ** 2 / 2, rtol=1e-9, atol=1e-12)
+    assert AbsoluteLoss().value(a, y) == r == EpsilonInsensitiveLoss(0.0).value(a, y)
+    for loss in (huber, tube, AbsoluteLoss()):
+        assert loss.link(a) == a and loss.link_derivative(a) == 1
 
 
 @pytest.mark.parametrize("loss", ALL, ids=repr)
 def test_scores_of_any_size(loss):
     a = np.array([-1e300, -1e4, -800.0, 0.0, 800.0, 1e4, 1e300])
     y = 1.0
-    for out in (loss.value(a, y), loss.derivative(a, y), loss.link(a), loss.link_derivative(a)):
+    for out in (loss.value(a, y), loss.derivative(a, y), loss.link(a), loss.link_derivative(a), loss.curvature(a, y)):
         assert not np.isnan(out).any()
+    assert not np.isnan(loss.subdifferential(a, y)).any()
     assert np.isfinite(loss.derivative(a[:4], y)).all()
 
 
 def test_values_keep_their_digits():
     assert LogisticLoss().value(-1e4, 1.0) == 1e4
-    assert LogisticLoss().value(50.0, 1.0) == pytest.approx(np.exp(-50), rel=1e-12)
-    assert LogisticLoss().link_derivative(50.0) == pytest.approx(np.exp(-50), rel=1e-12)
+    assert LogisticLoss().value(50.0, 1.0) == pytest.approx(np.exp(-50), rel=1e-12, abs=0)
+    assert LogisticLoss().link_derivative(50.0) == pytest.approx(np.exp(-50), rel=1e-12, abs=0)
+    assert LogisticLoss().derivative(50.0, 1.0) == pytest.approx(-np.exp(-50), rel=1e-12, abs=0)
+    assert LogisticLoss().derivative(3.0, 0.25) == pytest.approx(expit(3.0) - 0.25, rel=1e-14, abs=0)
     gap = 1e-7  # D = y gap^2/2 near the minimum
-    assert PoissonLoss().value(np.log(3.0) + gap, 3.0) == pytest.approx(1.5 * gap**2, rel=1e-2)
+    assert PoissonLoss().value(np.log(3.0) + gap, 3.0) == pytest.approx(1.5 * gap**2, rel=1e-2, abs=0)
     assert PoissonLoss().value(0.0, 1e-300) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("loss", ALL, ids=repr)
 def test_vectorised(loss):
     a, y = np.linspace(-2, 2, 6).reshape(3, 2), np.array([1.0, 1.0])
-    for method in (loss.value, loss.derivative):
-        out = method(a, y)
-        assert out.shape == a.shape
-        assert_array_equal(out, [[float(method(s, 1.0)) for s in row] for row in a])
+    left, right = (lambda a, y, k=k: loss.subdifferential(a, y)[k] for k in (0, 1))
+    for method in (loss.value, loss.derivative, loss.curvature, left, right):
+        for targets in (y, np.ones(()), np.ones((2, 1, 1))):
+            out = method(a, targets)
+            assert out.shape == np.broadcast_shapes(a.shape, targets.shape)
+            one_by_one = [[float(method(s, 1.0)) for s in row] for row in a]
+            assert_array_equal(out, np.broadcast_to(one_by_one, out.shape))
+        assert np.ndim(method(0.5, 1.0)) == 0
     assert loss.link(a).shape == loss.link_derivative(a).shape == a.shape
-    assert (
-        np.ndim(loss.value(0.5, 1.0)) == np.ndim(loss.derivative(0.5, 1.0)) == np.ndim(loss.link_derivative(0.5)) == 0
-    )
+    assert np.ndim(loss.link(0.5)) == np.ndim(loss.link_derivative(0.5)) == 0
+    one, two = loss.kinks(1.0), loss.kinks(y)
+    assert_array_equal(two, np.stack([one, one], axis=-1))
     out = loss.link(a)
     assert not np.shares_memory(out, a)
 
@@ -113,6 +201,7 @@ def test_vectorised(loss):
         (HingeLoss(), [1.0, 0.0], r"y = 0 at row 1 is outside the domain y = -1 or 1 .* as -1 and 1"),
         (PoissonLoss(), [3.0, -2.0], r"y = -2 at row 1 is outside the domain y >= 0 .* non-negative"),
         (PoissonLoss(), [np.inf], "y = inf at row 0"),
+        (HuberLoss(0.5), [0.0, np.inf], r"y = inf at row 1 is outside the domain finite y of HuberLoss\(epsilon=0.5\)"),
     ],
 )
 def test_targets_outside_the_domain(loss, y, message):
@@ -130,6 +219,66 @@ def test_targets_inside_the_domain():
 
 @pytest.mark.parametrize("loss", ALL, ids=repr)
 def test_objects_are_values(loss):
-    twin = pickle.loads(pickle.dumps(loss))
-    assert twin == loss and hash(twin) == hash(loss) and eval(repr(loss)) == loss
+    for twin in (pickle.loads(pickle.dumps(loss)), copy.deepcopy(loss)):
+        assert twin == loss and hash(twin) == hash(loss)
+    assert eval(repr(loss)) == loss
     assert sum(other == loss for other in ALL) == 1
+    assert loss != repr(loss)
+
+
+def test_names():
+    assert {name: repr(loss) for name, loss in LOSSES.items()} == {
+        "squared_error": "SquaredLoss()",
+        "log_loss": "LogisticLoss()",
+        "poisson": "PoissonLoss()",
+        "absolute_error": "AbsoluteLoss()",
+        "epsilon_insensitive": "EpsilonInsensitiveLoss(epsilon=0.1)",
+        "huber": "HuberLoss(epsilon=1.35)",
+        "hinge": "HingeLoss(margin=1.0)",
+        "perceptron": "HingeLoss(margin=0.0)",
+    }
+    for name, loss in LOSSES.items():
+        assert resolve_loss(name) == loss
+    own = HuberLoss(3.0)
+    assert resolve_loss(own) is own
+    for wrong in ("squared", None, HuberLoss):
+        with pytest.raises(ValueError, match=r"loss = .* is not known; use one of 'squared_error', 'log_loss'"):
+            resolve_loss(wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HuberLoss(epsilon=0.0), "epsilon = 0.0 is not a finite number > 0"),
+        (lambda: HuberLoss(epsilon=np.inf), "epsilon = inf is not a finite number > 0"),
+        (lambda: EpsilonInsensitiveLoss(epsilon=-0.1), "epsilon = -0.1 is not a finite number >= 0; use epsilon >= 0"),
+        (lambda: HingeLoss(margin=np.nan), "margin = nan is not a finite number >= 0"),
+        (lambda: HingeLoss(margin="1"), "margin = '1' is not a finite number >= 0"),
+        (lambda: HingeLoss(margin=True), "margin = True is not a finite number >= 0"),
+    ],
+)
+def test_parameters_out_of_range(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_loss_of_ones_own():
+    class SoftplusLoss(Loss):  # the matching loss of h = ln(1 + e^a), up to a constant
+        def __init__(self, sharpness):
+            self.sharpness = sharpness
+
+        def link(self, a):
+            return np.logaddexp(0.0, self.sharpness * np.asarray(a))
+
+        def link_derivative(self, a):
+            return self.sharpness * expit(self.sharpness * np.asarray(a))
+
+        def value(self, a, y):
+            return quad(lambda z: float(self.link(z)) - y, 0.0, a)[0]
+
+    loss = SoftplusLoss(2.0)
+    assert loss.derivative(0.0, 1.0) == pytest.approx(np.log(2) - 1)
+    assert loss.curvature(0.0, 1.0) == 1.0 and loss.kinks(1.0).shape == (0,)
+    assert loss == SoftplusLoss(2.0) != SoftplusLoss(3.0) and repr(loss) == "SoftplusLoss(sharpness=2.0)"
+    assert resolve_loss(loss) is loss
+    loss.check_target([-1.0, 2.0])

@@ -5,11 +5,13 @@ Vectors: `SquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm
 """
 
 from ._base import Divergence, SeparableDivergence
+from ._names import DIVERGENCES, resolve_divergence
 from .matrices import LogDet, SquaredFrobenius, VonNeumann
 from .pnorm import PNorm
 from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 
 __all__ = [
+    "DIVERGENCES",
     "BinaryEntropy",
     "Burg",
     "Divergence",
@@ -21,4 +23,5 @@ __all__ = [
     "SquaredEuclidean",
     "SquaredFrobenius",
     "VonNeumann",
+    "resolve_divergence",
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._numerics import EPS, Array, as_array, check_box, check_total, decreasing_root
+from ._numerics import EPS, SLACK, TINY, Array, as_array, check_box, check_radius, check_total, decreasing_root
 
 
 class Divergence(ABC):
@@ -148,6 +149,24 @@ class Divergence(ABC):
             return as_array(w).copy()
         return self.project_hyperplane(w, x, b)
 
+    def smoothness(self, x_bound: float) -> float:
+        """M with D(w, w(c)) <= M c^2/2 for all w, all c and all rows x of row_size(x) <= x_bound.
+
+        What a step along x costs in a regret bound. D(w, w(c)) is the integral of s x'S x over the w(s) with s from 0
+        to c, so M is the largest x'S x. The geometries that have none raise ValueError.
+        """
+        raise self._not_smooth()
+
+    def row_size(self, x: ArrayLike) -> float:
+        """The norm of a row x in which `smoothness` measures it."""
+        raise self._not_smooth()
+
+    def _not_smooth(self) -> ValueError:
+        return ValueError(
+            f"{self!r} has no bound D(w, w(c)) <= M c^2/2: its x'S x grows with w. SquaredEuclidean, SimplexEntropy, "
+            "PNorm and BinaryEntropy have one; a class of your own defines smoothness and row_size."
+        )
+
     def _direction(self, x: ArrayLike) -> Array:
         return as_array(x)
 
@@ -211,7 +230,7 @@ class VectorDivergence(Divergence):
 
 
 class SeparableDivergence(VectorDivergence):
-    """Divergence of a sum F(w) = sum_i phi(w_i): coordinates do not interact, so boxes and simplices are easy.
+    """Divergence of a sum F(w) = sum_i phi(w_i): coordinates do not interact, so boxes, simplices and balls are easy.
 
     Subclass it as `Divergence`; set `lower` and `upper` where phi is not defined everywhere.
 
@@ -256,3 +275,90 @@ class SeparableDivergence(VectorDivergence):
         if root is None:
             raise ValueError(f"No point of the domain {self.domain} has sum {total:g}; choose another total.")
         return point(root)
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius: f(u) = f(w) - c sign(w), each weight stopped at 0.
+
+        c solves one scalar equation. A w inside is returned as it is.
+        """
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        signs, norm = np.sign(w), float(np.abs(w).sum())
+        if norm <= radius * (1 + SLACK):
+            return w.copy()
+        if self.lower < 0 < self.upper:
+            return self._soft_threshold(w, radius)
+        slope = float(self.hessian_inverse(w, signs) @ signs)
+        guess = norm / slope * (norm / radius - 1) if slope > 0 else 1.0
+        return self._on_sphere(
+            lambda c: self.step(w, signs, c),
+            lambda u: float(np.abs(u).sum()),
+            radius,
+            guess,
+            self.step_range(w, signs)[1],
+        )
+
+    def _soft_threshold(self, w: Array, radius: float) -> Array:
+        """f(w) moved towards f(0) by one c, no farther than f(0), so that sum abs(u) = radius."""
+        signs, zero = np.sign(w), self.mirror(np.zeros_like(w))
+        way = np.abs(self.mirror(w) - zero)
+        longest = float(way.max())
+
+        def point(rest: float) -> Array:  # rest = longest - c keeps the digits of a small u
+            left = np.maximum(way - longest + min(rest, longest), 0.0)
+            return np.where(left > 0, self.inverse_mirror(zero + signs * left), 0.0)
+
+        root = decreasing_root(lambda rest: radius - float(np.abs(point(rest)).sum()), longest / 2)
+        return point(longest if root is None else root)
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
+
+        A w inside is returned as it is.
+        """
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        norm = float(np.linalg.norm(w))
+        if norm <= radius * (1 + SLACK):
+            return w.copy()
+        slope = float(self.hessian_inverse(w, w / norm) @ w) / norm
+
+        def point(mu: float) -> Array:
+            return self._shrink(w, mu) if mu > 0 else w
+
+        guess = (norm / radius - 1) / slope if slope > 0 else 1.0
+        return self._on_sphere(point, lambda u: float(np.linalg.norm(u)), radius, guess)
+
+    def _on_sphere(
+        self,
+        point: Callable[[float], Array],
+        norm: Callable[[Array], float],
+        radius: float,
+        guess: float,
+        limit: float = np.inf,
+    ) -> Array:
+        """The point(c) of norm `radius`, c > 0; the norm falls with c.
+
+        1 / norm is near linear in c: exactly for the 2-norm in squared Euclidean geometry, for one weight in Burg's.
+        """
+        root = decreasing_root(lambda c: 1 / radius - 1 / max(norm(point(c)), TINY), guess, limit)
+        if root is None:
+            raise ValueError(f"No point of the domain {self.domain} has norm {radius:g}; choose a larger radius.")
+        return point(root)
+
+    def _shrink(self, w: Array, mu: float) -> Array:
+        """u with f(u) + mu u = f(w), each u_i between 0 and w_i: safeguarded Newton in all coordinates at once."""
+        theta, ones, u = self.mirror(w), np.ones_like(w), w
+        low, high = np.minimum(w, max(self.lower, 0.0)), np.maximum(w, min(self.upper, 0.0))
+        for _ in range(200):
+            image, pull = self.mirror(u), mu * u
+            excess = image + pull - theta
+            low, high = np.where(excess < 0, u, low), np.where(excess > 0, u, high)
+            inverse = self.hessian_inverse(u, ones)  # 1 / f'
+            newton = u - excess * inverse / (1 + mu * inverse)
+            moved = np.where((low < newton) & (newton < high), newton, (low + high) / 2)
+            solved = np.abs(excess) <= 4 * EPS * (np.abs(image) + np.abs(pull) + np.abs(theta))
+            if (solved | (np.abs(moved - u) <= 4 * EPS * np.abs(u))).all():
+                return u
+            u = np.where(solved, u, moved)
+        return u

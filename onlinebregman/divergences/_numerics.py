@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 
 EPS = np.finfo(np.float64).eps
 TINY = np.finfo(np.float64).tiny
+SLACK = 1e-12  # relative rounding of norms: what is no farther outside a ball lies inside
 
 
 def as_array(w: ArrayLike) -> Array:
@@ -75,8 +76,32 @@ def check_total(total: float) -> float:
     return total
 
 
+def check_radius(radius: float) -> float:
+    """`radius` of a ball as a float; ValueError unless positive and finite."""
+    radius = float(radius)
+    if not 0 < radius < np.inf:
+        raise ValueError(
+            f"radius = {radius:g}: a ball needs a positive finite radius; leave the constraint out for none."
+        )
+    return radius
+
+
+def check_bound(x_bound: float) -> float:
+    """A bound on the size of rows as a float; ValueError unless finite and not negative."""
+    x_bound = float(x_bound)
+    if not 0 <= x_bound < np.inf:
+        raise ValueError(f"x_bound = {x_bound:g} bounds no rows; use the largest row_size(x), a finite number >= 0.")
+    return x_bound
+
+
 def check_box(lower: ArrayLike, upper: ArrayLike, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Both ends of a box as arrays of `shape`; ValueError unless lower <= upper everywhere."""
+    for name, end in (("lower", lower), ("upper", upper)):
+        if np.shape(end) not in ((), shape):
+            raise ValueError(
+                f"The {name} end of the box has shape {np.shape(end)}, the weights have shape {shape}; "
+                "give a number, or one for each weight."
+            )
     low, high = np.broadcast_to(as_array(lower), shape), np.broadcast_to(as_array(upper), shape)
     if not (low <= high).all():
         i = int(np.argmin(low <= high))

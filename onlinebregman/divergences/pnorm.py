@@ -6,7 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._base import VectorDivergence
-from ._numerics import Array, as_array, check_box, check_total, decreasing_root, power_gap
+from ._numerics import (
+    EPS,
+    SLACK,
+    Array,
+    as_array,
+    check_bound,
+    check_box,
+    check_radius,
+    check_total,
+    decreasing_root,
+    power_gap,
+)
 
 
 class PNorm(VectorDivergence):
@@ -98,10 +109,10 @@ class PNorm(VectorDivergence):
         self.check_domain(w)
         total, theta = check_total(total), self.mirror(w)
         # at tau = max theta - total the sum, no less than norm_q(u) = norm_p(max(theta - tau, 0)), is at least total
-        start = float(theta.max()) - total
+        below = theta - theta.max()
 
-        def point(s: float) -> Array:
-            return self.inverse_mirror(np.maximum(theta - (start + s), 0.0))
+        def point(s: float) -> Array:  # tau = max theta - total + s
+            return self.inverse_mirror(np.maximum(below + (total - s), 0.0))
 
         root = decreasing_root(lambda s: float(point(s).sum()) - total, total / 2, 2 * total)
         u = point(0.0 if root is None else root)
@@ -125,3 +136,67 @@ class PNorm(VectorDivergence):
         sign = 1.0 if distance(0.0) > 0 else -1.0
         root = decreasing_root(lambda t: sign * distance(sign * t), 1.0)
         return point(first * np.exp(sign * (root or 0.0)))
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius: f^-1 of f(w) with a soft threshold, from one scalar equation.
+
+        A w inside is returned as it is.
+        """
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        if np.abs(w).sum() <= radius * (1 + SLACK):
+            return w.copy()
+        theta = self.mirror(w)
+        largest = float(np.abs(theta).max())
+        below, room = np.abs(theta) - largest, min(largest, radius)
+        # at tau = largest - radius the sum, no less than norm_q(u) = norm_p(soft threshold), is at least radius
+
+        def point(s: float) -> Array:  # tau = largest - room + s
+            return self.inverse_mirror(np.sign(theta) * np.maximum(below + (room - s), 0.0))
+
+        root = decreasing_root(lambda s: float(np.abs(point(s)).sum()) - radius, room / 2, 2 * room)
+        u = point(0.0 if root is None else root)
+        return u * (radius / np.abs(u).sum())
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
+
+        As u is proportional to sgn(y) abs(y)^(p-1) with y = f(u), the y solve y + sgn(y) abs(t y)^(p-1) = f(w),
+        coordinate by coordinate, for one t >= 0 that stands for mu. A w inside is returned as it is.
+        """
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        norm = float(np.linalg.norm(w))
+        if norm <= radius * (1 + SLACK):
+            return w.copy()
+        theta = self.mirror(w)
+        largest = float(np.abs(theta).max())
+
+        def point(t: float) -> Array:  # f and f^-1 are homogeneous
+            return self.inverse_mirror(largest * np.sign(theta) * self._dual_shrink(np.abs(theta) / largest, t))
+
+        root = decreasing_root(lambda t: 1 / radius - 1 / float(np.linalg.norm(point(t))), norm / radius)
+        u = point(0.0 if root is None else root)
+        return u * (radius / float(np.linalg.norm(u)))
+
+    def _dual_shrink(self, x: Array, t: float) -> Array:
+        """The y >= 0 with y + (t y)^(p-1) = x, for 0 <= x <= 1: Newton's method, falling from above."""
+        y = x if t <= 1 else np.minimum(x, x ** (1 / (self.p - 1)) / t)
+        for _ in range(200):
+            power = (t * y) ** (self.p - 2)
+            step = (y + t * y * power - x) / (1 + (self.p - 1) * t * power)
+            if not (step > 4 * EPS * y).any():
+                break
+            y = np.maximum(y - step, 0.0)
+        return y
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = (p - 1) x_bound^2 for norm_p(x) <= x_bound.
+
+        x'S x <= (p - 1) sum abs(v)^(2-q) x^2, at most (p - 1) norm_p(x)^2 by Hoelder's inequality, as norm_q(v) = 1.
+        """
+        return (self.p - 1) * check_bound(x_bound) ** 2
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_p(x)."""
+        return self._norm(as_array(x), self.p)

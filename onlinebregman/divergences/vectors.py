@@ -7,10 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, logit, wrightomega, xlogy
 
 from ._base import SeparableDivergence, VectorDivergence
-from ._numerics import TINY, Array, as_array, check_box, check_total, entropy_gap, log_gap
+from ._numerics import (
+    SLACK,
+    TINY,
+    Array,
+    as_array,
+    check_bound,
+    check_box,
+    check_radius,
+    check_total,
+    decreasing_root,
+    entropy_gap,
+    log_gap,
+)
 
 
 class SquaredEuclidean(SeparableDivergence):
@@ -57,9 +69,33 @@ class SquaredEuclidean(SeparableDivergence):
         """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
         self.check_domain(w)
         w, total = as_array(w), check_total(total)
+        w = w - w.max()  # the same for the projection, and a total that is tiny beside w keeps its digits
         descending = np.sort(w)[::-1]
         taus = (np.cumsum(descending) - total) / np.arange(1, len(w) + 1)
         return np.maximum(w - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius: soft thresholds, the absolute values projected on a simplex."""
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        if np.abs(w).sum() <= radius * (1 + SLACK):
+            return w.copy()
+        return np.sign(w) * self.project_simplex(np.abs(w), radius) + 0.0  # -0.0 becomes 0.0
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius: rescaling by radius / norm_2(w)."""
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        norm = float(np.linalg.norm(w))
+        return w.copy() if norm <= radius * (1 + SLACK) else w * (radius / norm)
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = x_bound^2 for norm_2(x) <= x_bound, as x'S x = x.x; D(w, w(c)) = c^2 x.x/2."""
+        return check_bound(x_bound) ** 2
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))
 
 
 class RelativeEntropy(SeparableDivergence):
@@ -116,6 +152,17 @@ class RelativeEntropy(SeparableDivergence):
         self.check_domain(w)
         w, total = as_array(w), check_total(total)
         return w * (total / w.sum())
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum u <= radius: rescaling by radius / sum w."""
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        total = float(w.sum())
+        return w.copy() if total <= radius * (1 + SLACK) else w * (radius / total)
+
+    def _shrink(self, w: Array, mu: float) -> Array:
+        """ln u + mu u = ln w: mu u = omega(ln(mu w)), omega the inverse of t + ln t (Wright's function)."""
+        return np.maximum(wrightomega(np.log(w) + np.log(mu)) / mu, TINY)
 
 
 class SimplexEntropy(VectorDivergence):
@@ -232,6 +279,52 @@ class SimplexEntropy(VectorDivergence):
             point[free] = w[free] * ((self.total - point[~free].sum()) / w[free].sum())
         return np.clip(point, low, high)
 
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """w itself, as sum w = total everywhere; ValueError when the ball is too small for that."""
+        self.check_domain(w)
+        if self.total > check_radius(radius) * (1 + SLACK):
+            raise ValueError(
+                f"sum abs(w) is {self.total:g} all over the domain of {self!r}, more than radius = {radius:g}; "
+                f"use a radius of at least {self.total:g}, or a smaller total."
+            )
+        return as_array(w).copy()
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over the part of the simplex with norm_2(u) <= radius.
+
+        ln u = ln w - mu u + const. With s = ln mu + const this is mu u = omega(ln w + s) for the inverse omega of
+        t + ln t (Wright's function), so u = U omega(ln w + s) / sum: s from one scalar equation. Ever larger s lead
+        from w to the uniform weights, whose norm U / sqrt(n) is the smallest; a w inside is returned as it is.
+        """
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        least = self.total / np.sqrt(len(w))
+        if radius < least * (1 - SLACK):
+            raise ValueError(
+                f"norm_2(w) is at least {least:.10g}, that of uniform weights, on the domain of {self!r} with {len(w)} "
+                f"weights, more than radius = {radius:g}; use a larger radius, or a smaller total."
+            )
+        if np.linalg.norm(w) <= radius * (1 + SLACK):
+            return w.copy()
+        logs = np.log(w / w.max()) - 40.0  # omega(t) = e^t to full accuracy for t <= -40: s starts at w
+
+        def point(s: float) -> Array:
+            return self.project_simplex(np.maximum(wrightomega(logs + s), TINY))
+
+        root = decreasing_root(lambda s: float(np.linalg.norm(point(s))) - radius, 40.0, 1e18)
+        return np.full_like(w, self.total / len(w)) if root is None else point(root)
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = U x_bound^2 for max abs(x) <= x_bound.
+
+        x'S x is U times the variance of x under the probabilities w/U, at most U (max x - min x)^2/4 (Hoeffding).
+        """
+        return self.total * check_bound(x_bound) ** 2
+
+    def row_size(self, x: ArrayLike) -> float:
+        """max abs(x)."""
+        return float(np.abs(as_array(x)).max(initial=0.0))
+
 
 class Burg(SeparableDivergence):
     """Burg entropy, or Itakura-Saito distance, of positive weights: the Burg gradient algorithms.
@@ -301,6 +394,10 @@ class Burg(SeparableDivergence):
         most, least = float(products.max(initial=0.0)), float(products.min(initial=0.0))
         return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
 
+    def _shrink(self, w: Array, mu: float) -> Array:
+        """-1/u + mu u = -1/w: a quadratic equation."""
+        return 2 * w / (1 + np.hypot(1.0, 2 * np.sqrt(mu) * w))
+
 
 class BinaryEntropy(SeparableDivergence):
     """Binary relative entropy of weights between 0 and 1.
@@ -349,3 +446,11 @@ class BinaryEntropy(SeparableDivergence):
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         return self.inverse_mirror(logit(as_array(w)) - c * as_array(x))
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = x_bound^2/4 for norm_2(x) <= x_bound, as x'S x = sum w (1 - w) x^2 and w (1 - w) <= 1/4."""
+        return check_bound(x_bound) ** 2 / 4
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))

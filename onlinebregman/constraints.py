@@ -1,0 +1,230 @@
+"""Constraints on weights: sets onto which the weights are projected after each step.
+
+A constraint is a convex set. `project` goes to the point of it that is nearest in a divergence, argmin of D(u, w) over
+u in the set; for every u of the set D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem"), so that a projection
+only brings the weights closer to every comparator which satisfies the constraint.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .divergences import Divergence
+from .divergences._numerics import check_box, check_radius, check_total
+
+__all__ = ["Box", "Constraint", "L1Ball", "L2Ball", "Simplex", "UpperBound"]
+
+Array = NDArray[np.float64]
+
+
+class Constraint(ABC):
+    """Closed convex set of weights: the contract.
+
+    A subclass gives `project` and `contains`. Objects compare equal when type and parameters do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.constraints import Constraint
+    >>> from onlinebregman.divergences import SquaredEuclidean
+    >>> class Budget(Constraint):
+    ...     def __init__(self, prices, amount):
+    ...         self.prices, self.amount = prices, amount
+    ...     def project(self, divergence, w):
+    ...         return divergence.project_halfspace(w, self.prices, self.amount)
+    ...     def contains(self, w, *, tol=1e-10):
+    ...         return bool(np.dot(w, self.prices) <= self.amount * (1 + tol))
+    >>> Budget([1.0, 2.0], 3.0).project(SquaredEuclidean(), [1.0, 2.0])
+    array([0.6, 1.2])
+    """
+
+    @abstractmethod
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over the u of the set, of shape (n,): a new array, equal to w where w lies in the set."""
+
+    @abstractmethod
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Does w, of shape (n,), lie in the set, up to rounding errors of the relative size `tol`?"""
+
+    def _ask(self, divergence: Divergence, method: str, *arguments) -> Array:
+        """divergence.method(*arguments), or an error that says what is missing."""
+        if not hasattr(divergence, method):
+            raise ValueError(
+                f"{divergence!r} cannot project on {self!r}: its class has to define {method}. A class derived from "
+                "SeparableDivergence has it."
+            )
+        return getattr(divergence, method)(*arguments)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={_spell(value)}' for key, value in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = vars(self), vars(other)
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self)))))
+
+
+class UpperBound(Constraint):
+    """Weights w <= bound.
+
+    Parameters
+    ----------
+    bound : float or array-like of shape (n,)
+        The largest admissible weights; infinity for none.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import Burg
+    >>> UpperBound(1.0).project(Burg(), [0.5, 2.0])
+    array([0.5, 1. ])
+    """
+
+    def __init__(self, bound: float | ArrayLike) -> None:
+        self.bound = _ends(bound, "bound")
+        if (np.asarray(self.bound) == -np.inf).any():
+            raise ValueError(f"bound = {_spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over u <= bound; clipping, where D is a sum over the coordinates."""
+        return self._ask(divergence, "project_box", w, -np.inf, self.bound)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Is w <= bound?"""
+        return Box(-np.inf, self.bound).contains(w, tol=tol)
+
+
+class Box(Constraint):
+    """Weights lower <= w <= upper.
+
+    Parameters
+    ----------
+    lower, upper : float or array-like of shape (n,)
+        The smallest and the largest admissible weights, lower <= upper; infinities for none.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import SimplexEntropy
+    >>> Box(0.0, 0.4).project(SimplexEntropy(), [0.7, 0.2, 0.1]).round(12)
+    array([0.4, 0.4, 0.2])
+    """
+
+    def __init__(self, lower: float | ArrayLike, upper: float | ArrayLike) -> None:
+        self.lower, self.upper = _ends(lower, "lower"), _ends(upper, "upper")
+        low, high = check_box(self.lower, self.upper, np.shape(self.lower) or np.shape(self.upper) or (1,))
+        if (low == np.inf).any() or (high == -np.inf).any():
+            raise ValueError(f"{self!r} is empty; use lower < infinity and upper > -infinity.")
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over lower <= u <= upper; clipping, where D is a sum over the coordinates."""
+        return self._ask(divergence, "project_box", w, self.lower, self.upper)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Is lower <= w <= upper?"""
+        w = np.asarray(w, dtype=np.float64)
+        slack = tol * np.abs(w)
+        return bool(((self.lower - slack <= w) & (w <= self.upper + slack)).all())
+
+
+class Simplex(Constraint):
+    """Weights w >= 0 with sum w = total.
+
+    Parameters
+    ----------
+    total : float, default=1.0
+        The sum, positive and finite.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import SquaredEuclidean
+    >>> Simplex().project(SquaredEuclidean(), [0.9, 0.5, -1.0])
+    array([0.7, 0.3, 0. ])
+    """
+
+    def __init__(self, total: float = 1.0) -> None:
+        self.total = check_total(total)
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total."""
+        return self._ask(divergence, "project_simplex", w, self.total)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Is w >= 0 and sum w = total?"""
+        w = np.asarray(w, dtype=np.float64)
+        return bool((w >= -tol * self.total).all() and abs(w.sum() - self.total) <= tol * self.total)
+
+
+class L1Ball(Constraint):
+    """Weights with sum abs(w) <= radius: few large weights, for data with many irrelevant features.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        Positive and finite.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import SquaredEuclidean
+    >>> L1Ball(radius=2.0).project(SquaredEuclidean(), [2.5, -0.5, 0.25])  # soft thresholds
+    array([2., 0., 0.])
+    """
+
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius = check_radius(radius)
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius."""
+        return self._ask(divergence, "project_l1_ball", w, self.radius)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Is sum abs(w) <= radius?"""
+        return bool(np.abs(np.asarray(w, dtype=np.float64)).sum() <= self.radius * (1 + tol))
+
+
+class L2Ball(Constraint):
+    """Weights with norm_2(w) <= radius.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        Positive and finite.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import SquaredEuclidean
+    >>> L2Ball(radius=2.0).project(SquaredEuclidean(), [3.0, -4.0])
+    array([ 1.2, -1.6])
+    """
+
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius = check_radius(radius)
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius."""
+        return self._ask(divergence, "project_l2_ball", w, self.radius)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Is norm_2(w) <= radius?"""
+        return bool(np.linalg.norm(np.asarray(w, dtype=np.float64)) <= self.radius * (1 + tol))
+
+
+def _ends(value: float | ArrayLike, name: str) -> float | Array:
+    """One end of an interval per weight: a float, or a float64 array of its own of shape (n,)."""
+    ends = np.array(value, dtype=np.float64)
+    if ends.ndim > 1:
+        raise ValueError(f"{name} has shape {ends.shape}; give a number, or one for each weight.")
+    if np.isnan(ends).any():
+        where = f"[{int(np.argmax(np.isnan(ends)))}]" if ends.ndim else ""
+        raise ValueError(f"{name}{where} is NaN; use numbers, or infinity for no bound.")
+    return ends if ends.ndim else float(ends)
+
+
+def _spell(value: object) -> str:
+    """A parameter as in the call that makes the object again."""
+    return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

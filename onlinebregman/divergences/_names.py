@@ -1,0 +1,61 @@
+"""Names of the vector divergences, as the parameter `divergence` of an estimator."""
+
+from __future__ import annotations
+
+import math
+
+from ._base import Divergence
+from .pnorm import PNorm
+from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+
+DIVERGENCES = {
+    "squared_euclidean": SquaredEuclidean,
+    "relative_entropy": RelativeEntropy,
+    "simplex_entropy": SimplexEntropy,
+    "burg": Burg,
+    "binary_entropy": BinaryEntropy,
+    "p_norm": PNorm,
+}
+
+
+def resolve_divergence(divergence: str | Divergence, n_features: int | None = None) -> Divergence:
+    """The divergence behind an estimator's parameter `divergence`.
+
+    Parameters
+    ----------
+    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm"} or \
+            Divergence
+        A name, for the divergence with its default parameters (total 1 on the simplex, and p = 2 ln n, at least 2), or
+        a divergence, which is returned as it is.
+    n_features : int, default=None
+        n; needed for "p_norm".
+
+    Returns
+    -------
+    Divergence
+        The divergence.
+
+    Examples
+    --------
+    >>> resolve_divergence("burg")
+    Burg()
+    >>> round(resolve_divergence("p_norm", n_features=1000).p, 2)
+    13.82
+    """
+    if isinstance(divergence, Divergence):
+        return divergence
+    if divergence not in DIVERGENCES:
+        raise ValueError(
+            f"divergence = {divergence!r} is not known; use one of {', '.join(map(repr, DIVERGENCES))} or a Divergence "
+            "such as onlinebregman.divergences.SimplexEntropy(total=2.0)."
+        )
+    if divergence == "p_norm":
+        return PNorm(automatic_p(n_features))
+    return DIVERGENCES[divergence]()
+
+
+def automatic_p(n_features: int | None) -> float:
+    """p = 2 ln n, at least 2: the p of the p-norm algorithm that behaves like exponentiated gradient."""
+    if n_features is None:
+        raise AttributeError("p = 2 ln n depends on the number of features n, which is known once rows have been seen")
+    return max(2.0, 2.0 * math.log(n_features))

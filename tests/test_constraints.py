@@ -1,0 +1,217 @@
+"""Constraints: the nearest point of each set, membership, values, errors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+
+from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.divergences import (
+    BinaryEntropy,
+    Burg,
+    Divergence,
+    LogDet,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+)
+
+ALL = [
+    UpperBound(0.5),
+    UpperBound([0.5, 0.75, np.inf]),
+    Box(0.125, 0.75),
+    Box([0.0, 0.25, -np.inf], 0.5),
+    Simplex(),
+    Simplex(total=0.75),
+    L1Ball(),
+    L1Ball(radius=0.5),
+    L2Ball(),
+    L2Ball(radius=0.5),
+]
+every = pytest.mark.parametrize("constraint", ALL, ids=repr)
+DIVERGENCES = [SquaredEuclidean(), RelativeEntropy(), Burg(), PNorm(p=3.0), BinaryEntropy()]
+laws = settings(max_examples=25, deadline=None)
+weights = st.lists(st.integers(1, 99).map(lambda k: k / 100), min_size=3, max_size=3).map(np.array)
+
+
+@pytest.mark.parametrize("div", DIVERGENCES, ids=repr)
+@every
+@laws
+@given(weights, weights)
+def test_the_projection_is_the_nearest_point(div, constraint, w, u):
+    projected = constraint.project(div, w)
+    assert constraint.contains(projected) and not np.shares_memory(projected, w)
+    if constraint.contains(w, tol=0):
+        np.testing.assert_allclose(projected, w, rtol=1e-12)
+    u = constraint.project(SquaredEuclidean(), u)  # any point of the set
+    if np.all((u > 0) & (u < 1)):
+        bound = div.divergence(u, projected) + div.divergence(projected, w)
+        assert div.divergence(u, w) >= bound - 1e-9 * (1 + bound)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "method", "arguments"),
+    [
+        (UpperBound(0.5), "project_box", (-np.inf, 0.5)),
+        (Box(0.125, 0.75), "project_box", (0.125, 0.75)),
+        (Simplex(0.75), "project_simplex", (0.75,)),
+        (L1Ball(0.5), "project_l1_ball", (0.5,)),
+        (L2Ball(0.5), "project_l2_ball", (0.5,)),
+    ],
+    ids=repr,
+)
+def test_the_divergence_projects(constraint, method, arguments):
+    w = np.array([0.3, 0.9, 0.6])
+    for div in DIVERGENCES:
+        assert_array_equal(constraint.project(div, w), getattr(div, method)(w, *arguments))
+        assert_array_equal(constraint.project(div, w.tolist()), constraint.project(div, w))
+
+
+def test_weights_of_any_sign():
+    w = np.array([-2.0, 1.0, 0.25])
+    assert_array_equal(UpperBound(0.5).project(SquaredEuclidean(), w), [-2, 0.5, 0.25])
+    assert_array_equal(Box(-1.0, [2.0, 0.5, 0.5]).project(PNorm(p=2.0), w), [-1, 0.5, 0.25])
+    assert_array_equal(L1Ball(1.5).project(SquaredEuclidean(), w), [-1.25, 0.25, 0])
+    assert not np.signbit(L1Ball(0.5).project(SquaredEuclidean(), np.array([1.0, -0.1]))).any()
+
+
+def test_on_the_simplex_geometry():
+    div, w = SimplexEntropy(), np.array([0.7, 0.2, 0.1])
+    for constraint in (UpperBound(0.4), Box(0.15, 0.6), Simplex(1.0), L1Ball(1.0), L2Ball(0.6)):
+        projected = constraint.project(div, w)
+        div.check_domain(projected)
+        assert constraint.contains(projected)
+    with pytest.raises(ValueError, match=r"use SimplexEntropy\(total=2\)"):
+        Simplex(2.0).project(div, w)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "inside", "outside"),
+    [
+        (UpperBound(0.5), [0.5, -3.0], [0.5, 0.6]),
+        (UpperBound([0.5, np.inf]), [0.5, 1e300], [0.51, 0.0]),
+        (Box(-1.0, [0.0, 1.0]), [-1.0, 1.0], [0.1, 0.5]),
+        (Box(-1.0, [0.0, 1.0]), [0.0, 0.0], [-1.1, 0.5]),
+        (Simplex(2.0), [2.0, 0.0], [2.1, -0.1]),
+        (Simplex(2.0), [0.7, 1.3], [1.0, 0.9]),
+        (L1Ball(2.0), [1.5, -0.5], [1.5, -0.6]),
+        (L2Ball(5.0), [3.0, -4.0], [3.1, -4.0]),
+        (L2Ball(5.0), [0.0, 0.0], [np.inf, 0.0]),
+        (Box(-1.0, 1.0), [0.0, 0.0], [np.nan, 0.0]),
+        (L1Ball(2.0), [0.0, 0.0], [np.nan, 0.0]),
+    ],
+    ids=repr,
+)
+def test_membership(constraint, inside, outside):
+    assert constraint.contains(inside) is True and constraint.contains(outside) is False
+    assert constraint.contains(np.array(outside), tol=10.0) is bool(np.isfinite(outside).all())
+    rounded = np.array(inside) * (1 + 1e-13)  # rounding errors are forgiven
+    assert constraint.contains(rounded)
+
+
+@every
+def test_constraints_are_values(constraint):
+    for twin in (pickle.loads(pickle.dumps(constraint)), copy.deepcopy(constraint)):
+        assert twin == constraint and hash(twin) == hash(constraint) and repr(twin) == repr(constraint)
+    names = {type(c).__name__: type(c) for c in ALL}
+    assert eval(repr(constraint), {**names, "inf": np.inf}) == constraint
+    assert sum(other == constraint for other in ALL) == 1
+    assert constraint != "a constraint"
+
+
+def test_a_constraint_keeps_its_own_copy():
+    bound = np.array([0.5, 1.0])
+    constraint = UpperBound(bound)
+    bound[:] = 9.0
+    assert constraint == UpperBound([0.5, 1.0]) and hash(constraint) == hash(UpperBound([0.5, 1.0]))
+    assert repr(constraint) == "UpperBound(bound=[0.5, 1.0])" and repr(Box(0, 1)) == "Box(lower=0.0, upper=1.0)"
+
+
+def test_constraints_are_parameters_of_estimators():
+    class Model(BaseEstimator):
+        def __init__(self, constraint=None):
+            self.constraint = constraint
+
+    model = Model(constraint=Box([0.0, 0.5], 1.0))
+    assert clone(model).constraint == model.constraint
+    assert model.set_params(constraint=L1Ball(2.0)).get_params()["constraint"] == L1Ball(2.0)
+    assert "L1Ball(radius=2.0)" in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: UpperBound(np.nan), "bound is NaN; use numbers, or infinity"),
+        (lambda: UpperBound([1.0, np.nan]), r"bound\[1\] is NaN"),
+        (lambda: UpperBound(-np.inf), "bound = -inf admits no weights"),
+        (lambda: UpperBound(np.ones((2, 2))), r"bound has shape \(2, 2\); give a number, or one for each weight"),
+        (lambda: Box([0.0, 2.0], 1.0), "The box is empty at index 1: lower = 2, upper = 1"),
+        (lambda: Box(2.0, 1.0), "The box is empty at index 0: lower = 2, upper = 1; use lower <= upper"),
+        (lambda: Box(np.inf, np.inf), r"Box\(lower=inf, upper=inf\) is empty"),
+        (lambda: Box([0.0, np.nan], 1.0), r"lower\[1\] is NaN"),
+        (
+            lambda: Box([0.0, 0.0], [1.0, 1.0, 1.0]),
+            r"upper end of the box has shape \(3,\), the weights have shape \(2,\)",
+        ),
+        (lambda: Simplex(0.0), "a simplex needs a positive finite sum"),
+        (lambda: L1Ball(-1.0), "radius = -1: a ball needs a positive finite radius"),
+        (lambda: L2Ball(np.inf), "radius = inf: a ball needs a positive finite radius"),
+    ],
+)
+def test_parameters_out_of_range(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_errors_of_projections():
+    with pytest.raises(ValueError, match=r"upper end of the box has shape \(2,\), the weights have shape \(3,\)"):
+        UpperBound([1.0, 2.0]).project(SquaredEuclidean(), np.ones(3))
+    with pytest.raises(ValueError, match=r"w\[0\] = -1 is outside the domain w > 0 of Burg"):
+        L2Ball().project(Burg(), [-1.0, 1.0])
+    with pytest.raises(ValueError, match="has no point in the domain w > 0"):
+        UpperBound(0.0).project(Burg(), [1.0])
+
+
+def test_divergences_that_cannot_project_say_what_is_missing():
+    class Quartic(Divergence):
+        def potential(self, w):
+            return float((w**4).sum() / 4)
+
+        def mirror(self, w):
+            return w**3
+
+        def inverse_mirror(self, theta):
+            return np.cbrt(theta)
+
+    for constraint, method in [
+        (L1Ball(), "project_l1_ball"),
+        (Simplex(), "project_simplex"),
+        (Box(0, 1), "project_box"),
+    ]:
+        for div in (Quartic(), LogDet()):
+            with pytest.raises(
+                ValueError, match=rf"{type(div).__name__}\(\) cannot project .* define {method}\. A class"
+            ):
+                constraint.project(div, np.ones(2))
+
+
+def test_a_constraint_of_ones_own():
+    class Budget(Constraint):
+        def __init__(self, prices, amount):
+            self.prices, self.amount = prices, amount
+
+        def project(self, divergence, w):
+            return divergence.project_halfspace(w, self.prices, self.amount)
+
+        def contains(self, w, *, tol=1e-10):
+            return bool(np.dot(w, self.prices) <= self.amount * (1 + tol))
+
+    budget = Budget((1.0, 2.0), 3.0)
+    assert budget.contains(budget.project(Burg(), np.array([2.0, 2.0])))
+    assert budget == Budget((1.0, 2.0), 3.0) != Budget((1.0, 2.0), 4.0)
