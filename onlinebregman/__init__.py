@@ -3,8 +3,20 @@
 from importlib.metadata import version
 
 from .kernel_learning import DefiniteBoost, MEGKernelLearner
-from .linear_model import BurgRegressor, EGRegressor, ImplicitGDRegressor
+from .linear_model import (
+    BurgRegressor,
+    EGRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PerceptronClassifier,
+    PNormClassifier,
+    PNormRegressor,
+    WinnowClassifier,
+)
 from .metric_learning import LogDetMetricLearner
+from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
 
@@ -12,7 +24,16 @@ __all__ = [
     "BurgRegressor",
     "DefiniteBoost",
     "EGRegressor",
+    "ForwardRegressor",
     "ImplicitGDRegressor",
+    "LearningRateMixture",
+    "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MirrorDescentClassifier",
+    "MirrorDescentRegressor",
+    "PNormClassifier",
+    "PNormRegressor",
+    "PerceptronClassifier",
+    "WinnowClassifier",
 ]

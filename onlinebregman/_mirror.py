@@ -8,24 +8,32 @@ from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._kernels._geometry import (
-    BurgGeometry,
-    EntropyGeometry,
-    EuclideanGeometry,
-    SignedSimplexGeometry,
-    SimplexGeometry,
-)
+from ._compiled import make_geometry, make_loss
+from ._kernels._geometry import Geometry
 from ._kernels._learner import Learner
-from ._kernels._loss import SquaredLoss
 from ._kernels._matrix_geometry import LogDetGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
 from ._validation import check_finite
-from .divergences import Burg, LogDet, RelativeEntropy, SimplexEntropy, SquaredEuclidean
-from .schedules import resolve_schedule
+from .constraints import Constraint
+from .divergences import (
+    BinaryEntropy,
+    Burg,
+    Divergence,
+    LogDet,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+    resolve_divergence,
+)
+from .divergences._names import automatic_p
+from .losses import Loss, SquaredLoss, resolve_loss
+from .schedules import Schedule, resolve_schedule
 
 
 class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
@@ -102,11 +110,31 @@ class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
 class MirrorMixin:
     """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass names the geometry (`divergence_`, `_make_geometry`) and the parameters that are `_read_at_each_call`;
-    the others shape the weights and are read when learning starts.
+    A subclass names the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others shape
+    the weights and are read when learning starts.
     """
 
     _read_at_each_call: tuple[str, ...]
+    _signed = False  # learn w+ and w- of w = w+ - w-?
+
+    def _mirror_map(self, n_features: int | None) -> Divergence:
+        """The divergence for so many features; None before they are known."""
+        raise NotImplementedError
+
+    def _constraint(self) -> Constraint | None:
+        """What each step is projected onto."""
+        return None
+
+    def _loss(self) -> Loss:
+        """The loss that is learned on."""
+        return SquaredLoss()
+
+    @property
+    def divergence_(self) -> Divergence:
+        """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
+        if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
+            return self._divergence
+        return self._mirror_map(None)
 
     @property
     def t_(self) -> int:
@@ -115,7 +143,7 @@ class MirrorMixin:
 
     @property
     def cumulative_loss_(self) -> float:
-        """Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned."""
+        """Sum of weight times loss over all rows, each predicted before it was learned."""
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:
@@ -131,19 +159,33 @@ class MirrorMixin:
 
     def _make_learner(self, start) -> Learner:
         """A learner at the start: `start` is the number of features, or the prior of a matrix."""
-        return Learner(self._make_geometry(start), SquaredLoss())
+        self._divergence = self._mirror_map(start if isinstance(start, Integral) else None)
+        self._learned_loss = self._loss()
+        return Learner(self._make_geometry(start), make_loss(self._learned_loss))
+
+    def _make_geometry(self, n_features: int) -> Geometry:
+        weights = starting_weights(self._divergence, self.init, n_features, self._signed)
+        constraint = self._constraint()
+        if constraint is not None:
+            weights = constraint.project(self._divergence, weights)
+        return make_geometry(self._divergence, weights, self._signed, constraint)
 
     def _configure(self, learner: Learner) -> Learner:
         """Put the parameters of now in force."""
         parameters = {name: getattr(self, name) for name in self._read_at_each_call}
         learner.configure(
             update=self.update,
-            schedule=resolve_schedule(self.learning_rate, self.eta0, self.power_t),
+            schedule=self._schedule(),
             fit_intercept=parameters.get("fit_intercept", False),
             average=parameters.get("average", False),
+            track_regret=parameters.get("track_regret", False),
             armed=parameters,
         )
         return learner
+
+    def _schedule(self) -> Schedule:
+        """The learning rates."""
+        return resolve_schedule(self.learning_rate, self.eta0, self.power_t)
 
     def _learn(self, X, y, sample_weight, order=None) -> float:
         """One pass over validated rows; returns the weighted mean loss before each was learned."""
@@ -153,22 +195,34 @@ class MirrorMixin:
         before = self._learner.cumulative_loss
         refused = self._learner.learn(X, y, sample_weight, order)
         if refused is not None:
-            raise ValueError(self._explain(*refused, y))
+            self._refuse(*refused, y)
         return (self._learner.cumulative_loss - before) / total
 
-    def _explain(self, reason: str, row: int, y: np.ndarray) -> str:
-        """Why the learner refused a row, and what to do."""
+    def _refuse(self, reason: str, row: int, y: np.ndarray) -> None:
+        """Raise the error that says why the learner refused a row, and what to do."""
         settings = f"update={self.update!r} and eta0={self.eta0:g}"
         remedy = "Lower eta0, or scale features and targets (sklearn.preprocessing.StandardScaler)"
-        remedy += "." if self.update == "implicit" else ", or use update='implicit'."
-        return {
-            "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. {remedy}",
-            "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",
-            "left domain": f"At row {row} (target {y[row]:g}) the step under {settings} leaves the domain "
-            f"{self.divergence_.domain!r} of the weights. {remedy}",
-            "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: update='gradient' "
-            "needs X >= 0 and y >= 0. Use update='implicit', which takes any sign.",
-        }[reason]
+        remedy += ", or use update='implicit'." if self.update in ("explicit", "gradient") else "."
+        if reason == "bad target":
+            self._learned_loss.check_target(y)
+        if reason == "failed":
+            failure = self._learner.failure
+            raise ValueError(
+                f"{self._divergence!r} cannot take the step for row {row} under {settings}: {failure}"
+            ) from failure
+        target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
+        raise ValueError(
+            {
+                "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. "
+                f"{remedy}",
+                "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",
+                "left domain": f"At row {row} (target {target}) the step under {settings} leaves the domain "
+                f"{self._divergence.domain!r} of the weights. {remedy}",
+                "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: "
+                "update='gradient' needs X >= 0 and y >= 0. Use update='implicit', which takes any sign.",
+                "bad target": f"The target {target} at row {row} is not admissible for {self._learned_loss!r}.",
+            }[reason]
+        )
 
     def _reconstruction_attributes(self) -> dict:
         return {"_learner": copy.deepcopy(self._learner)}
@@ -177,57 +231,50 @@ class MirrorMixin:
 class EuclideanMirrorMixin(MirrorMixin):
     """Mirror map of the squared Euclidean potential: the identity. Weights of any sign, 0 at the start."""
 
-    @property
-    def divergence_(self) -> SquaredEuclidean:
-        """The divergence this estimator moves in."""
+    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
         return SquaredEuclidean()
-
-    def _make_geometry(self, n_features: int) -> EuclideanGeometry:
-        return EuclideanGeometry(_starting_weights(self.init, n_features, 0.0, -np.inf))
 
 
 class BurgMirrorMixin(MirrorMixin):
     """Mirror map of the Burg entropy: f(w) = -1/w. Positive weights, 1/n at the start."""
 
-    @property
-    def divergence_(self) -> Burg:
-        """The divergence this estimator moves in."""
+    def _mirror_map(self, n_features: int | None) -> Burg:
         return Burg()
-
-    def _make_geometry(self, n_features: int) -> BurgGeometry:
-        return BurgGeometry(_starting_weights(self.init, n_features, 1.0 / n_features, 0.0))
 
 
 class EntropyMirrorMixin(MirrorMixin):
     """Mirror map of the relative entropy: f(w) = ln w, on the simplex, on all positive weights, or for w+ - w-."""
 
     @property
-    def divergence_(self) -> RelativeEntropy | SimplexEntropy:
-        """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
-        if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
-            geometry = self._learner.geometry
-            return SimplexEntropy(total=geometry.size) if isinstance(geometry, SimplexGeometry) else RelativeEntropy()
+    def _signed(self) -> bool:
+        return self.weights == "signed"
+
+    def _mirror_map(self, n_features: int | None) -> RelativeEntropy | SimplexEntropy:
         return RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
 
-    def _make_geometry(self, n_features: int) -> EntropyGeometry:
-        if self.weights == "positive":
-            return EntropyGeometry(_starting_weights(self.init, n_features, 1.0 / n_features, 0.0))
-        if self.weights == "simplex":
-            start = _starting_weights(self.init, n_features, self.total / n_features, 0.0)
-            if not np.isclose(start.sum(), self.total, rtol=1e-6, atol=0.0):
-                raise ValueError(
-                    f"init sums to {start.sum():g}, but weights on the simplex sum to total={self.total:g}; "
-                    f"scale init by {self.total / start.sum():g}, or set total to its sum."
-                )
-            return SimplexGeometry(start, self.total)
-        start = _starting_weights(self.init, n_features, 0.0, -np.inf)
-        spread = (self.total - np.abs(start).sum()) / (2 * n_features)  # what w+ and w- have beyond init, each
-        if not spread > 0:
-            raise ValueError(
-                f"The absolute values of init sum to {np.abs(start).sum():g}, which leaves nothing of "
-                f"total={self.total:g} for the other signs; use a larger total."
-            )
-        return SignedSimplexGeometry(np.r_[np.maximum(start, 0) + spread, np.maximum(-start, 0) + spread], self.total)
+
+class PNormMirrorMixin(MirrorMixin):
+    """Mirror map of half the squared q-norm, 1/p + 1/q = 1. Weights of any sign, 0 at the start."""
+
+    def _mirror_map(self, n_features: int | None) -> PNorm:
+        return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
+
+
+class ChosenMirrorMixin(MirrorMixin):
+    """The mirror map that the parameter `divergence` says, with `loss`, `constraint` and `signed` beside it."""
+
+    @property
+    def _signed(self) -> bool:
+        return self.signed
+
+    def _mirror_map(self, n_features: int | None) -> Divergence:
+        return resolve_divergence(self.divergence, n_features)
+
+    def _constraint(self) -> Constraint | None:
+        return self.constraint
+
+    def _loss(self) -> Loss:
+        return resolve_loss(self.loss)
 
 
 class LogDetMirrorMixin(MirrorMixin):
@@ -235,26 +282,74 @@ class LogDetMirrorMixin(MirrorMixin):
 
     update = "implicit"  # the only step that stays positive definite whatever the data
 
-    @property
-    def divergence_(self) -> LogDet:
-        """The divergence this estimator moves in."""
+    def _mirror_map(self, n_features: int | None) -> LogDet:
         return LogDet()
 
     def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
         return LogDetGeometry(prior)
 
 
-def _starting_weights(init, n_features: int, default: float, above: float) -> np.ndarray:
-    """`init` as a checked vector of finite weights > `above`; `default` everywhere if it is None."""
+def starting_weights(
+    divergence: Divergence, init: ArrayLike | float | None, n_features: int, signed: bool = False, name: str = "init"
+) -> np.ndarray:
+    """`init` as a checked point of the divergence's domain; by default the one that prefers no feature.
+
+    Signed weights come as w+ and w-, one after the other: the halves of `init`, and what is left of the simplex, or
+    1 / 2n, added to both.
+    """
+    total = divergence.total if isinstance(divergence, SimplexEntropy) else None
+    if signed:
+        weights = _vector(init, n_features, 0.0, name)
+        room = 1.0 if total is None else total - np.abs(weights).sum()
+        if not room >= 0 or (room == 0 and name == "init"):
+            raise ValueError(
+                f"The absolute values of {name} sum to {np.abs(weights).sum():g}, which leaves nothing of "
+                f"total={total:g} for the other signs; use a larger total."
+            )
+        spread = room / (2 * n_features)  # what w+ and w- have beyond init, each
+        return np.r_[np.maximum(weights, 0) + spread, np.maximum(-weights, 0) + spread]
     if init is None:
-        return np.full(n_features, default)
-    weights = np.asarray(init, dtype=np.float64)
+        return np.full(n_features, _default_start(divergence, n_features))
+    weights = _vector(init, n_features, None, name)
+    lower, upper = getattr(divergence, "lower", -np.inf), getattr(divergence, "upper", np.inf)
+    outside = ~((weights > lower) & (weights < upper)) if name == "init" else ~((weights >= lower) & (weights <= upper))
+    if outside.any():
+        worst = int(np.argmax(outside))
+        limits = f"> {lower:g}" if upper == np.inf else f"between {lower:g} and {upper:g}"
+        raise ValueError(f"{name}[{worst}] = {weights[worst]:g}, but this estimator's weights have to be {limits}.")
+    if total is not None and not np.isclose(weights.sum(), total, rtol=1e-6, atol=0.0):
+        raise ValueError(
+            f"{name} sums to {weights.sum():g}, but weights on the simplex sum to total={total:g}; "
+            f"scale {name} by {total / weights.sum():g}, or set total to its sum."
+        )
+    return weights if total is None else weights * (total / weights.sum())
+
+
+def _default_start(divergence: Divergence, n_features: int) -> float:
+    """The value of all weights at the start: 0 where that is in the domain, else 1/n (of the total), or 1/2."""
+    if isinstance(divergence, SimplexEntropy):
+        return divergence.total / n_features
+    if isinstance(divergence, BinaryEntropy):
+        return 0.5
+    for value in (0.0, 1.0 / n_features, 0.5):
+        try:
+            divergence.check_domain(np.full(n_features, value))
+        except ValueError:
+            continue
+        return value
+    raise ValueError(
+        f"Neither 0 nor 1/{n_features} nor 1/2 is in the domain {divergence.domain} of {divergence!r}; set init."
+    )
+
+
+def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:
+    """A finite vector, one number a feature, from a vector, a number for all features, or None for the default."""
+    weights = np.asarray(default if values is None else values, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_features, float(weights))
     if weights.shape != (n_features,):
-        raise ValueError(f"init has shape {weights.shape}, but X has {n_features} features; give one weight a feature.")
-    check_finite(weights, "init")
-    if not (weights > above).all():
-        worst = int(np.argmin(weights))
-        raise ValueError(f"init[{worst}] = {weights[worst]:g}, but this estimator's weights have to be > {above:g}.")
+        raise ValueError(
+            f"{name} has shape {weights.shape}, but X has {n_features} features; give one weight a feature."
+        )
+    check_finite(weights, name)
     return weights

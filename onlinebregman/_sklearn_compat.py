@@ -8,7 +8,16 @@ from contextlib import contextmanager
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "all_or_nothing", "fit_context", "validate_parameters"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Interval",
+    "StrOptions",
+    "all_or_nothing",
+    "fit_context",
+    "response_method",
+    "score_function",
+    "validate_parameters",
+]
 
 try:  # callbacks came with scikit-learn 1.9 and are still experimental there
     with warnings.catch_warnings():
@@ -58,3 +67,13 @@ def all_or_nothing(estimator):
         vars(estimator).clear()
         vars(estimator).update(before, **kept)
         raise
+
+
+def response_method(scorer):
+    """The method, or the alternatives, that a scorer of scikit-learn reads; None for any other callable."""
+    return getattr(scorer, "_response_method", None)
+
+
+def score_function(scorer):
+    """The metric behind a scorer of scikit-learn; any other callable itself."""
+    return getattr(scorer, "_score_func", scorer)

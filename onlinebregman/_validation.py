@@ -41,10 +41,11 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
-def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True):
+def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, multi_output: bool = False):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
 
-    Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`.
+    Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`. With
+    `multi_output` y may have several columns.
     """
     kwargs = {
         "accept_sparse": "csr",
@@ -58,7 +59,7 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True):
     else:
         if numeric and np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
             check_finite(np.asarray(y), "y")
-        X, y = validate_data(estimator, X, y, y_numeric=numeric, **kwargs)
+        X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
     if sparse.issparse(X) and not (X.has_canonical_format and X.indices.dtype == X.indptr.dtype):
         X = X.copy()
         X.sum_duplicates()

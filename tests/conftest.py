@@ -6,11 +6,13 @@ import inspect
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 import onlinebregman
+from onlinebregman.constraints import L1Ball, UpperBound
 
 # The same examples in every run: what fails here fails there, too.
 settings.register_profile(
@@ -30,14 +32,37 @@ VARIANTS = {
         {"weights": "positive"},
         {"update": "explicit", "eta0": 0.1, "average": 5},
     ],
+    "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},
         {"average": True},
         {"learning_rate": "sqrt", "fit_intercept": False},
     ],
+    "MirrorDescentClassifier": [
+        {"divergence": "simplex_entropy", "signed": True, "average": True},
+        {"loss": "hinge", "class_weight": {1: 2.0}},
+        {"divergence": "p_norm", "loss": "perceptron", "update": "explicit"},
+        {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500}, "update": "importance"},
+    ],
+    "MirrorDescentRegressor": [
+        {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
+        {"divergence": "simplex_entropy", "loss": "absolute_error", "signed": True},
+        {"divergence": "burg", "loss": "huber", "update": "importance", "track_regret": True},
+        {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
+        {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0}, "constraint": L1Ball(1.0)},
+    ],
+    "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
+    "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
+    "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
+    "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
-# Of those, the ones that have tags or branches of their own in scikit-learn's checks.
-CHECKED_VARIANTS = {"BurgRegressor": 1, "EGRegressor": 2}
+# Those whose fitted state does not depend on the order of the rows.
+ORDER_FREE = {"ForwardRegressor"}
+# Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
+CHECKED_VARIANTS = {"BurgRegressor": 1, "EGRegressor": 2, "MirrorDescentClassifier": 1, "MirrorDescentRegressor": 1}
+
+# What estimators say about rows.
+OUTPUTS = ("predict", "decision_function", "predict_proba", "transform")
 
 # Checks that scikit-learn has but its generator leaves out; the second list is for transformers.
 LEFT_OUT = ["check_param_validation", "check_dataframe_column_names_consistency", "check_inplace_ensure_writeable"]
@@ -70,7 +95,7 @@ def configurations(limit=None):
 
 def expected_failures(estimator):
     """The checks an online learner cannot pass."""
-    if not has_fit_parameter(estimator, "sample_weight"):
+    if not has_fit_parameter(estimator, "sample_weight") or type(estimator).__name__ in ORDER_FREE:
         return {}
     reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
     kinds = ["dense", "sparse"] if get_tags(estimator).input_tags.sparse else ["dense"]
@@ -108,8 +133,11 @@ def estimator(request):
 
 
 @pytest.fixture
-def rows(estimator):
-    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects."""
+def rows(estimator, request):
+    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects.
+
+    There are three classes for the default configuration of a classifier, and two for its variants.
+    """
     rng = np.random.default_rng(5)
     family = type(estimator).__module__.split(".")[1]
     if family == "kernel_learning":  # before the regressors, which its estimators are as well
@@ -117,14 +145,31 @@ def rows(estimator):
         X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
     if is_classifier(estimator) or family == "metric_learning":
-        y = rng.integers(3, size=40)
+        chosen = request.node.callspec.params["estimator"]
+        y = rng.integers(3 if chosen.get_params() == type(chosen)().get_params() else 2, size=40)
         return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
     if is_regressor(estimator):
         X = rng.normal(size=(40, 4))
         if get_tags(estimator).input_tags.positive_only:
             X = np.abs(X)
-        return X, X @ [0.1, 0.4, 0.2, 0.3] + 0.1 * rng.uniform(size=40)
+        y = X @ [0.1, 0.4, 0.2, 0.3] + 0.1 * rng.uniform(size=40)
+        if get_tags(estimator).target_tags.positive_only and not get_tags(estimator).input_tags.positive_only:
+            y = expit(y)  # counts, rates or probabilities
+        return X, y
     raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them to this fixture")
+
+
+@pytest.fixture
+def learn(rows):
+    """`partial_fit`, with all classes of the rows at a classifier's first call."""
+    classes = np.unique(rows[1])
+
+    def learn(estimator, X, y, **parameters):
+        if is_classifier(estimator) and not hasattr(estimator, "classes_"):
+            parameters["classes"] = classes
+        return estimator.partial_fit(X, y, **parameters)
+
+    return learn
 
 
 def _canonical(value):
@@ -165,14 +210,20 @@ def learned():
 
 @pytest.fixture(scope="session")
 def output():
-    """What a fitted estimator says about rows: predictions and transformed rows, whichever it has."""
+    """What a fitted estimator says about rows: predictions, scores and transformed rows, whichever it has."""
 
     def output(estimator, X):
-        methods = [name for name in ("predict", "transform") if hasattr(estimator, name)]
+        methods = [name for name in OUTPUTS if hasattr(estimator, name)]
         assert methods, f"{estimator} neither predicts nor transforms"
         return {name: np.asarray(getattr(estimator, name)(X)) for name in methods}
 
     return output
+
+
+@pytest.fixture(scope="session")
+def outputs():
+    """The names of the methods that say something about rows."""
+    return OUTPUTS
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,33 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
+
+from onlinebregman.losses import resolve_loss
 
 needs_callbacks = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
 
 
 def learns_rows(online):
     """Whether the learner learns the rows as they are, and does not draw pairs of them."""
-    return is_regressor(online) and has_fit_parameter(online, "sample_weight")
+    return (is_regressor(online) or is_classifier(online)) and has_fit_parameter(online, "sample_weight")
+
+
+def losses_before(model, X, y):
+    """The loss of each row under the weights as they are, the sum over the learners of a classifier."""
+    if not hasattr(model, "coef_"):  # a quadratic form
+        return (model.predict(X) - y) ** 2 / 2
+    parameters = model.get_params()
+    loss = resolve_loss(parameters.get("loss", "perceptron" if is_classifier(model) else "squared_error"))
+    if is_regressor(model):
+        return loss.value(X @ model.coef_ + model.intercept_, y)
+    scores = X @ model.coef_.T + model.intercept_
+    labels = model.classes_[-scores.shape[1] :]
+    targets = np.where(y[:, None] == labels, 1.0, 0.0 if hasattr(model, "predict_proba") else -1.0)
+    return loss.value(scores, targets).sum(axis=1)
 
 
 @pytest.fixture
@@ -59,12 +75,12 @@ class Recorder:
 # --- epochs and their order -------------------------------------------------------------------------------------------
 
 
-def test_epochs_are_passes_over_the_rows_in_order(online, rows, learned):
+def test_epochs_are_passes_over_the_rows_in_order(online, rows, learn, learned):
     X, y = rows
     fitted = clone(online).set_params(max_iter=3, shuffle=False, tol=None).fit(X, y)
     passes = clone(online)
     for _ in range(3):
-        passes.partial_fit(X, y)
+        learn(passes, X, y)
     assert learned(fitted) == learned(passes)
     assert fitted.n_iter_ == 3 and len(fitted.loss_curve_) == 3
 
@@ -78,7 +94,7 @@ def test_every_epoch_is_shuffled_by_the_random_state(online, rows, learned):
     assert learned(clone(online).set_params(shuffle=False).fit(X, y)) != learned(one)
 
 
-def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, rows, learned):
+def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, rows, learn, learned):
     X, y = rows
     if not learns_rows(online):
         pytest.skip("draws from its random state besides shuffling")
@@ -86,7 +102,7 @@ def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, row
     by_hand, rng = clone(online), check_random_state(7)
     for _ in range(2):
         order = rng.permutation(len(y))
-        by_hand.partial_fit(X[order], y[order])
+        learn(by_hand, X[order], y[order])
     assert learned(fitted) == learned(by_hand)
 
 
@@ -132,30 +148,32 @@ def test_it_stops_when_the_loss_has_settled(online, rows, tol, patience):
     assert model.loss_curve_ == full.loss_curve_[: model.n_iter_]
 
 
-def test_not_settling_is_said_and_settling_is_not(online, rows):
+def test_not_settling_is_said_and_settling_is_not(online, rows, learn):
     X, y = rows
     with pytest.warns(ConvergenceWarning, match=rf"{type(online).__name__} stopped at max_iter=2.*tol=0\.001"):
         clone(online).set_params(max_iter=2, tol=1e-3).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(online).set_params(max_iter=2, tol=None).fit(X, y)
-        clone(online).partial_fit(X, y)
+        learn(clone(online), X, y)
 
 
-def test_the_loss_curve_is_the_mean_loss_before_each_row(online, rows):
+def test_the_loss_curve_is_the_mean_loss_before_each_row(online, rows, learn):
     X, y = rows
     if not learns_rows(online):
         pytest.skip("does not learn the rows themselves")
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    class_weight = online.get_params().get("class_weight") or {}
+    counted = weights * [class_weight.get(label, 1.0) for label in y]
     online.set_params(max_iter=2, shuffle=False, tol=None)
     fitted, by_hand, losses = clone(online).fit(X, y, sample_weight=weights), clone(online), []
     by_hand.set_params(average=False) if "average" in by_hand.get_params() else None
     for i in 2 * list(range(len(y))):
-        start = by_hand.predict(X[i : i + 1])[0] if hasattr(by_hand, "n_features_in_") else None
-        by_hand.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1])
-        losses.append(None if start is None else weights[i] * (start - y[i]) ** 2 / 2)
-    assert fitted.loss_curve_[1] == pytest.approx(sum(losses[len(y) :]) / weights.sum(), rel=1e-10)
-    assert fitted.cumulative_loss_ == pytest.approx(sum(fitted.loss_curve_) * weights.sum(), rel=1e-10)
+        row = slice(i, i + 1)
+        losses.append(counted[i] * losses_before(by_hand, X[row], y[row])[0] if losses else None)
+        learn(by_hand, X[row], y[row], sample_weight=weights[row])
+    assert fitted.loss_curve_[1] == pytest.approx(sum(losses[len(y) :]) / counted.sum(), rel=1e-10)
+    assert fitted.cumulative_loss_ == pytest.approx(sum(fitted.loss_curve_) * counted.sum(), rel=1e-10)
 
 
 # --- warm start -------------------------------------------------------------------------------------------------------
@@ -175,11 +193,11 @@ def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
     assert twice.n_iter_ == 2
 
 
-def test_warm_start_goes_on_after_partial_fit(online, rows, learned):
+def test_warm_start_goes_on_after_partial_fit(online, rows, learn, learned):
     X, y = rows
     online.set_params(max_iter=1, shuffle=False, tol=None, warm_start=True)
-    passes = clone(online).partial_fit(X, y).partial_fit(X, y)
-    assert learned(clone(online).partial_fit(X, y).fit(X, y)) == learned(passes)
+    passes = learn(clone(online), X, y).partial_fit(X, y)
+    assert learned(learn(clone(online), X, y).fit(X, y)) == learned(passes)
 
 
 def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
@@ -192,9 +210,9 @@ def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
 
 @needs_callbacks
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, warm_start, learned, output):
+def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, learn, warm_start, learned, output):
     X, y = rows
-    online.set_params(warm_start=warm_start, max_iter=5, tol=None).partial_fit(X, y)
+    learn(online.set_params(warm_start=warm_start, max_iter=5, tol=None), X, y)
     before, said = learned(online), output(online, X)
     recorder = Recorder(break_after=3)
     online.set_callbacks(recorder)
@@ -270,12 +288,12 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
 
 
 @needs_callbacks
-def test_partial_fit_works_with_callbacks_set(online, rows, learned):
+def test_partial_fit_works_with_callbacks_set(online, rows, learn, learned):
     X, y = rows
     watched = clone(online)
     watched.set_callbacks(Recorder())
-    watched.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
-    assert learned(watched, without=["_skl_callbacks"]) == learned(online.partial_fit(X, y))
+    learn(watched, X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    assert learned(watched, without=["_skl_callbacks"]) == learned(learn(online, X, y))
 
 
 def test_verbose_prints_the_loss_of_every_epoch(online, rows, capsys):

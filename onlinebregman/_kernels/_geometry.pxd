@@ -3,7 +3,7 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # how many values
     Py_ssize_t stored         # how many columns; twice as many values once a signed geometry has loaded the row
-    double* buffer            # three vectors of `room` values
+    double* buffer            # four vectors of `room` values
     Py_ssize_t room
     # what `load` finds out
     double* w                 # the row's weights: the state itself (dense) or a gathered copy (sparse)
@@ -24,7 +24,11 @@ cdef struct Scalars:          # the state beside the weights
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t blocks  # weights per feature: 2 for w+ and w-, n_features for a matrix
+    cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); blocks is 2
     cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
+    cdef readonly bint whole         # does every step move all weights, whatever the row?
+    cdef public double upper         # largest weight
+    cdef readonly object failure     # the exception by which a geometry in Python refused a row
     cdef double[::1] weights
     cdef Scalars state
     # A step on all weights at once is refused (`blocked`) while only some are backed up; the caller backs up and repeats.
@@ -36,12 +40,15 @@ cdef class Geometry:
 
     cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil
     cdef void load(self, Row* row) noexcept nogil
+    cdef void fetch_weights(self, Row* row) noexcept nogil
     cdef void store(self, Row* row) noexcept nogil
     cdef double dot(self, Row* row) noexcept nogil
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil
     cdef double sharpness(self, Row* row, double slope) noexcept nogil
+    cdef double conjugate(self, Row* row, double c) noexcept nogil
     cdef void step(self, Row* row, double c) noexcept nogil
+    cdef void project(self, Row* row) noexcept nogil
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil
     cdef double scale(self) noexcept nogil
     cdef void settle(self, Row* row) noexcept nogil
@@ -52,7 +59,7 @@ cdef class Geometry:
 
 
 cdef class EuclideanGeometry(Geometry):
-    pass
+    cdef public double radius           # of the ball around 0 that holds the weights
 
 
 cdef class EntropyGeometry(Geometry):
@@ -67,9 +74,9 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef double largest_exponent(self, Row* row, double c) noexcept nogil
 
 
-cdef class SignedSimplexGeometry(SimplexGeometry):
+cdef class BurgGeometry(Geometry):
     pass
 
 
-cdef class BurgGeometry(Geometry):
-    cdef public double upper
+cdef class BinaryEntropyGeometry(Geometry):
+    pass

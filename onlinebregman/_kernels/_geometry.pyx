@@ -1,11 +1,12 @@
 """Geometries: mirror maps row by row.
 
 A geometry holds the weights and moves them along w(c) = f^-1(f(w) - c x), the one-parameter family in which every
-explicit and implicit step on a row x lies. It answers three questions about a loaded row:
+explicit and implicit step on a row x lies. It answers four questions about a loaded row:
 
-dot(row)      w.x
-peek(row, c)  w(c).x and x'S x = -d(w(c).x)/dc, without moving
-step(row, c)  w <- w(c)
+dot(row)           w.x
+peek(row, c)       w(c).x and x'S x = -d(w(c).x)/dc, without moving
+step(row, c)       w <- w(c)
+conjugate(row, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(row, c) + c w.x
 
 A sparse row is gathered into a contiguous buffer, so both layouts run through the same helpers; cost O(nonzeros).
 """
@@ -31,7 +32,13 @@ cdef extern from "vector_ops.h":
     void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
                       double* dot, double* square) noexcept nogil
     void ob_multiply(double* p, const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_burg_step(double* w, const double* x, double c, double upper, Py_ssize_t n) noexcept nogil
+    void ob_burg_step(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_burg_ratios(double* r, const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
+    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
+    void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
+    void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
+    void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
     double ob_burg_speed(const double* w, const double* x, double inverse_upper, Py_ssize_t n) noexcept nogil
 
 # How close to its upper bound Burg's gradient step may bring a weight: at the bound itself the rate would be 0 for ever.
@@ -41,7 +48,7 @@ cdef double LARGE_EXPONENT = 600.0
 
 
 cdef inline double* scratch(Row* row, int k) noexcept nogil:
-    """Working vector 1 or 2; vector 0 holds gathered weights."""
+    """Working vector 1 or 2; vector 0 holds gathered weights, vector 3 the row (x, -x) of signed weights."""
     return row.buffer + k * row.room
 
 
@@ -58,17 +65,28 @@ cdef class Geometry:
     ----------
     weights : ndarray of shape (blocks * n_features,)
         The weights to start from; copied.
+    doubled : bool, default=False
+        Are these w+ and w- one after the other, of a linear model with weights w+ - w-?
+    upper : float, default=inf
+        Largest weight: each step is followed by clipping, the Bregman projection of every separable potential.
     """
 
-    def __init__(self, weights):
+    def __init__(self, weights, doubled=False, upper=INFINITY):
         self.weights = np.array(weights, dtype=np.float64, order="C", copy=True).ravel()
-        self.blocks = max(self.blocks, 1)
+        self.doubled = doubled
+        self.blocks = max(self.blocks, 2 if doubled else 1)
         self.n_features = self.weights.shape[0] // self.blocks
+        self.upper = upper
         self.state.rate = INFINITY
 
     def _arguments(self):
         """What the constructor takes, to rebuild this geometry."""
-        return (np.asarray(self.weights).copy(),)
+        return np.asarray(self.weights).copy(), self.doubled, self.upper
+
+    @property
+    def state_weights(self):
+        """The weights a step moves, both halves of signed ones; a new array."""
+        return np.asarray(self.weights) * self.scale()
 
     def get_state(self):
         """The state beside the weights, as plain numbers and arrays."""
@@ -107,7 +125,7 @@ cdef class Geometry:
         return self._to_coef(weights * self.scale())
 
     def _to_coef(self, weights):
-        return weights
+        return weights[:self.n_features] - weights[self.n_features:] if self.doubled else weights
 
     cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
         """How long the vectors of a row's working memory have to be, for rows of at most n values."""
@@ -130,6 +148,18 @@ cdef class Geometry:
                 out[row.index[i]] = values[b * row.stored + i]
 
     cdef void load(self, Row* row) noexcept nogil:
+        cdef double* both
+        cdef Py_ssize_t i, n = row.n
+        if self.doubled:
+            both = scratch(row, 3)
+            for i in range(n):
+                both[i] = row.x[i]
+                both[n + i] = -row.x[i]
+            row.x = both
+            row.n = 2 * n
+        self.fetch_weights(row)
+
+    cdef void fetch_weights(self, Row* row) noexcept nogil:
         if row.index == NULL:
             row.w = &self.weights[0]
         else:
@@ -178,8 +208,17 @@ cdef class Geometry:
         """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after peek(row, 0)."""
         return 0.0
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        """F*(f(w) - c x) - F*(f(w))."""
+        return 0.0
+
     cdef void step(self, Row* row, double c) noexcept nogil:
         pass
+
+    cdef void project(self, Row* row) noexcept nogil:
+        """After a step: project the row's weights onto what they are constrained to."""
+        if self.upper < INFINITY:
+            ob_clip(row.w, self.upper, row.n)
 
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
         """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined."""
@@ -187,17 +226,47 @@ cdef class Geometry:
 
 
 cdef class EuclideanGeometry(Geometry):
-    """w(c) = w - c x, S = I."""
+    """w(c) = w - c x, S = I.
+
+    With a `radius`, each step is followed by the projection onto the ball norm(w) <= radius.
+    """
+
+    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY):
+        super().__init__(weights, doubled, upper)
+        self.radius = radius
 
     def __cinit__(self):
         self.linear = True
+
+    def _arguments(self):
+        return super()._arguments() + (self.radius,)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         ob_dot_norm(row.w, row.x, row.n, value, slope)
         value[0] -= c * slope[0]
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        cdef double dot, square
+        ob_dot_norm(row.w, row.x, row.n, &dot, &square)
+        return c * (0.5 * c * square - dot)
+
     cdef void step(self, Row* row, double c) noexcept nogil:
         ob_axpy(row.w, row.x, c, row.n)
+
+    cdef void settle(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t n = self.weights.shape[0]
+        cdef double norm
+        if self.radius == INFINITY:
+            return
+        norm = sqrt(ob_dot(&self.weights[0], &self.weights[0], n))
+        if norm <= self.radius:
+            return
+        if not self.backed_up:
+            self.blocked = True
+            return
+        if self.averaging:
+            self.accumulate_all()
+        ob_axpy(&self.weights[0], &self.weights[0], 1.0 - self.radius / norm, n)
 
 
 cdef class EntropyGeometry(Geometry):
@@ -219,6 +288,15 @@ cdef class EntropyGeometry(Geometry):
         ob_multiply(w, row.w, e, row.n)
         ob_entropy_sums(w, e, row.x, row.n, &total, value, slope)
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        cdef double total, value, slope
+        cdef double* e = scratch(row, 1)
+        cdef double* w = scratch(row, 2)
+        ob_exp(e, row.x, 0.5 * c, 0.0, row.n)
+        ob_multiply(w, row.w, e, row.n)
+        ob_entropy_sums(w, e, row.x, row.n, &total, &value, &slope)
+        return total - ob_sum(row.w, row.n)
+
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return max(row.hi, -row.lo)  # sum w x^3 <= max |x| sum w x^2
 
@@ -232,11 +310,13 @@ cdef class EntropyGeometry(Geometry):
 cdef class SimplexGeometry(EntropyGeometry):
     """Relative entropy on the simplex of total U (EG): w(c) = U v exp(-c x) / sum, S = diag w - w w'/U.
 
+    Signed, this is EG+-.
+
     The state v is not normalised, w = U v / sum v, so that a sparse row leaves the other weights alone.
     """
 
-    def __init__(self, weights, size=1.0):
-        super().__init__(weights)
+    def __init__(self, weights, doubled=False, upper=INFINITY, size=1.0):
+        super().__init__(weights, doubled, upper)
         self.size = size
         self.state.total = self.state.summed = ob_sum(&self.weights[0], self.weights.shape[0])
 
@@ -246,8 +326,8 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef double scale(self) noexcept nogil:
         return self.size / self.state.total
 
-    cdef void load(self, Row* row) noexcept nogil:
-        Geometry.load(self, row)
+    cdef void fetch_weights(self, Row* row) noexcept nogil:
+        Geometry.fetch_weights(self, row)
         row.rest = 0.0
         if row.index != NULL:
             row.rest = self.state.total - ob_sum(row.w, row.n)
@@ -305,6 +385,11 @@ cdef class SimplexGeometry(EntropyGeometry):
         value[0] = self.size * dot
         slope[0] = self.size * max(square / total - dot * dot, 0.0)
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        cdef double m = self.largest_exponent(row, c)
+        cdef double total = self.factors(row, c, &m)
+        return self.size * (log(total / self.state.total) + m)
+
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return row.hi - row.lo  # a third central moment is at most the range times the second
 
@@ -353,38 +438,8 @@ cdef class SimplexGeometry(EntropyGeometry):
         self.state.steps = 0
 
 
-cdef class SignedSimplexGeometry(SimplexGeometry):
-    """EG+-: w = w+ - w-, EG on the row (x, -x) with 2n weights of total U."""
-
-    def __cinit__(self):
-        self.blocks = 2
-
-    def _to_coef(self, weights):
-        return weights[:self.n_features] - weights[self.n_features:]
-
-    cdef void load(self, Row* row) noexcept nogil:
-        cdef double* doubled = scratch(row, 2)
-        cdef Py_ssize_t i, n = row.n
-        for i in range(n):
-            doubled[i] = row.x[i]
-            doubled[n + i] = -row.x[i]
-        row.x = doubled
-        row.n = 2 * n
-        SimplexGeometry.load(self, row)
-
-
 cdef class BurgGeometry(Geometry):
-    """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0.
-
-    `upper` clips the weights after each step: the Bregman projection onto the box.
-    """
-
-    def __init__(self, weights, upper=INFINITY):
-        super().__init__(weights)
-        self.upper = upper
-
-    def _arguments(self):
-        return super()._arguments() + (self.upper,)
+    """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
 
     def confine(self):
         """Take weights at the upper bound or beyond off it, or the adaptive rate would be 0 for ever."""
@@ -404,8 +459,12 @@ cdef class BurgGeometry(Geometry):
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        ob_burg_ratios(scratch(row, 1), row.w, row.x, c, row.n)
+        return -ob_sum_log(scratch(row, 1), row.n)
+
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_burg_step(row.w, row.x, c, self.upper, row.n)
+        ob_burg_step(row.w, row.x, c, row.n)
 
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
         """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`."""
@@ -422,3 +481,30 @@ cdef class BurgGeometry(Geometry):
             if speed > 0:
                 cap = min(cap, STRICTLY_INSIDE / (-residual * speed))
         return cap
+
+
+cdef class BinaryEntropyGeometry(Geometry):
+    """Binary entropy on 0 < w < 1: w(c) = sigmoid(logit w - c x) = w e^(-c x) / (1 - w + w e^(-c x)), S = diag w (1 - w)."""
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef double* v = row.w
+        if c == 0:
+            row.lo = row.hi = 0.0
+            ob_range(row.x, row.n, &row.lo, &row.hi)
+        else:
+            v = scratch(row, 1)
+            ob_exp(v, row.x, c, 0.0, row.n)
+            ob_binary_moved(v, row.w, v, row.n)
+        ob_binary_sums(v, row.x, row.n, value, slope)
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return max(row.hi, -row.lo)  # |sum w (1 - w) (1 - 2 w) x^3| <= max |x| sum w (1 - w) x^2
+
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        ob_exp(scratch(row, 1), row.x, c, 0.0, row.n)
+        ob_binary_ratios(scratch(row, 1), row.w, scratch(row, 1), row.n)
+        return ob_sum_log(scratch(row, 1), row.n)
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        ob_exp(scratch(row, 1), row.x, c, 0.0, row.n)
+        ob_binary_moved(row.w, row.w, scratch(row, 1), row.n)

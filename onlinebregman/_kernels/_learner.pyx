@@ -1,103 +1,43 @@
-"""The one loop over rows: ask the loss for c (explicit) or solve for it (implicit), then step."""
+"""The one loop over rows: ask the loss for c (explicit) or solve for it (implicit, importance), then step."""
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, NAN, fabs, isfinite, pow, sqrt
+from libc.math cimport INFINITY, NAN, isfinite, pow, sqrt
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
-from onlinebregman._kernels._geometry cimport EuclideanGeometry, Geometry, Row, Scalars
+from onlinebregman._kernels._geometry cimport EuclideanGeometry, Geometry, Row
 from onlinebregman._kernels._loss cimport Loss
 from onlinebregman._kernels._rows cimport Rows, dense_rows, sparse_rows
+from onlinebregman._kernels._snapshot cimport Snapshot
+from onlinebregman._kernels._solver cimport Score, implicit_step, importance_step
 
 cdef extern from "vector_ops.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef type ndarray = np.ndarray
 
-cdef enum Update:
-    EXPLICIT
-    IMPLICIT
-    GRADIENT
-
-cdef enum Status:
-    LEARNED
-    NOT_FINITE      # the row's prediction or target is not finite
-    LEFT_DOMAIN     # the explicit step leaves the geometry's domain
-    NEGATIVE        # the papers' gradient step needs x >= 0 and y >= 0
-    OVERFLOWED      # the step or the weights are not finite any more
-    BLOCKED         # the geometry has to move all weights, and they are not all backed up
-
-UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "gradient": GRADIENT}
-REASONS = {NOT_FINITE: "not finite", LEFT_DOMAIN: "left domain", NEGATIVE: "negative", OVERFLOWED: "overflowed"}
+UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
+cdef dict REASONS = {
+    NOT_FINITE: "not finite",
+    BAD_TARGET: "bad target",
+    LEFT_DOMAIN: "left domain",
+    NEGATIVE: "negative",
+    OVERFLOWED: "overflowed",
+    FAILED: "failed",
+}
 
 
-cdef struct Settings:
-    int update
-    bint fit_intercept
-    double rate_scale         # rate of row t: rate_scale / t^rate_power
-    double rate_power
-    double average_from       # the row from which weights are averaged
-
-
-cdef struct Clockwork:        # the learner's state beside its geometry
-    double t                  # rows learned
-    double intercept
-    double intercept_sum      # averaging
-    double averaged           # steps averaged over
-    double loss               # cumulative loss, each row's taken before it was learned
-
-
-cdef double solve(Geometry geometry, Loss loss, Row* row, double eta, double y, double intercept, double bias,
-                  double a, double slope) noexcept nogil:
-    """The implicit equation c = eta (h(a(c)) - y), a(c) = w(c).x + intercept - bias c, by safeguarded Newton.
-
-    psi(c) = c + eta (y - h(a(c))) increases with slope >= 1, and its root lies between 0 and the explicit c, inside
-    the domain. `a` and `slope` are a(0) and x'Sx at c = 0; `bias` is 1 if the intercept moves too, else 0.
-    """
-    cdef double explicit = eta * (loss.link(a) - y)
-    cdef double c = 0.0, lo, hi, low_end, high_end, psi, rise, step, error
-    cdef double last, before  # sizes of the last two steps
-    cdef int iteration
-    if explicit == 0:
-        return 0.0
-    step = explicit / (1.0 + eta * loss.link_derivative(a) * (slope + bias))
-    if geometry.linear and loss.linear:
-        return step
-    lo, hi = min(explicit, 0.0), max(explicit, 0.0)
-    geometry.domain(row, &low_end, &high_end)
-    lo, hi = max(lo, low_end), min(hi, high_end)
-    last = before = hi - lo
-    for iteration in range(200):
-        # a Newton step leaves an error of half psi''/psi' times its square, and the geometry bounds that ratio
-        error = geometry.sharpness(row, slope) * fabs(step)
-        if error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step):
-            return c + step
-        # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
-        if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
-            step = lo + 0.5 * (hi - lo) - c
-            if not lo < c + step < hi:
-                return c + step
-        before, last = last, fabs(step)
-        c += step
-        geometry.peek(row, c, &a, &slope)
-        a += intercept - bias * c
-        psi = c + eta * (y - loss.link(a))
-        if psi > 0:
-            hi = c
-        else:
-            lo = c
-        rise = 1.0 + eta * loss.link_derivative(a) * (slope + bias)
-        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
-    return c
+cdef object reason(int status):
+    """Why a row was refused, in a word or two."""
+    return REASONS[status]
 
 
 cdef int make_room(Row* row, Py_ssize_t room) except -1:
     """Give a row its working memory; to be freed by the caller."""
     row.room = room
-    row.buffer = <double*> malloc(max(3 * room, 1) * sizeof(double))
+    row.buffer = <double*> malloc(max(4 * room, 1) * sizeof(double))
     if row.buffer == NULL:
         raise MemoryError()
     return 0
@@ -129,26 +69,19 @@ cdef class Learner:
     loss : Loss
     """
 
-    cdef readonly Geometry geometry
-    cdef readonly Loss loss
-    cdef Clockwork clockwork
-    cdef Settings settings
-    cdef tuple armed          # (name, value) of the parameters that were validated and are in force
-    cdef list rates           # (row number, rate) whenever the adaptive rate changed
-    cdef object averaged_model
-
     def __init__(self, Geometry geometry, Loss loss):
         self.geometry = geometry
         self.loss = loss
         self.rates = []
 
     def __reduce__(self):
-        return _restore, (self.geometry, type(self.loss), self.settings, self.clockwork, self.rates)
+        return _restore, (self.geometry, self.loss, self.settings, self.clockwork, self.rates, self.origin)
 
-    def _set_state(self, settings, clockwork, rates):
+    def _set_state(self, settings, clockwork, rates, origin):
         self.settings = settings
         self.clockwork = clockwork
         self.rates = list(rates)
+        self.origin = origin
 
     @property
     def t(self):
@@ -157,6 +90,31 @@ cdef class Learner:
     @property
     def cumulative_loss(self):
         return self.clockwork.loss
+
+    @property
+    def failure(self):
+        """The exception by which a geometry in Python refused a row, or None."""
+        return self.geometry.failure
+
+    @property
+    def n_moves(self):
+        """Rows that moved the weights."""
+        return int(self.clockwork.moves)
+
+    @property
+    def weighted_loss(self):
+        """Sum of rate times weight times loss since regret is tracked."""
+        return self.clockwork.weighted_loss
+
+    @property
+    def slack(self):
+        """S of the regret certificate since regret is tracked."""
+        return self.clockwork.slack
+
+    @property
+    def position(self):
+        """The weights that the next step starts from, both halves of signed ones, and the intercept; no average."""
+        return self.geometry.state_weights, self.clockwork.intercept
 
     @property
     def next_rate(self):
@@ -176,17 +134,19 @@ cdef class Learner:
     def coef(self):
         return self.geometry.coef(self.clockwork.averaged)
 
-    def configure(self, *, update, schedule, fit_intercept=False, average=False, armed=()):
+    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False, armed=()):
         """Set how rows are learned from now on.
 
         Parameters
         ----------
-        update : {"implicit", "explicit", "gradient"}
+        update : {"implicit", "explicit", "importance", "gradient"}
         schedule : object with `scale` and `power`
             Rate of row t: scale / t^power.
         fit_intercept : bool
         average : bool or int
             Average the weights after so many rows; True is 1.
+        track_regret : bool
+            Accumulate what the regret certificate needs, from the present weights on.
         armed : dict
             The estimator's parameters these settings follow from. The fast path is open as long as the estimator
             holds these very objects.
@@ -200,6 +160,12 @@ cdef class Learner:
         elif self.geometry.averaging:
             self.geometry.stop_averaging()
             self.clockwork.averaged = self.clockwork.intercept_sum = 0.0
+        self.settings.track_regret = track_regret
+        if track_regret and self.origin is None:
+            self.origin = self.position
+        elif not track_regret:
+            self.origin = None
+            self.clockwork.weighted_loss = self.clockwork.slack = 0.0
         self.armed = tuple(dict(armed).items())
 
     cpdef bint in_force(self, dict attributes):
@@ -236,15 +202,17 @@ cdef class Learner:
             return False
         try:
             if targets.ndim == 1 and targets.shape[0] == rows.n_rows and targets.format == b"d":
-                done = self._learn(rows, <const double*> targets.buf, NULL, NULL, &failed) == LEARNED
+                done = self._learn(rows, <const double*> targets.buf, NULL, NULL, &failed, NULL) == LEARNED
         finally:
             PyBuffer_Release(&targets)
         return done
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, const Py_ssize_t[::1] order=None):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, const Py_ssize_t[::1] order=None,
+              double[::1] scores=None):
         """Learn validated rows, dense or CSR, in the order they come or in `order`.
 
-        Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
+        Returns (reason, row) of what could not be learned, or None. All rows are learned or none. `scores`, if given,
+        receives each row's score before it was learned (NaN where its weight is 0).
         """
         cdef Py_ssize_t failed = 0
         cdef const double* weights = NULL
@@ -253,10 +221,10 @@ cdef class Learner:
             weights = &sample_weight[0]
         if order is not None:
             permutation = &order[0]
-        status = self._learn(open_rows(X), &y[0], weights, permutation, &failed)
-        return None if status == LEARNED else (REASONS[status], failed)
+        status = self._learn(open_rows(X), &y[0], weights, permutation, &failed, NULL if scores is None else &scores[0])
+        return None if status == LEARNED else (reason(status), failed)
 
-    def predict_fast(self, dict attributes, X):
+    def predict_fast(self, dict attributes, X, bint linked=True):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
         cdef Rows rows
         cdef bint finite
@@ -265,18 +233,19 @@ cdef class Learner:
         rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
             return None
-        predictions = self._predict(rows, &finite)
+        predictions = self._predict(rows, linked, &finite)
         return predictions if finite else None
 
-    def predict(self, X):
-        """Predictions for validated rows, dense or CSR."""
+    def predict(self, X, *, linked=True):
+        """Predictions for validated rows, dense or CSR: h(score), or the scores themselves."""
         cdef bint finite
-        return self._predict(open_rows(X), &finite)
+        return self._predict(open_rows(X), linked, &finite)
 
     # --- the work -----------------------------------------------------------------------------------------------
 
-    cdef object _predict(self, Rows rows, bint* finite):
+    cdef object _predict(self, Rows rows, bint linked, bint* finite):
         cdef Geometry geometry = self._model()
+        cdef Loss loss = self.loss
         cdef double intercept = self.intercept
         cdef double[::1] out
         cdef Row row
@@ -290,98 +259,156 @@ cdef class Learner:
                 geometry.load(&row)
                 out[i] = geometry.dot(&row) + intercept
             finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
+            if linked and not loss.linear:
+                for i in range(rows.n_rows):
+                    out[i] = loss.link(out[i])
             free(row.buffer)
         return predictions
 
     cdef Geometry _model(self):
-        """The geometry to predict with: the learning one, or the averaged weights (kept until the next step)."""
-        if not self.clockwork.averaged:
+        """The geometry to predict with: the learning one, or a Euclidean one that holds the weights it amounts to."""
+        if not self.clockwork.averaged and not self.geometry.whole:
             return self.geometry
-        if self.averaged_model is None or self.averaged_model[0] != self.clockwork.t:
-            self.averaged_model = (self.clockwork.t, EuclideanGeometry(self.coef))
-        return self.averaged_model[1]
+        if self.prediction_model is None or self.prediction_model[0] != self.clockwork.t:
+            self.prediction_model = (self.clockwork.t, EuclideanGeometry(self.coef))
+        return self.prediction_model[1]
 
     cdef int _learn(self, Rows rows, const double* y, const double* weights, const Py_ssize_t* order,
-                    Py_ssize_t* failed) except -1:
-        cdef Geometry geometry = self.geometry
-        cdef Clockwork clockwork = self.clockwork
-        cdef Scalars state = geometry.state
-        cdef Py_ssize_t n_rates = len(self.rates)
+                    Py_ssize_t* failed, double* scores) except -1:
         cdef int status
-        cdef Snapshot snapshot = Snapshot(geometry, rows, rows.indices == NULL or rows.stored >= geometry.n_features)
+        cdef bint whole = False
         cdef Row row
-        make_room(&row, geometry.room(rows.widest))
-        while True:
-            with nogil:
-                status = self._loop(geometry, self.loss, rows, y, weights, order, &row, failed)
-                if status == LEARNED and not snapshot.finite():
-                    status = OVERFLOWED
-                    failed[0] = rows.n_rows - 1
-            if status != LEARNED:
-                snapshot.restore()
-                geometry.state = state
-                self.clockwork = clockwork
-                del self.rates[n_rates:]
-            if status != BLOCKED:
-                free(row.buffer)
-                return status
-            snapshot = Snapshot(geometry, rows, True)
+        make_room(&row, self.geometry.room(rows.widest))
+        try:
+            while True:
+                self._begin(rows, whole)
+                with nogil:
+                    status = self._loop(rows, y, weights, order, &row, failed, scores)
+                    if status == LEARNED and not self.before.finite():
+                        status = OVERFLOWED
+                        failed[0] = rows.n_rows - 1
+                if status != LEARNED:
+                    self._go_back()
+                self.before = None
+                if status != BLOCKED:
+                    return status
+                whole = True
+        finally:
+            free(row.buffer)
 
-    cdef int _loop(self, Geometry geometry, Loss loss, Rows rows, const double* y, const double* weights,
-                   const Py_ssize_t* order, Row* row, Py_ssize_t* failed) noexcept nogil:
-        cdef Clockwork* state = &self.clockwork
+    cdef int _begin(self, Rows rows, bint whole) except -1:
+        """Note what to go back to."""
+        whole = whole or self.geometry.whole or rows.indices == NULL or rows.stored >= self.geometry.n_features
+        self.before = Snapshot(self.geometry, rows, whole)
+        self.clockwork_before, self.state_before = self.clockwork, self.geometry.state
+        self.rates_before = len(self.rates)
+        self.geometry.failure = None
+        return 0
+
+    cdef int _go_back(self) except -1:
+        self.before.restore()
+        self.geometry.state = self.state_before
+        self.clockwork = self.clockwork_before
+        del self.rates[self.rates_before:]
+        return 0
+
+    cdef int _loop(self, Rows rows, const double* y, const double* weights, const Py_ssize_t* order, Row* row,
+                   Py_ssize_t* failed, double* scores) noexcept nogil:
         cdef Py_ssize_t k, i
-        cdef double a, slope, c, eta, weight = 1.0, lo, hi, bias = self.settings.fit_intercept
-        cdef bint averaging
+        cdef int status
         for k in range(rows.n_rows):
             i = k if order == NULL else order[k]
             failed[0] = i
-            if weights != NULL:
-                weight = weights[i]
-                if weight == 0:
-                    continue
             rows.fetch(i, row)
-            geometry.load(row)
-
-            # predict; nothing is changed before the prediction has shown that the row is sound
-            if self.settings.update == IMPLICIT:
-                geometry.peek(row, 0.0, &a, &slope)
-            else:
-                a = geometry.dot(row)
-            a += state.intercept
-            if not isfinite(a) or not isfinite(y[i]):
-                return NOT_FINITE
-
-            # the rate, and the step c of f(w') = f(w) - c x
-            eta = self._rate(state.t + 1.0)
-            if self.settings.update == IMPLICIT:
-                c = solve(geometry, loss, row, weight * eta, y[i], state.intercept, bias, a, slope)
-            else:
-                if self.settings.update == GRADIENT:
-                    eta = self._capped_rate(geometry, row, eta, weight, a - y[i])
-                    if eta < 0 or y[i] < 0:
-                        return NEGATIVE
-                c = weight * eta * (loss.link(a) - y[i])
-                geometry.domain(row, &lo, &hi)
-                if not lo < c < hi:
-                    return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
-
-            state.t += 1.0
-            state.loss += weight * loss.value(a, y[i])
-            averaging = state.t >= self.settings.average_from
-            if geometry.averaging:
-                geometry.accumulate(row)
-            geometry.step(row, c)
-            geometry.store(row)
-            geometry.settle(row)
-            if geometry.blocked:
-                return BLOCKED
-            state.intercept -= bias * c
-            if averaging:
-                state.averaged += 1.0
-                state.intercept_sum += state.intercept
-                geometry.state.clock += geometry.scale()
+            status = self._row(
+                self.geometry, self.loss, row, y[i], 1.0 if weights == NULL else weights[i],
+                NULL if scores == NULL else &scores[i],
+            )
+            if status != LEARNED:
+                return status
         return LEARNED
+
+    cdef int _row(self, Geometry geometry, Loss loss, Row* row, double y, double weight, double* seen) noexcept nogil:
+        """Predict a row and learn it; nothing is changed before the prediction has shown that the row is sound."""
+        cdef Clockwork* state = &self.clockwork
+        cdef int update = self.settings.update
+        cdef double c, eta, lo, hi, gap = 0.0, value
+        cdef Score score
+        cdef bint averaging
+        if weight == 0:
+            if seen != NULL:
+                seen[0] = NAN
+            return LEARNED
+        geometry.load(row)
+        score.intercept, score.bias = state.intercept, self.settings.fit_intercept
+        if update == IMPLICIT or update == IMPORTANCE:
+            geometry.peek(row, 0.0, &score.a, &score.slope)
+        else:
+            score.a = geometry.dot(row)
+        score.a += state.intercept
+        if geometry.failure is not None:
+            return FAILED
+        if not isfinite(score.a):
+            return NOT_FINITE
+        if not loss.admits(y):
+            return BAD_TARGET
+        if seen != NULL:
+            seen[0] = score.a
+
+        # the rate, and the step c of f(w') = f(w) - c x
+        eta = self._rate(state.t + 1.0)
+        if update == IMPLICIT:
+            c = implicit_step(geometry, loss, row, &score, weight * eta, y)
+        elif update == IMPORTANCE:
+            c = importance_step(geometry, loss, row, &score, weight * eta, y)
+        else:
+            if update == GRADIENT:
+                eta = self._capped_rate(geometry, row, eta, weight, score.a - y)
+                if eta < 0 or y < 0:
+                    return NEGATIVE
+            c = weight * eta * loss.derivative(score.a, y)
+            geometry.domain(row, &lo, &hi)
+            if not lo < c < hi:
+                return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
+
+        value = loss.value(score.a, y)
+        if self.settings.track_regret:
+            gap = geometry.conjugate(row, c) + c * (score.a - state.intercept) + 0.5 * score.bias * c * c
+        if geometry.averaging:
+            geometry.accumulate(row)
+        geometry.step(row, c)
+        if self.settings.track_regret:
+            state.weighted_loss += weight * eta * value
+            state.slack += self._slack(row, &score, y, weight * eta, c, gap, value)
+        geometry.project(row)
+        geometry.store(row)
+        geometry.settle(row)
+        if geometry.blocked:
+            return BLOCKED
+        if geometry.failure is not None:
+            return FAILED
+        state.t += 1.0
+        state.loss += weight * value
+        state.moves += c != 0
+        averaging = state.t >= self.settings.average_from
+        state.intercept -= score.bias * c
+        if averaging:
+            state.averaged += 1.0
+            state.intercept_sum += state.intercept
+            geometry.state.clock += geometry.scale()
+        return LEARNED
+
+    cdef double _slack(self, Row* row, Score* score, double y, double eta, double c, double gap,
+                       double value) noexcept nogil:
+        """What a step adds to S of the certificate; `gap` is D(w, w(c)), and the step has been made."""
+        cdef double a, fall
+        if self.settings.update == EXPLICIT or self.settings.update == GRADIENT:
+            return gap
+        a = self.geometry.dot(row) + score.intercept - score.bias * c
+        fall = eta * (value - self.loss.value(a, y))
+        if self.settings.update == IMPORTANCE:
+            return fall
+        return fall + gap - c * (score.a - a)
 
     cdef double _rate(self, double t) noexcept nogil:
         if self.settings.rate_power == 0:
@@ -406,63 +433,7 @@ cdef class Learner:
         return eta
 
 
-def _restore(geometry, loss, settings, clockwork, rates):
-    learner = Learner(geometry, loss())
-    learner._set_state(settings, clockwork, rates)
+def _restore(geometry, loss, settings, clockwork, rates, origin):
+    learner = Learner(geometry, loss)
+    learner._set_state(settings, clockwork, rates, origin)
     return learner
-
-
-cdef class Snapshot:
-    """What a call has to put back if a row cannot be learned: all weights, or those of the rows' columns if fewer."""
-
-    cdef Geometry geometry
-    cdef Rows rows
-    cdef bint whole
-    cdef double* saved
-
-    def __cinit__(self, Geometry geometry, Rows rows, bint whole):
-        cdef Py_ssize_t n = geometry.weights.shape[0] if whole else rows.stored * geometry.blocks
-        self.geometry, self.rows, self.whole = geometry, rows, whole
-        self.saved = <double*> malloc(max((3 if geometry.averaging else 1) * n, 1) * sizeof(double))
-        if self.saved == NULL:
-            raise MemoryError()
-        geometry.backed_up, geometry.blocked = whole, False
-        self.move(True)
-
-    def __dealloc__(self):
-        free(self.saved)
-
-    cdef void restore(self):
-        self.move(False)
-
-    cdef void move(self, bint save):
-        cdef double* saved = self.saved
-        saved += self.move_vector(&self.geometry.weights[0], saved, save)
-        if self.geometry.averaging:
-            saved += self.move_vector(&self.geometry.average_sum[0], saved, save)
-            self.move_vector(&self.geometry.stamp[0], saved, save)
-
-    cdef Py_ssize_t move_vector(self, double* state, double* saved, bint save) noexcept nogil:
-        cdef Py_ssize_t b, k, j, n = self.geometry.weights.shape[0], stored = self.rows.stored
-        if self.whole:
-            memcpy(saved if save else state, state if save else saved, n * sizeof(double))
-            return n
-        for b in range(self.geometry.blocks):
-            for k in range(stored):
-                j = b * self.geometry.n_features + self.rows.column(k)
-                if save:
-                    saved[b * stored + k] = state[j]
-                else:
-                    state[j] = saved[b * stored + k]
-        return self.geometry.blocks * stored
-
-    cdef bint finite(self) noexcept nogil:
-        """Are the weights that may have moved finite?"""
-        cdef Py_ssize_t b, k
-        cdef double total = 0.0
-        if self.whole:
-            return ob_nonfinite(&self.geometry.weights[0], self.geometry.weights.shape[0]) == 0
-        for b in range(self.geometry.blocks):
-            for k in range(self.rows.stored):
-                total += 0.0 * self.geometry.weights[b * self.geometry.n_features + self.rows.column(k)]
-        return total == 0

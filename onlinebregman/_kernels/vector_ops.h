@@ -228,13 +228,90 @@ OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restr
     *square = OB_SUM8(q);
 }
 
-/* w = min(w / (1 + c x w), upper), never below OB_TINY */
-OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x, double c, double upper, ptrdiff_t n) {
+/* w = w / (1 + c x w), never below OB_TINY */
+OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        double v = w[i] / (1.0 + c * (w[i] * x[i]));
-        v = v < OB_TINY ? OB_TINY : v;
-        w[i] = v > upper ? upper : v;
+        const double v = w[i] / (1.0 + c * (w[i] * x[i]));
+        w[i] = v < OB_TINY ? OB_TINY : v;
     }
+}
+
+/* r = 1 + c x w, by what Burg's weights are divided */
+OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict w, const double *restrict x, double c,
+                                     ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        r[i] = 1.0 + c * (w[i] * x[i]);
+}
+
+/* w = min(w, upper) */
+OB_CLONES static void ob_clip(double *restrict w, double upper, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        w[i] = w[i] > upper ? upper : w[i];
+}
+
+/* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2), and
+ * of the sum of their exponents */
+OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
+    const uint64_t half_octave = 0x3ff0000000000000ULL - 0x3fe6a09e667f3bcdULL; /* 1 against sqrt(1/2), in bits */
+    double total = 0.0, exponents = 0.0;
+    for (ptrdiff_t start = 0; start < n; start += 64 * OB_LANES) {
+        const ptrdiff_t end = n - start < 64 * OB_LANES ? n : start + 64 * OB_LANES;
+        double product[OB_LANES], power[OB_LANES];
+        for (int k = 0; k < OB_LANES; ++k) {
+            product[k] = 1.0;
+            power[k] = 0.0;
+        }
+        ptrdiff_t i = start;
+#define OB_FACTOR(K)                                                                                                   \
+    {                                                                                                                  \
+        uint64_t bits;                                                                                                 \
+        double m;                                                                                                      \
+        memcpy(&bits, &a[i + (K)], sizeof bits);                                                                       \
+        const uint64_t octave = (bits + half_octave) >> 52;                                                            \
+        bits -= (octave - 1023) << 52;                                                                                 \
+        memcpy(&m, &bits, sizeof m);                                                                                   \
+        product[K] *= m;                                                                                               \
+        power[K] += (double)((int32_t)octave - 1023);                                                                  \
+    }
+        for (; i + OB_LANES <= end; i += OB_LANES)
+            for (int k = 0; k < OB_LANES; ++k)
+                OB_FACTOR(k)
+        for (; i < end; ++i)
+            OB_FACTOR(0)
+#undef OB_FACTOR
+        exponents += OB_SUM8(power);
+        total += log(((product[0] * product[1]) * (product[2] * product[3])) *
+                     ((product[4] * product[5]) * (product[6] * product[7])));
+    }
+    return total + 0.6931471805599453 * exponents;
+}
+
+/* v = w e / (1 - w + w e) strictly between 0 and 1, with e a factor of the odds w / (1 - w); v may be w or e */
+OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *e, ptrdiff_t n) {
+    const double largest = 1.0 - DBL_EPSILON / 2;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double up = w[i] * (e[i] > 1e300 ? 1e300 : e[i]);
+        double moved = up / (1.0 - w[i] + up);
+        moved = moved < OB_TINY ? OB_TINY : moved;
+        v[i] = moved > largest ? largest : moved;
+    }
+}
+
+/* r = 1 - w + w e, by what the weights' odds are normalised; r may be e */
+OB_CLONES static void ob_binary_ratios(double *r, const double *w, const double *e, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        r[i] = 1.0 - w[i] + w[i] * e[i];
+}
+
+/* sums of w x and w (1 - w) x^2 */
+OB_CLONES static void ob_binary_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
+                                     double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += (u - u * L(w)) * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    *dot = OB_SUM8(d);
+    *square = OB_SUM8(q);
 }
 
 /* largest x / (1/w - 1/upper), and 0: how fast the first weight reaches its upper bound */

@@ -2,6 +2,22 @@
 
 from .burg import BurgRegressor
 from .eg import EGRegressor
+from .forward import ForwardRegressor
 from .implicit_gd import ImplicitGDRegressor
+from .mirror_descent import MirrorDescentClassifier, MirrorDescentRegressor
+from .perceptron import PerceptronClassifier
+from .pnorm import PNormClassifier, PNormRegressor
+from .winnow import WinnowClassifier
 
-__all__ = ["BurgRegressor", "EGRegressor", "ImplicitGDRegressor"]
+__all__ = [
+    "BurgRegressor",
+    "EGRegressor",
+    "ForwardRegressor",
+    "ImplicitGDRegressor",
+    "MirrorDescentClassifier",
+    "MirrorDescentRegressor",
+    "PNormClassifier",
+    "PNormRegressor",
+    "PerceptronClassifier",
+    "WinnowClassifier",
+]

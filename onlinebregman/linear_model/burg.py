@@ -32,15 +32,18 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     eta0 : float, default=3.0
         Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
         targets: see Notes.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="invscaling"
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
         Exponent of "invscaling".
-    update : {"implicit", "explicit", "gradient"}, default="implicit"
+    data_bounds : dict or None, default=None
+        For learning_rate="theory", which no theorem gives in this divergence: a ValueError.
+    update : {"implicit", "explicit", "importance", "gradient"}, default="implicit"
         "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which
-        can leave the positive weights and then is an error. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0,
-        see Notes.
+        can leave the positive weights and then is an error. "importance": a row of weight h moves the weights exactly
+        as h rows of weight 1, or as any splitting of h. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0, see
+        Notes.
     init : array-like of shape (n_features,), float or None, default=None
         Weights to start from; None means 1 / n everywhere.
     fit_intercept : bool, default=True
@@ -56,6 +59,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
     average : bool or int, default=False
         Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+    track_regret : bool, default=False
+        Accumulate what `regret_certificate` needs.
     warm_start : bool, default=False
         Let `fit` go on from the weights it finds, its learning rate included.
     random_state : int, RandomState instance or None, default=None
@@ -77,6 +82,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         Epochs of the last `fit`.
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    weighted_loss_ : float
+        Sum of rate times weight times loss, each before its step, since regret is tracked.
     divergence_ : Divergence
         The divergence the estimator moves in.
     eta_ : float
@@ -125,7 +132,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     _parameter_constraints: dict = {
         **OnlineLinearRegressor._parameter_constraints,
-        "update": [StrOptions({"implicit", "explicit", "gradient"})],
+        "update": [StrOptions({"implicit", "explicit", "importance", "gradient"})],
         "upper_bound": [Interval(Real, 0, None, closed="neither"), None],
     }
     _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, "upper_bound")
@@ -137,6 +144,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         eta0: float = 3.0,
         learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
+        data_bounds: dict[str, float] | None = None,
         update: str = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
@@ -145,6 +153,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         average: bool | int = False,
+        track_regret: bool = False,
         warm_start: bool = False,
         random_state=None,
         verbose: int = 0,
@@ -154,6 +163,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             eta0=eta0,
             learning_rate=learning_rate,
             power_t=power_t,
+            data_bounds=data_bounds,
             update=update,
             init=init,
             fit_intercept=fit_intercept,
@@ -162,6 +172,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             n_iter_no_change=n_iter_no_change,
             shuffle=shuffle,
             average=average,
+            track_regret=track_regret,
             warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,

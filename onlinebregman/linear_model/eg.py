@@ -35,13 +35,19 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     eta0 : float, default=1.0
         Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
         targets: see Notes.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="invscaling"
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+        convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
+        eta0. A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
         Exponent of "invscaling".
-    update : {"implicit", "explicit"}, default="implicit"
+    data_bounds : dict or None, default=None
+        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its largest absolute
+        value; on the simplex), "intercept", that of the comparator's intercept (0 if left out), and "loss", its
+        cumulative loss.
+    update : {"implicit", "explicit", "importance"}, default="implicit"
         "implicit": the exact step. "explicit": the linearised step of the exponentiated gradient algorithm.
+        "importance": a row of weight h moves the weights exactly as h rows of weight 1, or as any splitting of h.
     init : array-like of shape (n_features,), float or None, default=None
         Weights to start from; None means total / n on the simplex, 1 / n
         for positive weights, 0 for signed ones.
@@ -58,6 +64,8 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
     average : bool or int, default=False
         Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+    track_regret : bool, default=False
+        Accumulate what `regret_certificate` needs.
     warm_start : bool, default=False
         Let `fit` go on from the weights it finds, its learning rate included.
     random_state : int, RandomState instance or None, default=None
@@ -79,6 +87,10 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         Epochs of the last `fit`.
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    weighted_loss_ : float
+        Sum of rate times weight times loss, each before its step, since regret is tracked.
+    regret_bound_ : float
+        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     divergence_ : Divergence
         The divergence the estimator moves in.
     n_features_in_ : int
@@ -135,6 +147,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         eta0: float = 1.0,
         learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
+        data_bounds: dict[str, float] | None = None,
         update: str = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
@@ -143,6 +156,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         average: bool | int = False,
+        track_regret: bool = False,
         warm_start: bool = False,
         random_state=None,
         verbose: int = 0,
@@ -153,6 +167,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
             eta0=eta0,
             learning_rate=learning_rate,
             power_t=power_t,
+            data_bounds=data_bounds,
             update=update,
             init=init,
             fit_intercept=fit_intercept,
@@ -161,6 +176,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
             n_iter_no_change=n_iter_no_change,
             shuffle=shuffle,
             average=average,
+            track_regret=track_regret,
             warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,

@@ -1,0 +1,103 @@
+"""Speed of ForwardRegressor beside what a user would pick instead, in one process, BLAS on one thread.
+
+    python benchmarks/peers/forward.py [--repeats 7]
+
+Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
+peer's time over ours, so that above 1 we are faster. Sherman-Morrison is the textbook update of A^-1 in NumPy, with the
+same predictions; the normal equations are solved once for a whole block, the floor of any method. river is used if it
+is installed.
+"""
+
+import argparse
+import platform
+import warnings
+
+import numpy as np
+import sklearn
+from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_limits
+from vectors import calls, compare
+
+from onlinebregman import __version__
+from onlinebregman.linear_model.forward import ForwardRegressor
+
+try:
+    from river import linear_model as river_models
+except ImportError:
+    river_models = None
+
+
+class ShermanMorrison:
+    """The forward algorithm with the inverse of A kept, which drifts on badly scaled rows."""
+
+    def __init__(self, width):
+        self.inverse, self.b = np.eye(width), np.zeros(width)
+
+    def learn(self, x, y):
+        v = self.inverse @ x
+        self.inverse -= np.outer(v, v / (1.0 + v @ x))
+        self.b += y * x
+
+    def predict(self, x):
+        v = self.inverse @ x
+        return v @ self.b / (1.0 + v @ x)
+
+
+def model():
+    return ForwardRegressor(fit_intercept=False)
+
+
+def stream(rows, width):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, width))
+    return X, X @ rng.normal(size=width) + rng.normal(size=rows)
+
+
+def one_row(width, repeats):
+    X, y = stream(1000, width)
+    ours, theirs = model().partial_fit(X, y), ShermanMorrison(width)
+    rows, peer_rows = [(X[i : i + 1], y[i : i + 1]) for i in range(len(y))], list(zip(X, y.tolist(), strict=True))
+    learn, predict = calls(ours.partial_fit, rows), calls(ours.predict, [row[:1] for row in rows])
+    name = f"one row, d={width}"
+    compare(f"{name}, learn: Sherman-Morrison in NumPy", learn, calls(theirs.learn, peer_rows), len(y), repeats)
+    peer = calls(theirs.predict, [row[:1] for row in peer_rows])
+    compare(f"{name}, predict: Sherman-Morrison in NumPy", predict, peer, len(y), repeats)
+    few = [(X[: i + 1], y[: i + 1]) for i in range(900, 1000, 10)]
+    refit = calls(Ridge(fit_intercept=False).fit, few)
+    compare(f"{name} after 1000: Ridge on all", calls(ours.partial_fit, rows[:10]), refit, len(few), repeats)
+    if river_models is not None:
+        online = river_models.BayesianLinearRegression()
+        dicts = [(dict(enumerate(x.tolist())), target) for x, target in peer_rows[:100]]
+        compare(
+            f"{name}, learn: river", calls(ours.partial_fit, rows[:100]), calls(online.learn_one, dicts), 100, repeats
+        )
+
+
+def block(width, rows, repeats):
+    X, y = stream(rows, width)
+    fitted, peer = model().fit(X, y), Ridge(fit_intercept=False)
+    name = f"block, d={width}"
+
+    def normal_equations():
+        np.linalg.solve(X.T @ X + np.eye(width), X.T @ y)
+
+    compare(f"{name}, fit: Ridge", lambda: model().fit(X, y), lambda: peer.fit(X, y), rows, repeats)
+    compare(f"{name}, fit: normal equations", lambda: model().fit(X, y), normal_equations, rows, repeats)
+    compare(f"{name}, predict: Ridge", lambda: fitted.predict(X), lambda: peer.predict(X), rows, repeats)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    repeats = parser.parse_args().repeats
+    print(
+        f"onlinebregman {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
+        f"Python {platform.python_version()}, {platform.machine()}"
+    )
+    print(f"{'work: peer':72s} {'ours':>10s} {'peer':>10s} {'':8s} {'peer/ours':>9s}")
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        for width in (5, 20, 100, 300):
+            one_row(width, repeats)
+        for width, rows in ((5, 100_000), (20, 50_000), (100, 10_000), (300, 2000)):
+            block(width, rows, repeats)

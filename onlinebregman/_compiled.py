@@ -1,0 +1,73 @@
+"""Which compiled geometry and loss stand for a `Divergence` and a `Loss`; all others run on their own NumPy methods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._kernels import _loss as compiled_losses
+from ._kernels._geometry import (
+    BinaryEntropyGeometry,
+    BurgGeometry,
+    EntropyGeometry,
+    EuclideanGeometry,
+    Geometry,
+    SimplexGeometry,
+)
+from ._kernels._numpy_path import NumPyGeometry, NumPyLoss
+from ._kernels._pnorm_geometry import PNormGeometry
+from .constraints import Constraint, L2Ball, Simplex, UpperBound
+from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from .losses import (
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    Loss,
+    PoissonLoss,
+    SquaredLoss,
+)
+
+_CLIPPED = {
+    SquaredEuclidean: EuclideanGeometry,
+    RelativeEntropy: EntropyGeometry,
+    Burg: BurgGeometry,
+    BinaryEntropy: BinaryEntropyGeometry,
+}
+
+
+def make_geometry(
+    divergence: Divergence, weights: np.ndarray, doubled: bool = False, constraint: Constraint | None = None
+) -> Geometry:
+    """The geometry that moves `weights` in `divergence`, each step followed by the projection onto `constraint`.
+
+    `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-.
+    """
+    kind = type(divergence)  # a subclass may have changed anything
+    if kind is RelativeEntropy and type(constraint) is Simplex:  # a step and the projection are the step on the simplex
+        return SimplexGeometry(weights, doubled, size=constraint.total)
+    if kind is SimplexEntropy and constraint is None:
+        return SimplexGeometry(weights, doubled, size=divergence.total)
+    if kind is SquaredEuclidean and type(constraint) is L2Ball:
+        return EuclideanGeometry(weights, doubled, radius=constraint.radius)
+    if kind is PNorm and constraint is None and not doubled:
+        return PNormGeometry(weights, divergence.p)
+    if kind in _CLIPPED and constraint is None:
+        return _CLIPPED[kind](weights, doubled)
+    if kind in _CLIPPED and type(constraint) is UpperBound and np.ndim(constraint.bound) == 0:
+        return _CLIPPED[kind](weights, doubled, upper=constraint.bound)
+    return NumPyGeometry(weights, doubled, divergence, constraint)
+
+
+def make_loss(loss: Loss) -> compiled_losses.Loss:
+    """The compiled loss of the same numbers, or one that asks `loss`."""
+    kind = type(loss)
+    if kind in (SquaredLoss, LogisticLoss, PoissonLoss):
+        return getattr(compiled_losses, kind.__name__)()
+    if kind in (AbsoluteLoss, EpsilonInsensitiveLoss):
+        return compiled_losses.EpsilonInsensitiveLoss(0.0 if kind is AbsoluteLoss else loss.epsilon)
+    if kind is HuberLoss:
+        return compiled_losses.HuberLoss(loss.epsilon)
+    if kind is HingeLoss:
+        return compiled_losses.HingeLoss(loss.margin)
+    return NumPyLoss(loss)

@@ -1,0 +1,143 @@
+"""The geometry of any `Divergence` object and any `Loss`, by their own NumPy methods, at the speed of Python."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, NAN
+
+from onlinebregman._kernels._geometry cimport Geometry, Row
+from onlinebregman._kernels._loss cimport Loss
+
+
+cdef class NumPyGeometry(Geometry):
+    """Weights moved by the methods of a `Divergence`, and projected by those of a `Constraint`.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (blocks * n_features,)
+    doubled : bool
+    divergence : Divergence
+    constraint : Constraint or None
+    """
+
+    cdef readonly object divergence
+    cdef readonly object constraint
+    cdef object x  # the loaded row, dense; x and -x for signed weights
+    cdef object w  # and the weights it is asked about
+
+    def __init__(self, weights, doubled, divergence, constraint=None):
+        super().__init__(weights, doubled)
+        self.whole = True
+        self.divergence = divergence
+        self.constraint = constraint
+
+    def _arguments(self):
+        return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint
+
+    cdef void load(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double[::1] x
+        with gil:
+            values = np.zeros(self.n_features)
+            x = values
+            for i in range(row.n):
+                x[i if row.index == NULL else row.index[i]] = row.x[i]
+            self.x = np.concatenate([values, -values]) if self.doubled else values
+            self.w = np.array(self.weights)
+            row.index = NULL
+
+    cdef void store(self, Row* row) noexcept nogil:
+        pass
+
+    cdef void project(self, Row* row) noexcept nogil:
+        if self.constraint is not None:
+            with gil:
+                try:
+                    np.asarray(self.weights)[:] = self.constraint.project(self.divergence, np.array(self.weights))
+                except Exception as error:
+                    self.failure = error
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        with gil:
+            return np.asarray(self.weights) @ self.x
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        with gil:
+            try:
+                w = self.divergence.step(self.w, self.x, c) if c != 0 else self.w
+                value[0] = w @ self.x
+                slope[0] = max(self.x @ self.divergence.hessian_inverse(w, self.x), 0.0)
+            except Exception as error:
+                self.failure = error
+                value[0] = slope[0] = NAN
+
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+        lo[0], hi[0] = -INFINITY, INFINITY
+        with gil:
+            try:
+                lo[0], hi[0] = self.divergence.step_range(self.w, self.x)
+            except Exception as error:
+                self.failure = error
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return INFINITY
+
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        with gil:
+            try:
+                moved = self.divergence.step(self.w, self.x, c)
+                return self.divergence.divergence(self.w, moved) - c * (self.w @ self.x)
+            except Exception as error:
+                self.failure = error
+                return NAN
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        with gil:
+            try:
+                np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
+            except Exception as error:
+                self.failure = error
+
+
+cdef class NumPyLoss(Loss):
+    """A matching loss of a smooth link, by the methods of a `Loss` object of `onlinebregman.losses`."""
+
+    cdef readonly object definition
+
+    def __init__(self, definition):
+        self.definition = definition
+
+    def _arguments(self):
+        return (self.definition,)
+
+    cdef double ask(self, str method, tuple arguments) noexcept:
+        try:
+            return getattr(self.definition, method)(*arguments)
+        except Exception:
+            return NAN  # the row is refused as one whose prediction is not finite
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        with gil:
+            return self.ask("value", (a, y))
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        with gil:
+            return self.ask("derivative", (a, y))
+
+    cdef double link(self, double a) noexcept nogil:
+        with gil:
+            return self.ask("link", (a,))
+
+    cdef double link_derivative(self, double a) noexcept nogil:
+        with gil:
+            return self.ask("link_derivative", (a,))
+
+    cdef double sharpness(self, double a) noexcept nogil:
+        return INFINITY
+
+    cdef bint admits(self, double y) noexcept nogil:
+        with gil:
+            try:
+                self.definition.check_target(y)
+            except ValueError:
+                return False
+            return True

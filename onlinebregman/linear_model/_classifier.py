@@ -1,0 +1,270 @@
+"""What the linear classifiers share: a learner for two classes, or one for each class against the rest."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._kernels._team import Team
+from .._sklearn_compat import StrOptions, fit_context
+from .._validation import check_finite, check_rows, check_weights
+from ..losses import LogisticLoss
+from ._base import OnlineLinearModel
+
+
+class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
+    """A linear classifier: one learner for two classes, else one for each class against the rest."""
+
+    _parameter_constraints: dict = {
+        **OnlineLinearModel._parameter_constraints,
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+    _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rate of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._learn_from_scratch(X, y, sample_weight)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. Needed by the first call, may be left out afterwards.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rate of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        learner = vars(self).get("_learner")
+        plain = classes is None and sample_weight is None and self.class_weight is None
+        if learner is not None and plain and type(y) is np.ndarray:
+            codes, known = self._encode(y)
+            if known.all() and codes.ndim == 1 and learner.learn_fast(vars(self), X, self._targets(codes)):
+                return self
+        return self._learn_more(X, y, sample_weight, classes=classes, partial=True)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores X @ coef_.T + intercept_ of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes that of classes_[1], positive where it is predicted; else that of each class against the
+            rest.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict the labels of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels: of the class with the largest score.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray:
+        """Bound on the regret of this very run against a comparator: no assumption on the data.
+
+        For every linear model u = (coef, intercept) in the domain
+
+            sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
+
+        the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
+        explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). Under
+        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,) or (n_learners, n_features)
+            Weights of the comparators, in the form of `coef_`; one row for all is enough.
+        intercept : array-like of shape (n_learners,) or float, default=0.0
+            Their intercepts; have to be 0 if none is learned.
+
+        Returns
+        -------
+        bound : ndarray of shape (n_learners,)
+            The right side for each learner, one for two classes and one for each class
+            otherwise, from the row on at which `track_regret` was set.
+        """
+        learners = self._fitted_learner().learners
+        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
+        intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners))
+        return np.array([self._certificate(*parts) for parts in zip(learners, coefs, intercepts, strict=True)])
+
+    @property
+    def weighted_loss_(self) -> np.ndarray:
+        """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each learner."""
+        return np.array([learner.weighted_loss for learner in self._fitted_learner().learners])
+
+    @available_if(lambda self: self._predicts_probabilities())
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            For two classes the sigmoid of the score; for more those of each class against the rest, divided by their
+            sum.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return expit(np.hstack([-scores, scores]))
+        p = expit(scores)
+        total = p.sum(axis=1, keepdims=True)
+        return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
+
+    @available_if(lambda self: self._predicts_probabilities())
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Minus infinity where a probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _predicts_probabilities(self) -> bool:
+        """Is the loss the logistic one?"""
+        loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
+        return isinstance(loss, LogisticLoss)
+
+    def _make_learner(self, n_features: int) -> Team:
+        make = super()._make_learner
+        return Team([make(n_features) for _ in range(self._code_book.shape[1])])
+
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each label's class, and whether it is one of the classes."""
+        try:
+            codes = self.classes_.searchsorted(y)
+        except TypeError:  # labels that cannot be compared with the classes
+            known = np.array([label in self.classes_.tolist() for label in y.ravel().tolist()])
+            return np.zeros(len(known), dtype=np.intp), known
+        return codes, self.classes_.take(codes, mode="clip") == y
+
+    def _targets(self, codes: np.ndarray) -> np.ndarray:
+        """Each learner's targets, shape (n_samples, n_learners)."""
+        return self._code_book.take(codes, axis=0)
+
+    def _known_codes(self, y: np.ndarray, remedy: str) -> np.ndarray:
+        """The number of each label's class, or an error that names the first label that is none of them."""
+        codes, known = self._encode(y)
+        if not known.all():
+            row = int(np.argmin(known))
+            raise ValueError(
+                f"The label {y[row : row + 1].tolist()[0]!r} at row {row} is not one of the classes "
+                f"{self.classes_.tolist()}; {remedy}."
+            )
+        return codes
+
+    def _check(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool, classes=None, partial: bool = False):
+        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+            check_finite(np.asarray(y), "y")
+        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
+        self._check_classes(y, classes, reset=reset, partial=partial)
+        first = "give all labels that will come as `classes` to the first call of partial_fit"
+        codes = self._known_codes(y, first if partial else "set warm_start=False to begin again with other classes")
+        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+        if self.class_weight is not None:
+            of_classes = self._class_weights(codes, sample_weight, partial)
+            sample_weight = of_classes[codes] * (1.0 if sample_weight is None else sample_weight)
+        return X, self._targets(codes), sample_weight
+
+    def _check_classes(self, y, classes, *, reset: bool, partial: bool) -> None:
+        """Set `classes_` and their code book at the start; afterwards make sure that they stay what they are."""
+        if not reset:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(
+                    f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
+                    f"{self.classes_.tolist()}; leave it out."
+                )
+            return
+        if partial and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+        if not partial:
+            check_classification_targets(y)
+        self.classes_ = np.unique(classes if partial else y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"A classifier needs at least two classes, but there is one class only: {self.classes_.tolist()}."
+            )
+        # the targets of each class's rows, one column for each learner: 1 for its own class
+        low = 0.0 if isinstance(self._loss(), LogisticLoss) else -1.0
+        book = np.where(np.eye(len(self.classes_), dtype=bool), 1.0, low)
+        self._code_book = book if len(book) > 2 else book[:, 1:].copy()
+
+    def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
+        """The weight of each class that `class_weight` says."""
+        n_classes = len(self.classes_)
+        if self.class_weight != "balanced":
+            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            if not ((weights >= 0) & (weights < np.inf)).all():
+                raise ValueError(f"class_weight = {self.class_weight} has a weight that is not a finite number >= 0.")
+            return weights
+        if partial:
+            raise ValueError(
+                "class_weight='balanced' is for fit, which sees how often each class comes; give partial_fit the "
+                "weights themselves, for example from sklearn.utils.compute_class_weight on a sample of the labels."
+            )
+        counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+        return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)

@@ -1,0 +1,121 @@
+"""What Perceptron and Winnow share: a step for each mistake, none otherwise, and a bound on how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from .._mirror import starting_weights
+from .._validation import check_rows
+from ..divergences import SquaredEuclidean
+from ..losses import HingeLoss, Loss
+from ._classifier import OnlineLinearClassifier
+
+
+class MistakeDrivenClassifier(OnlineLinearClassifier):
+    """Explicit steps on the loss max(0, -y a): f(w') = f(w) + eta y x where the sign of the score is wrong."""
+
+    _parameter_constraints: dict = {
+        name: values
+        for name, values in OnlineLinearClassifier._parameter_constraints.items()
+        if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
+    }
+    _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
+    update, learning_rate, power_t, data_bounds = "explicit", "constant", 0.5, None
+
+    def __init__(
+        self,
+        *,
+        eta0,
+        init,
+        fit_intercept,
+        max_iter,
+        tol,
+        n_iter_no_change,
+        shuffle,
+        average,
+        warm_start,
+        random_state,
+        verbose,
+    ) -> None:
+        self.eta0 = eta0
+        self.init = init
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.average = average
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self) -> Loss:
+        return HingeLoss(margin=0.0)
+
+    @property
+    def n_mistakes_(self) -> np.ndarray:
+        """Mistakes, each of which was a step: shape (1,) for two classes, else (n_classes,), one against the rest."""
+        return np.array([learner.n_moves for learner in self._fitted_learner().learners])
+
+    def mistake_bound(self, X, y, coef: ArrayLike, intercept: float = 0.0) -> float:
+        """Bound on the mistakes of any stream of these rows, in any order and number, by a comparator without mistakes.
+
+        If y (u.x + intercept) >= gamma > 0 for all rows, with y = 1 for classes_[1] and -1 for classes_[0], then each
+        mistake brings the weights closer to u by eta gamma - eta^2 M / 2 or more, M the divergence's smoothness for
+        rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) of them. In
+        the squared Euclidean divergence, from weights 0, the comparator can be scaled at will, which gives
+        M norm(u)^2 / gamma^2 for every eta.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels, of two classes.
+        coef : array-like of shape (n_features,) or (1, n_features)
+            Weights u of the comparator, in the domain of the divergence.
+        intercept : float or array-like of shape (1,), default=0.0
+            Its intercept; has to be 0 if none is learned.
+
+        Returns
+        -------
+        bound : float
+            Infinity where the rate is too large for the margin: eta0 >= 2 gamma / M.
+        """
+        learner = self._fitted_learner()
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"The bound is for two classes, but there are {len(self.classes_)}; take one against the rest."
+            )
+        if self.class_weight is not None:
+            raise ValueError("The bound is for rows of weight 1; set class_weight=None.")
+        u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
+        if intercept != 0 and not self.fit_intercept:
+            raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")
+        X, y = check_rows(self, X, y=y, reset=False, numeric=False)
+        signed = bool(learner.learners[0].geometry.doubled)
+        position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
+        codes = self._known_codes(y, "the bound is for rows of these two")
+        margins = self._targets(codes)[:, 0] * (X @ u + intercept)
+        if not margins.min() > 0:
+            row = int(np.argmin(margins))
+            raise ValueError(
+                f"The comparator does not separate the classes: y (u.x + intercept) = {margins[row]:g} at row {row}; "
+                "give one with a positive margin on every row."
+            )
+        rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
+        smoothness = self._divergence.smoothness(max(map(self._divergence.row_size, rows))) + self.fit_intercept
+        if isinstance(self._divergence, SquaredEuclidean) and self.init is None:
+            return float(smoothness * (u @ u + intercept**2) / margins.min() ** 2)
+        start = starting_weights(self._divergence, self.init, self.n_features_in_, signed)
+        progress = self.eta0 * margins.min() - self.eta0**2 * smoothness / 2
+        distance = self._divergence.divergence(position, start) + intercept**2 / 2
+        return float(distance / progress) if progress > 0 else np.inf
+
+    def _not_tracked(self):
+        """There is no regret certificate."""
+        raise AttributeError(f"{type(self).__name__} has a mistake_bound, and no regret certificate.")
+
+    regret_certificate = regret_bound_ = weighted_loss_ = property(_not_tracked)

@@ -1,0 +1,107 @@
+"""Learning rates from the theorems: the rate that makes a relative loss bound smallest, given bounds on the data.
+
+All follow from the identity c (a_t - u.x_t) = D(u, w_t) - D(u, w_{t+1}) + D(w_t, w_{t+1}) and D(w, w(c)) <= M c^2 / 2,
+with M the divergence's `smoothness` for rows as large as `x` allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import expm1, inf, log, sqrt
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ..divergences import Divergence, PNorm, SimplexEntropy, SquaredEuclidean
+from ..losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredLoss
+
+KEYS = {
+    "x": "the size of a row: its 2-norm (squared Euclidean), largest absolute value (relative entropy on the simplex) "
+    "or p-norm",
+    "u": "the size of the comparator's weights: their 2-norm or q-norm; not for weights on the simplex",
+    "intercept": "the size of the comparator's intercept; 0 if left out",
+    "loss": "the comparator's cumulative loss; for the squared loss",
+    "n_rows": "the number of rows; for losses with bounded slope",
+}
+_LIPSCHITZ = (LogisticLoss, HingeLoss, AbsoluteLoss, EpsilonInsensitiveLoss)
+
+# Squared loss: L <= factor(k) L_u + price(k) M D, with the rate k / M.
+_FACTORS = {
+    "explicit": (lambda k: 1 / (1 - k) if k < 1 else inf, lambda k: 1 / k),
+    "implicit": (lambda k: 1 + k, lambda k: 1 + 1 / k),
+    "importance": (lambda k: -2 * k / expm1(-2 * k), lambda k: -2 / expm1(-2 * k)),
+}
+
+
+@dataclass(frozen=True)
+class TheoryRate:
+    """A constant learning rate and what it guarantees: L <= factor L_u + constant."""
+
+    eta0: float
+    factor: float
+    constant: float
+
+
+def theory_rate(
+    divergence: Divergence,
+    loss: Loss,
+    update: str,
+    data_bounds: dict[str, float] | None,
+    n_features: int,
+    *,
+    signed: bool,
+    fit_intercept: bool,
+) -> TheoryRate:
+    """The rate with the smallest bound over comparators and rows that keep to `data_bounds`."""
+    bounds = _check_bounds(data_bounds)
+    smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
+    distance = _distance(divergence, bounds, n_features, signed) + bounds.get("intercept", 0.0) ** 2 / 2
+    if isinstance(loss, SquaredLoss):
+        factor, price = _FACTORS[update]
+        cost = smoothness * distance
+        # without a bound on the comparator's loss: as if it were what learning costs
+        comparator = bounds.get("loss", cost)
+        k = float(
+            np.exp(
+                minimize_scalar(
+                    lambda z: factor(np.exp(z)) * comparator + price(np.exp(z)) * cost,
+                    bounds=(-20.0, 20.0),
+                    method="bounded",
+                    options={"xatol": 1e-10},
+                ).x
+            )
+        )
+        return TheoryRate(k / smoothness, factor(k), price(k) * cost)
+    slope = loss.epsilon if isinstance(loss, HuberLoss) else 1.0
+    if not isinstance(loss, (*_LIPSCHITZ, HuberLoss)):
+        raise ValueError(f"learning_rate='theory' has no theorem for {loss!r}; choose eta0 with another learning_rate.")
+    n_rows = _needed(bounds, "n_rows")
+    rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
+    return TheoryRate(rate, 1.0, slope * sqrt(2 * distance * smoothness * n_rows))
+
+
+def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
+    bounds = dict(data_bounds or {})
+    for key, value in bounds.items():
+        if key not in KEYS:
+            raise ValueError(f"data_bounds has the key {key!r}; it may have: {', '.join(map(repr, KEYS))}.")
+        if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept")):
+            raise ValueError(f"data_bounds[{key!r}] = {value!r}, but it has to be a positive finite number.")
+    return bounds
+
+
+def _needed(bounds: dict[str, float], key: str) -> float:
+    if key not in bounds:
+        raise ValueError(f"learning_rate='theory' needs data_bounds[{key!r}], a bound on {KEYS[key]}.")
+    return float(bounds[key])
+
+
+def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int, signed: bool) -> float:
+    """The largest D(u, w_1), from the start that prefers no feature."""
+    if isinstance(divergence, SimplexEntropy):
+        return divergence.total * log(2 * n_features if signed else max(n_features, 2))
+    if isinstance(divergence, SquaredEuclidean | PNorm):
+        return _needed(bounds, "u") ** 2 / 2
+    raise ValueError(
+        f"learning_rate='theory' has no theorem for {divergence!r}; choose eta0 with another learning_rate."
+    )

@@ -1,0 +1,324 @@
+"""The forward algorithm: online ridge regression whose regret grows with the logarithm of the number of rows."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels._forward import ForwardLearner
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_rows, check_weights
+
+_REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
+
+
+class ForwardRegressor(RegressorMixin, OnlineEstimator):
+    """Linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
+
+    Online ridge regression that counts the row it is asked about among the rows it has seen: with
+
+        A = alpha I + sum x x',    b = sum y x
+
+    over the rows learned so far, a query x is predicted by
+
+        x' (A + x x')^-1 b = x'A^-1 b / (1 + x'A^-1 x),
+
+    the ridge prediction shrunk towards 0, the more the newer the direction of x is. No learning rate; the weights are
+    the exact ridge solution after every row, whatever the order of the rows. Its loss exceeds that of the best weights
+    of hindsight by no more than a multiple of ln T after T rows, for every sequence of rows; see Notes.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty alpha |u|^2 / 2 on the weights u, intercept included; > 0. Read when learning starts.
+    forward : bool, default=True
+        Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
+        intercept_, whose regret has no such bound. The weights are the same.
+    fit_intercept : bool, default=True
+        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others (centre targets that
+        are far from 0). Read when learning starts.
+    warm_start : bool, default=False
+        Let `fit` go on from what it finds, so that its rows count as further rows.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Ridge weights A^-1 b of the rows so far.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept.
+    t_ : int
+        Rows learned.
+    cumulative_loss_ : float
+        Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned.
+    regret_ : float
+        `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
+        over the targets.
+    regret_bound_ : float
+        What the regret of forward predictions cannot exceed on these rows; see Notes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    ImplicitGDRegressor : O(n_features) a row, with a learning rate.
+    sklearn.linear_model.Ridge : The same weights (there the intercept has no penalty), from all rows at once.
+
+    Notes
+    -----
+    With b and A before row t, s_t = 1 + x_t'A^-1 x_t and the ridge prediction r_t = x_t'A^-1 b, the least penalised
+    loss min_u L(u) + alpha |u|^2 / 2 grows by (y_t - r_t)^2 / (2 s_t). The forward prediction r_t / s_t exceeds that by
+    (1 - 1/s_t) (y_t^2 - r_t^2 / s_t) / 2, so that for every u, with N = n_features + 1 coordinates (the intercept is
+    one), T rows, Y = max |y| and X^2 = max x.x
+
+        sum (a_t - y_t)^2 / 2  <=  L(u) + alpha |u|^2 / 2 + sum (1 - 1/s_t) y_t^2 / 2,
+
+    which is `regret_bound_`; as 1 - 1/s <= ln s and the product of the s_t is det A_T / alpha^N, that is at most
+
+        (Y^2 / 2) ln(det A_T / alpha^N)  <=  (Y^2 / 2) N ln(1 + T X^2 / (alpha N)).
+
+    The ridge prediction r_t exceeds the growth by (1 - 1/s_t) (y_t - r_t)^2 / 2, and |r_t| may be much larger than Y.
+
+    A row of weight h counts in A and b as h equal rows would: it is the row sqrt(h) (x, y), and in the formulas above
+    h y^2 and h x.x stand for y^2 and x.x. Its own prediction a, before it was learned, has the denominator
+    1 + h x'A^-1 x; `predict` asks about rows of weight 1.
+
+    A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
+    features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
+    learn and for forward predictions; sparse rows are made dense. Several targets share A.
+
+    References
+    ----------
+    .. [1] V. Vovk, "Competitive On-line Statistics", International Statistical Review 69, 2001.
+    .. [2] K. S. Azoury, M. K. Warmuth, "Relative Loss Bounds for On-line Density Estimation with the Exponential Family
+       of Distributions", Machine Learning 43, 2001.
+    .. [3] M. K. Warmuth, "Bregman divergences and on-line learning", slides: forward algorithm.
+    .. [4] W. M. Gentleman, "Least Squares Computations by Givens Transformations Without Square Roots", IMA Journal of
+       Applied Mathematics 12, 1973.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from onlinebregman import ForwardRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X, y = scale(X), scale(y)
+    >>> model = ForwardRegressor().fit(X, y)
+    >>> print(f"{model.score(X, y):.2f}")
+    0.52
+
+    How much was lost by learning online, and how much could have been lost at worst:
+
+    >>> print(f"{model.regret_:.1f} <= {model.regret_bound_:.1f}")
+    13.2 <= 21.5
+
+    One row at a time:
+
+    >>> online = ForwardRegressor(alpha=1e-6)
+    >>> for row in range(100):
+    ...     online = online.partial_fit([[row % 3, row % 5]], [1.0 + row % 3])
+    >>> print(online.coef_.round(3), round(online.intercept_, 3))
+    [1. 0.] 1.0
+    """
+
+    _parameter_constraints: dict = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "forward": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        forward: bool = True,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.forward = forward
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            learner = copy.deepcopy(vars(self).get("_learner")) if self.warm_start else None
+            X, y, sample_weight = self._check(X, y, sample_weight, learner, allow_all_zero=False)
+            self._learner = learner or self._make_learner(X, y)
+            self._run(lambda _: self._learn(X, y, sample_weight), 1, "epoch", X, y)
+        return self
+
+    def partial_fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        """
+        learner = vars(self).get("_learner")
+        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+            return self
+        with all_or_nothing(self):
+            validate_parameters(self)
+            X, y, sample_weight = self._check(X, y, sample_weight, learner, allow_all_zero=True)
+            self._learner = learner or self._make_learner(X, y)
+            self._learn(X, y, sample_weight)
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Predict each row as the next one of the stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions: forward ones, or X @ coef_.T + intercept_ if `forward` is False.
+
+        Raises
+        ------
+        ValueError
+            If a prediction overflows.
+        """
+        learner = vars(self).get("_learner")
+        predictions = None if learner is None else learner.predict_fast(vars(self), X)
+        if predictions is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            predictions = learner.predict(X, self.forward)
+            if predictions is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], self.forward) is None)
+                raise ValueError(f"The prediction for row {row} ({_size(X, row)}) is not finite; {_REMEDY}")
+        return predictions
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Ridge weights of the features, shape (n_features,) or (n_targets, n_features); a copy."""
+        return self._fitted_learner().coef
+
+    @property
+    def intercept_(self) -> float | np.ndarray:
+        """The intercept, or one for each target, shape (n_targets,)."""
+        return self._fitted_learner().intercept
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_learner().t
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned."""
+        return self._fitted_learner().cumulative_loss
+
+    @property
+    def regret_(self) -> float:
+        """`cumulative_loss_` minus the least penalised loss of any weights on the same rows."""
+        return self._fitted_learner().regret
+
+    @property
+    def regret_bound_(self) -> float:
+        """What `regret_` cannot exceed as long as `forward` is True: sum of weight * y^2 / 2 (1 - 1/s)."""
+        return self._fitted_learner().regret_bound
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _fitted_learner(self) -> ForwardLearner:
+        try:
+            return vars(self)["_learner"]
+        except KeyError:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
+            ) from None
+
+    def _check(self, X, y, sample_weight, learner: ForwardLearner | None, *, allow_all_zero: bool):
+        """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
+        if sparse.issparse(y):
+            raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
+        X, y = check_rows(self, X, y=y, reset=learner is None, multi_output=True)
+        if learner is not None and y.shape[1:] != learner.target_shape:
+            expected = str(("n_samples", *learner.target_shape)).replace("'", "")
+            raise ValueError(
+                f"y should be {1 + len(learner.target_shape)}d, of shape {expected}, as when learning started, but it "
+                f"has shape {y.shape}; fit with warm_start=False begins again with other targets."
+            )
+        return X, y, check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+
+    def _make_learner(self, X, y: np.ndarray) -> ForwardLearner:
+        return ForwardLearner(X.shape[1], y.shape[1:], self.alpha, self.fit_intercept)
+
+    def _learn(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        """One pass over validated rows."""
+        row = self._learner.learn(X, y.ravel(), sample_weight, self.forward)
+        if row >= 0:
+            raise ValueError(
+                f"Row {row} ({_size(X, row)}, target {abs(y[row]).max():g}) or one before it cannot be learned: the "
+                f"squares of its numbers, times its weight, overflow; {_REMEDY}"
+            )
+
+    def _reconstruction_attributes(self) -> dict:
+        return {"_learner": copy.deepcopy(self._learner)}
+
+
+def _size(X, row: int) -> str:
+    """How large the numbers of a row are, for an error."""
+    return f"largest feature {abs(X[row : row + 1]).max():g}"

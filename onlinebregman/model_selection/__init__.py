@@ -1,0 +1,7 @@
+"""Judging and choosing models on streams: progressive validation, many rates in one pass, the offline comparator."""
+
+from ._comparators import offline_comparator
+from ._learning_rates import LearningRateMixture, LearningRatePath
+from ._progressive import progressive_val_score
+
+__all__ = ["LearningRateMixture", "LearningRatePath", "offline_comparator", "progressive_val_score"]

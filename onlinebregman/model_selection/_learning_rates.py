@@ -1,0 +1,433 @@
+"""Learning rates without guessing: many side by side in one pass, the best of them or their mixture."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels._hedge import Hedge
+from .._kernels._team import Team
+from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_rows
+from ..linear_model import ImplicitGDRegressor
+from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
+
+_BLOCK = 4096  # rows whose scores are held at once
+
+
+class _LearningRates(MetaEstimatorMixin, BaseEstimator):
+    """Clones of one online model that differ in their learning rate and learn the same rows, each read once."""
+
+    _parameter_constraints: dict = {
+        "estimator": [OnlineLinearModel, None],
+        "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
+    }
+
+    def __init__(self, estimator: OnlineLinearModel | None = None, *, eta0s: int | ArrayLike = 16) -> None:
+        self.estimator = estimator
+        self.eta0s = eta0s
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rates of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            vars(self).pop("estimators_", None)
+            self._learn(X, y, sample_weight, allow_all_zero=False)
+        return self
+
+    def partial_fit(self, X, y, sample_weight=None, *, classes=None) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rates of each row; a row of weight 0 is left out.
+        classes : array-like of shape (n_classes,), default=None
+            For a classifier: all labels that will ever come. Needed by the first call.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if "estimators_" not in vars(self):
+            validate_parameters(self)
+        extra = {"classes": classes, "partial": True} if self._classifies() else {}
+        with all_or_nothing(self):
+            self._learn(X, y, sample_weight, allow_all_zero=True, **extra)
+        return self
+
+    def _base(self) -> OnlineLinearModel:
+        return ImplicitGDRegressor() if self.estimator is None else self.estimator
+
+    def _classifies(self) -> bool:
+        return is_classifier(self._base())
+
+    def _rates(self) -> list[float]:
+        """The rates, increasing; by default doubling, around that of the estimator."""
+        if isinstance(self.eta0s, Integral):
+            middle = self.eta0s // 2
+            return [self._base().eta0 * 2.0 ** (k - middle) for k in range(self.eta0s)]
+        rates = np.unique(np.asarray(self.eta0s, dtype=np.float64))
+        if rates.size < 2 or not (rates > 0).all() or not np.isfinite(rates).all():
+            raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")
+        return rates.tolist()
+
+    def _learn(self, X, y, sample_weight, **check) -> None:
+        first = "estimators_" not in vars(self)
+        if first:
+            rates = self._rates()
+            self.estimators_ = [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
+            self.eta0s_ = np.array(rates)
+        leader = self.estimators_[0]
+        X, y, sample_weight = leader._check(X, y, sample_weight, reset=first, **check)
+        if first:
+            learned = {key: value for key, value in vars(leader).items() if key.endswith("_")}
+            for estimator in self.estimators_:
+                vars(estimator).update(learned)
+                estimator._learner = estimator._configure(estimator._make_learner(X.shape[1]))
+            for key in ("n_features_in_", "feature_names_in_", "classes_"):
+                if key in learned:
+                    setattr(self, key, learned[key])
+        self._learn_rows(X, y, sample_weight)
+
+    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
+        """One pass of all models over a slice of validated rows; `scores` receives what they predicted."""
+        learners = [estimator._learner for estimator in self.estimators_]
+        if self._classifies():
+            learners = [learner for team in learners for learner in team.learners]
+        targets = y[rows, np.newaxis] if y.ndim == 1 else np.tile(y[rows], len(self.estimators_))
+        weights = None if sample_weight is None else sample_weight[rows]
+        refused = Team(learners).learn(X[rows], np.ascontiguousarray(targets), weights, None, scores)
+        if refused is not None:
+            reason, row = refused
+            self.estimators_[-1]._refuse(reason, rows.start + row, y)
+
+    @property
+    def cumulative_losses_(self) -> np.ndarray:
+        """Loss of each rate over all rows, each predicted before it was learned, shape (n_rates,)."""
+        return np.array([estimator.cumulative_loss_ for estimator in self.estimators_])
+
+    @property
+    def best_index_(self) -> int:
+        """Number of the rate with the smallest loss so far."""
+        return int(np.argmin(self.cumulative_losses_))
+
+    @property
+    def best_eta0_(self) -> float:
+        """The rate with the smallest loss so far."""
+        return float(self.eta0s_[self.best_index_])
+
+    @property
+    def best_estimator_(self) -> OnlineLinearModel:
+        """The model with that rate."""
+        return self.estimators_[self.best_index_]
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self.estimators_[0].t_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimators_" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._base())
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags, tags.input_tags.sparse = inner.target_tags, True
+        return tags
+
+
+class LearningRatePath(_LearningRates):
+    """One online model at many learning rates, learned side by side in one pass; it predicts by the best of them.
+
+    The best is the one with the smallest progressive loss: each row is predicted before it is learned, so that no row
+    is held out. Rows are read once and learned by all models, which costs less than as many fits.
+
+    Parameters
+    ----------
+    estimator : linear model of onlinebregman or None, default=None
+        The model, a regressor or classifier, with all its parameters but `eta0`; they are read when learning starts.
+        None: `ImplicitGDRegressor()`. With explicit updates all rates have to be ones at which the weights stay finite.
+    eta0s : int or array-like of shape (n_rates,), default=16
+        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+
+    Attributes
+    ----------
+    best_estimator_ : object
+        The model with the smallest loss so far.
+    best_eta0_ : float
+        Its learning rate.
+    best_index_ : int
+        Its number.
+    estimators_ : list
+        The models, by increasing rate; each is fitted and can be used by itself.
+    eta0s_ : ndarray of shape (n_rates,)
+        Their rates.
+    cumulative_losses_ : ndarray of shape (n_rates,)
+        Their losses over all rows, each predicted before it was learned.
+    t_ : int
+        Rows learned.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, of a classifier.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    LearningRateMixture : Mixes the models instead of choosing one.
+    sklearn.model_selection.GridSearchCV : For other parameters than the rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import LearningRatePath
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 5))
+    >>> y = X @ [1.0, 2.0, 0.0, 0.0, -1.0] + 0.1 * rng.normal(size=2000)
+    >>> path = LearningRatePath(eta0s=[0.001, 0.01, 0.1, 1.0]).fit(X, y)
+    >>> print(path.best_eta0_, path.best_estimator_.coef_.round(1) + 0.0)
+    1.0 [ 1.  2.  0.  0. -1.]
+    """
+
+    def predict(self, X) -> np.ndarray:
+        """Predict by the best model so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions.
+        """
+        return self._best().predict(X)
+
+    @available_if(lambda self: hasattr(self._base(), "decision_function"))
+    def decision_function(self, X) -> np.ndarray:
+        """Scores by the best model so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores.
+        """
+        return self._best().decision_function(X)
+
+    @available_if(lambda self: hasattr(self._base(), "predict_proba"))
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities of the classes by the best model so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        return self._best().predict_proba(X)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Score of the best model so far: R^2 of a regressor, accuracy of a classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            The score.
+        """
+        return self._best().score(X, y, sample_weight)
+
+    def _best(self) -> OnlineLinearModel:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+
+class LearningRateMixture(RegressorMixin, _LearningRates):
+    """One online regressor at many learning rates, learned side by side and mixed by their progressive losses.
+
+    The prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k the losses so
+    far: no learning rate needs choosing, and none for the weights either (AdaHedge: rate = ln K / gap, where `gap_`
+    adds up what mixing cost in each row). For any stream and any loss that is convex in the score
+
+        loss of the mixture  <=  min L_k + ln K / rate + gap  <=  min L_k + 2 gap,
+
+    `loss_bound_`, and gap is of the order of sqrt(min L_k ln K) or less.
+
+    Parameters
+    ----------
+    estimator : linear regressor of onlinebregman or None, default=None
+        The model with all its parameters but `eta0`; they are read when learning starts. None: `ImplicitGDRegressor()`.
+        With explicit updates all rates have to be ones at which the weights stay finite.
+    eta0s : int or array-like of shape (n_rates,), default=16
+        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_rates,)
+        Weights of the models in the next prediction.
+    cumulative_loss_ : float
+        Loss of the mixture over all rows, each predicted before it was learned.
+    cumulative_losses_ : ndarray of shape (n_rates,)
+        Losses of the models.
+    loss_bound_ : float
+        Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap.
+    gap_ : float
+        What mixing cost.
+    best_estimator_ : object
+        The model with the smallest loss so far.
+    best_eta0_ : float
+        Its learning rate.
+    best_index_ : int
+        Its number.
+    estimators_ : list
+        The models, by increasing rate.
+    eta0s_ : ndarray of shape (n_rates,)
+        Their rates.
+    coef_ : ndarray of shape (n_features,)
+        Mean of the models' weights.
+    intercept_ : float
+        Mean of their intercepts.
+    t_ : int
+        Rows learned.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    LearningRatePath : Chooses the best model.
+
+    References
+    ----------
+    .. [1] S. de Rooij, T. van Erven, P. D. Grunwald, W. M. Koolen, "Follow the Leader If You Can, Hedge If You Must",
+       JMLR 15, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import LearningRateMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 5))
+    >>> y = X @ [1.0, 2.0, 0.0, 0.0, -1.0] + 0.1 * rng.normal(size=2000)
+    >>> model = LearningRateMixture().fit(X, y)
+    >>> print(model.cumulative_loss_ <= model.loss_bound_, model.coef_.round(1) + 0.0)
+    True [ 1.  2.  0.  0. -1.]
+    """
+
+    _parameter_constraints: dict = {
+        **_LearningRates._parameter_constraints,
+        "estimator": [OnlineLinearRegressor, None],
+    }
+
+    def predict(self, X) -> np.ndarray:
+        """Predict by the mean of the models' scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions: the link of the loss at X @ coef_ + intercept_.
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return np.asarray(self.estimators_[0]._loss().link(X @ self.coef_ + self.intercept_))
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Mean of the models' weights, shape (n_features,)."""
+        return self.weights_ @ np.stack([estimator.coef_ for estimator in self.estimators_])
+
+    @property
+    def intercept_(self) -> float:
+        """Mean of the models' intercepts."""
+        return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the models in the next prediction, shape (n_rates,)."""
+        return self._hedge.weights
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Loss of the mixture over all rows, each predicted before it was learned."""
+        return self._hedge.loss
+
+    @property
+    def gap_(self) -> float:
+        """What mixing cost: the sum of the mixture's losses beyond the mix losses."""
+        return self._hedge.gap
+
+    @property
+    def loss_bound_(self) -> float:
+        """Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap."""
+        return float(self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._hedge.rate + self.gap_)
+
+    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
+        if self.t_ == 0 and not self.cumulative_losses_.any():
+            self._hedge = Hedge(len(self.estimators_))
+        if len(y) > _BLOCK:  # a block is learned or not; all of them together only if there is a way back
+            self.estimators_ = copy.deepcopy(self.estimators_)
+        hedge = copy.deepcopy(self._hedge)
+        loss = self.estimators_[0]._learner.loss
+        for start in range(0, len(y), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            weights = None if sample_weight is None else sample_weight[rows]
+            scores = np.empty((len(y[rows]), len(self.estimators_)))
+            super()._learn_rows(X, y, sample_weight, rows, scores)
+            hedge.learn(scores, y[rows], loss, weights)
+        self._hedge = hedge

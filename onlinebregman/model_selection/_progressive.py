@@ -1,0 +1,240 @@
+"""Progressive validation: every row is predicted before it is learned."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Bunch, check_scalar
+from sklearn.utils.validation import check_is_fitted
+
+from ._chunks import as_pieces, cut
+from ._scoring import Record, as_scorer, scores, why_no_weights
+
+
+def progressive_val_score(
+    estimator: BaseEstimator,
+    X: ArrayLike | Iterable[tuple],
+    y: ArrayLike | None = None,
+    *,
+    scoring: str | Callable | None = None,
+    chunk_size: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    warm_start: bool = False,
+    n_points: int | None = 100,
+) -> Bunch:
+    """Score an online learner on a stream: each chunk is predicted, then learned with `partial_fit`.
+
+    The score is the metric of all predictions together, each made by the model that had learned the rows before. So it
+    is what it says for any metric, also for those that mean nothing on one row (R², AUC) or are no mean over rows.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Any scikit-learn estimator with `partial_fit`. It is left as it is; a copy learns.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of tuples
+        Rows in the order of the stream; or, with `y=None`, an iterable of chunks (X, y) or (X, y, sample_weight), of
+        which one is held at a time. Chunks without rows are passed over.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Targets; None if `X` is an iterable of chunks.
+    scoring : str, callable or None, default=None
+        The name of a scorer, a scorer(estimator, X, y), or a metric or loss(y_true, y_pred), whose sign is kept. None:
+        the estimator's `score`. Functions of `sklearn.metrics` that read probabilities or decision values get these;
+        any other function of two arguments gets what `predict` returns. A scorer of your own may call `predict`,
+        `predict_proba`, `predict_log_proba` and `decision_function`, with the `X` it is given: the numbers of the rows
+        in the stream, since the rows are not kept.
+    chunk_size : int or None, default=None
+        Rows that are predicted before any of them is learned. None: single rows of arrays, and the chunks of an
+        iterable as they come. An int cuts these, too, where they are longer.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, for `partial_fit` and for the metric. With an iterable they come in its chunks.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, for the first `partial_fit` of a classifier. None: those in `y`. Chunks of an iterable need not
+        hold every label, so there it has to be given, unless the classifier goes on with `warm_start`.
+    warm_start : bool, default=False
+        False: an unfitted clone learns the stream, and its first chunk is learned without being predicted. True: the
+        copy goes on from what `estimator` has learned, and, if it has learned, every row is predicted.
+    n_points : int or None, default=100
+        Largest number of points of the curve, evenly spaced over the chunks. None: one after every chunk, which takes
+        time quadratic in their number.
+
+    Returns
+    -------
+    result : :class:`~sklearn.utils.Bunch`
+        With the attributes
+
+        score : float
+            The metric of all predictions.
+        curve : ndarray of shape (n_points,)
+            The metric of all predictions up to each point, the last of them `score`; NaN where it is not defined, for
+            instance while all rows have one label.
+        window_scores : ndarray of shape (n_points,)
+            The metric of the predictions since the point before alone, which shows a drift sooner.
+        n_rows : ndarray of shape (n_points,)
+            Rows of the stream up to each point.
+        n_scored : int
+            Rows that were predicted and scored: all, or all but those of the first chunk.
+        y_true : ndarray of shape (n_scored,) or (n_scored, n_outputs)
+            Their targets.
+        predictions : dict of str to ndarray or list of ndarray
+            What was predicted for them, by the name of the method; a list of arrays where the method returns one.
+        estimator : estimator object
+            The copy that has learned the whole stream.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no `partial_fit`, or not the methods or the weights that are asked for; if the stream has
+        no rows, or none to score; if labels are unknown, or lengths differ. An error of the estimator passes through,
+        with a note that says at which rows of the stream.
+
+    References
+    ----------
+    A. P. Dawid, "Present position and potential developments: some personal views: statistical theory: the
+    prequential approach", Journal of the Royal Statistical Society A 147 (1984); A. Blum, A. Kalai and J. Langford,
+    "Beating the hold-out: bounds for k-fold and progressive cross-validation", COLT 1999.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.model_selection import progressive_val_score
+    >>> X = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> y = X @ [1.0, -2.0, 0.0, 0.5, 3.0]
+    >>> result = progressive_val_score(ImplicitGDRegressor(), X, y, scoring="r2", n_points=4)
+    >>> result.n_rows, result.n_scored
+    (array([ 250,  500,  750, 1000]), 999)
+    >>> print(result.curve.round(3), result.window_scores.round(3))
+    [0.957 0.981 0.987 0.991] [0.957 1.    1.    1.   ]
+
+    A classifier that reads its stream in chunks, judged by a loss:
+
+    >>> from sklearn.metrics import log_loss
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> chunks = ((X[i : i + 100], y[i : i + 100] > 0) for i in range(0, 1000, 100))
+    >>> result = progressive_val_score(GaussianNB(), chunks, scoring=log_loss, classes=[False, True])
+    >>> round(result.score, 2), result.n_scored
+    (0.28, 900)
+    """
+    if not hasattr(estimator, "partial_fit"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no partial_fit, so it cannot learn in steps; use an online learner (and "
+            "for a Pipeline, which has none, transform the rows first)."
+        )
+    for name, value in (("chunk_size", chunk_size), ("n_points", n_points)):
+        if value is not None:
+            check_scalar(value, name, Integral, min_val=1)
+    scorer, methods = as_scorer(scoring, estimator)
+    learner = copy.deepcopy(estimator) if warm_start else clone(estimator)
+    started = _is_fitted(learner)
+    chunks = cut(
+        as_pieces(X, y, sample_weight),
+        chunk_size or (None if y is None else 1),
+        numeric=is_regressor(learner),
+        why_no_weights=why_no_weights(learner, scorer, scoring),
+    )
+    record = _predict_then_learn(learner, chunks, methods, started, _labels(learner, y, classes, started))
+    return Bunch(
+        **scores(scorer, learner, record, n_points),
+        n_scored=len(record.y_true),
+        y_true=record.y_true,
+        predictions=record.predictions,
+        estimator=learner,
+    )
+
+
+class _Rows:
+    """Arrays put below one another: few objects, however many single rows they come in."""
+
+    def __init__(self) -> None:
+        self._parts: list = []
+        self._blocks: list = []
+
+    def append(self, part) -> None:
+        self._parts.append(part)
+        if len(self._parts) == 4096:
+            self._blocks.append(_joined(self._parts))
+            self._parts.clear()
+
+    def joined(self) -> np.ndarray | list[np.ndarray]:
+        return _joined(self._blocks + self._parts)
+
+
+def _joined(parts: list) -> np.ndarray | list[np.ndarray]:
+    if isinstance(parts[0], list) and isinstance(parts[0][0], np.ndarray):  # probabilities of several outputs
+        return [np.concatenate(output) for output in zip(*parts, strict=True)]
+    return np.concatenate(parts)
+
+
+def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], started: bool, classes) -> Record:
+    """Let `learner` predict each chunk, then learn it; without a start, the first chunk is learned alone."""
+    learn = learner.partial_fit
+    answers = {name: _Rows() for name in methods}
+    asked = [(getattr(learner, name), rows) for name, rows in answers.items()]
+    targets, weights, ends, n_rows = _Rows(), _Rows(), array("q"), 0
+    arguments = {} if classes is None else {"classes": classes}
+    for X, y, weight in chunks:
+        first, n_rows = n_rows, n_rows + len(y)
+        try:
+            if started:
+                for predict, rows in asked:
+                    rows.append(predict(X))
+                targets.append(y)
+                ends.append(n_rows)
+            if weight is not None:
+                arguments["sample_weight"] = weight
+                if started:
+                    weights.append(weight)
+            learn(X, y, **arguments)
+        except Exception as error:
+            error.add_note(f"This was at rows {first} to {n_rows - 1} of the stream.")
+            raise
+        started = True
+        arguments.pop("classes", None)
+    if not n_rows:
+        raise ValueError("The stream has no rows; give at least one to learn and one to score.")
+    if not ends:
+        raise ValueError(
+            f"All {n_rows} rows came in the first chunk, which has to be learned before anything can be predicted, and "
+            "none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
+        )
+    return Record(
+        targets.joined(),
+        weights.joined() if "sample_weight" in arguments else None,
+        {name: rows.joined() for name, rows in answers.items()},
+        np.frombuffer(ends, np.int64),
+    )
+
+
+def _is_fitted(estimator) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _labels(learner, y, classes, started: bool):
+    """`classes` for the first call of `partial_fit`; None if it takes none, or knows them."""
+    if "classes" not in inspect.signature(learner.partial_fit).parameters:
+        if classes is not None:
+            raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit takes none; leave it out.")
+        return None
+    if classes is not None or started:
+        return classes
+    if y is None:
+        raise ValueError(
+            f"classes is None, but the first chunk of an iterable need not hold every label that "
+            f"{type(learner).__name__} will meet; give classes, all labels of the stream."
+        )
+    if np.ndim(y) != 1:
+        raise ValueError(f"classes is None, but y has {np.ndim(y)} dimensions; give classes as partial_fit takes them.")
+    return np.unique(np.asarray(y))

@@ -1,0 +1,143 @@
+"""Scorers and metrics of predictions that were made at different times, while a model learned."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import metrics
+from sklearn.base import is_classifier, is_regressor
+
+from .._sklearn_compat import response_method, score_function
+
+_RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+_RANKINGS = ("decision_function", "predict_proba")
+# What metrics read that do not compare targets with the values of predict.
+_READ_BY = {
+    metrics.average_precision_score: _RANKINGS,
+    metrics.brier_score_loss: "predict_proba",
+    metrics.d2_log_loss_score: "predict_proba",
+    metrics.hinge_loss: "decision_function",
+    metrics.log_loss: "predict_proba",
+    metrics.roc_auc_score: _RANKINGS,
+    metrics.top_k_accuracy_score: _RANKINGS,
+}
+
+
+class Record(NamedTuple):
+    """What is kept of a pass: of each scored row its target, its weight, and what was predicted by which method."""
+
+    y_true: np.ndarray
+    weights: np.ndarray | None
+    predictions: dict[str, np.ndarray | list[np.ndarray]]
+    ends: np.ndarray  # rows of the stream up to the end of each scored chunk
+
+    @property
+    def skipped(self) -> int:
+        """Rows before the first that was scored."""
+        return self.ends[-1] - len(self.y_true)
+
+
+def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
+    """`scoring` as a scorer(estimator, X, y), and the names of the methods it may call."""
+    name, has = type(estimator).__name__, [method for method in _RESPONSES if hasattr(estimator, method)]
+    if scoring is None:
+        if not (is_regressor(estimator) or is_classifier(estimator)):
+            raise ValueError(
+                f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
+                "with predictions; name a scorer."
+            )
+        return type(estimator).score, ["predict"]
+    scorer = scoring
+    if isinstance(scoring, str):
+        scorer = metrics.get_scorer(scoring)
+    elif not callable(scoring):
+        raise ValueError(f"scoring = {scoring!r} is not the name of a scorer, a callable or None; use one of these.")
+    elif not _takes_estimator(scoring):
+        read = _READ_BY.get(getattr(scoring, "func", scoring), "predict")
+        scorer = metrics.make_scorer(scoring, response_method=read)
+    # Scorers of scikit-learn say which method they read, or several of which they read the first there is.
+    read = response_method(scorer)
+    if read is None:
+        return scorer, has
+    read = [read] if isinstance(read, str) else read
+    methods = [method for method in read if method in has][:1]
+    if not methods:
+        raise ValueError(f"{name} has no {' or '.join(read)}, which scoring = {scoring!r} reads; use another scorer.")
+    return scorer, methods
+
+
+def _takes_estimator(function: Callable) -> bool:
+    """Whether a callable is a scorer(estimator, X, y) and not a metric(y_true, y_pred)."""
+    parameters = inspect.signature(function).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return sum(p.default is p.empty for p in positional) > 2 or any(p.name == "X" for p in positional)
+
+
+def why_no_weights(estimator, scorer, scoring) -> str | None:
+    """Why rows cannot have weights; None if they can."""
+    for what, function in (
+        (f"{type(estimator).__name__}.partial_fit", estimator.partial_fit),
+        (f"scoring = {scoring!r}", score_function(scorer)),
+    ):
+        if "sample_weight" not in inspect.signature(function).parameters:
+            return f"Rows have weights, but {what} takes no sample_weight; leave them out, or use one that does."
+    return None
+
+
+def _replay(estimator, record: Record):
+    """A copy of `estimator` that says of rows, which it is given by number, what was predicted when they came."""
+
+    def recorded(name: str) -> Callable:
+        def method(rows):
+            if name not in record.predictions:
+                raise ValueError(
+                    f"scoring=None calls {name}, but only predict was recorded; pass a scorer(estimator, X, y) of your "
+                    "own, for which all methods are."
+                )
+            said, scored = record.predictions[name], np.asarray(rows) - record.skipped
+            return [output[scored] for output in said] if isinstance(said, list) else said[scored]
+
+        method.__name__ = name  # by which scikit-learn tells probabilities from labels
+        return method
+
+    replay = copy.copy(estimator)
+    for name in _RESPONSES:
+        if hasattr(estimator, name):
+            setattr(replay, name, recorded(name))
+    return replay
+
+
+def scores(scorer, learner, record: Record, n_points: int | None) -> dict[str, float | np.ndarray]:
+    """The metric of everything, up to each of at most `n_points` points, and between them."""
+    replay = _replay(learner, record)
+    ends, skipped = record.ends, record.skipped
+
+    def score(start: int, stop: int) -> float:
+        scored = slice(start - skipped, stop - skipped)
+        weights = {} if record.weights is None else {"sample_weight": record.weights[scored]}
+        return float(scorer(replay, np.arange(start, stop), record.y_true[scored], **weights))
+
+    def score_of_few(start: int, stop: int) -> float:
+        """NaN where the metric is not defined; what it warns of a few rows is no news."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return score(start, stop)
+            except (ValueError, ZeroDivisionError):
+                return np.nan
+
+    n_points = min(n_points or len(ends), len(ends))
+    points = ends[np.arange(1, n_points + 1) * len(ends) // n_points - 1]
+    total = score(skipped, ends[-1])
+    return {
+        "score": total,
+        "curve": np.array([*(score_of_few(skipped, stop) for stop in points[:-1]), total]),
+        "window_scores": np.array([score_of_few(*window) for window in pairwise([skipped, *points])]),
+        "n_rows": points,
+    }

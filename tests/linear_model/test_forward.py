@@ -1,0 +1,500 @@
+"""ForwardRegressor: the algorithm against fresh solves, its regret bound, its stability, and its way with streams."""
+
+import copy
+import pickle
+import re
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from onlinebregman.linear_model import forward as module
+from onlinebregman.linear_model.forward import ForwardRegressor
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_rows(n=40, d=4, n_targets=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    W = rng.normal(size=d if n_targets is None else (d, n_targets))
+    y = X @ W
+    return X, y + 0.1 * rng.normal(size=y.shape)
+
+
+class Replica:
+    """The algorithm by its formulas: A and b as they are, a fresh solve for each question. Rows carry their 1."""
+
+    def __init__(self, d, n_targets, alpha, forward=True):
+        self.A, self.b, self.forward = alpha * np.eye(d), np.zeros((d, n_targets)), forward
+        self.alpha, self.rows, self.loss, self.bound = alpha, [], 0.0, 0.0
+
+    def predict(self, x, h=1.0):
+        return x @ np.linalg.solve(self.A + h * self.forward * np.outer(x, x), self.b)
+
+    def learn(self, x, y, h=1.0):
+        self.loss += h * ((self.predict(x, h) - y) ** 2).sum() / 2
+        self.A, self.b = self.A + h * np.outer(x, x), self.b + h * np.outer(x, y)
+        self.bound += h**2 * (y @ y) * (x @ np.linalg.solve(self.A, x)) / 2  # by the matrix that has x already
+        self.rows.append((x, y, h))
+
+    @property
+    def weights(self):
+        return np.linalg.solve(self.A, self.b)
+
+    @property
+    def hindsight(self):
+        """Least penalised loss: that of the ridge weights."""
+        u = self.weights
+        return sum(h * ((x @ u - y) ** 2).sum() for x, y, h in self.rows) / 2 + self.alpha * (u**2).sum() / 2
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(
+    seed=seeds,
+    d=st.integers(1, 12),
+    n_targets=st.sampled_from([None, 1, 3]),
+    rows=st.integers(1, 30),
+    alpha=st.floats(-2, 3).map(lambda power: 10.0**power),
+    fit_intercept=st.booleans(),
+    forward=st.booleans(),
+    weighted=st.booleans(),
+)
+def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, fit_intercept, forward, weighted):
+    rng = np.random.default_rng(seed)
+    X, y = some_rows(rows, d, n_targets, seed)
+    h = rng.choice([0.5, 1.0, 2.0, 7.3], size=rows) if weighted else np.ones(rows)
+    rows_with_1 = np.c_[X, np.ones(rows)] if fit_intercept else X
+    replica = Replica(rows_with_1.shape[1], n_targets or 1, alpha, forward)
+    model = ForwardRegressor(alpha=alpha, forward=forward, fit_intercept=fit_intercept)
+    for i, x in enumerate(rows_with_1):
+        if i:
+            expected = replica.predict(x)
+            assert_allclose(model.predict(X[i : i + 1]).ravel(), expected, rtol=1e-10, atol=1e-11)
+        replica.learn(x, np.atleast_1d(y[i]), h[i])
+        model.partial_fit(X[i : i + 1], y[i : i + 1], h[i : i + 1] if weighted else None)
+        found = np.column_stack([np.reshape(model.coef_, (-1, d)), np.reshape(model.intercept_, (-1, 1))])
+        assert_allclose(found[:, : d + fit_intercept].T, replica.weights, rtol=1e-10, atol=1e-11)
+    assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
+    assert model.regret_bound_ == pytest.approx(replica.bound, rel=1e-10)
+    assert model.regret_ == pytest.approx(replica.loss - replica.hindsight, rel=1e-10, abs=1e-11 * replica.loss)
+    assert model.t_ == rows and (fit_intercept or not np.any(model.intercept_))
+
+
+@pytest.mark.parametrize("n_targets", [None, 3])
+def test_the_weights_are_those_of_ridge_regression(n_targets):
+    X, y = some_rows(200, 6, n_targets)
+    model = ForwardRegressor(alpha=3.0, fit_intercept=False).fit(X, y)
+    assert_allclose(model.coef_, Ridge(alpha=3.0, fit_intercept=False, solver="svd").fit(X, y).coef_, rtol=1e-10)
+    with_1 = Ridge(alpha=3.0, fit_intercept=False, solver="svd").fit(np.c_[X, np.ones(200)], y).coef_
+    model = ForwardRegressor(alpha=3.0).fit(X, y)
+    assert_allclose(model.coef_, with_1[..., :-1], rtol=1e-10)
+    assert_allclose(model.intercept_, with_1[..., -1], rtol=1e-10)
+
+
+def test_the_weights_do_not_depend_on_the_order_of_the_rows():
+    X, y = some_rows(300, 7)
+    order = np.random.default_rng(1).permutation(300)
+    one, two = ForwardRegressor().fit(X, y), ForwardRegressor().fit(X[order], y[order])
+    assert_allclose(one.coef_, two.coef_, rtol=1e-11)
+    assert_allclose(one.predict(X), two.predict(X), rtol=1e-11)
+    assert one.cumulative_loss_ != two.cumulative_loss_
+
+
+def test_without_the_query_in_the_matrix_predictions_are_linear():
+    X, y = some_rows(50, 5, 2)
+    model = ForwardRegressor(forward=False).fit(X, y)
+    assert_allclose(model.predict(3 * X), 3 * X @ model.coef_.T + model.intercept_, rtol=1e-12)
+    forward = model.set_params(forward=True).predict(3 * X)
+    ridge = model.set_params(forward=False).predict(3 * X)
+    assert (np.abs(forward) < np.abs(ridge)).all() and (forward * ridge > 0).all()
+
+
+# --- the theorem ------------------------------------------------------------------------------------------------------
+
+
+def stream(kind, rng, rows, d):
+    """Rows that make it hard, each in its way."""
+    if kind == "random":
+        return rng.normal(size=(rows, d))
+    if kind == "heavy tails":
+        return rng.standard_t(1.1, size=(rows, d))
+    if kind == "growing":
+        return rng.normal(size=(rows, d)) * 1.5 ** np.arange(rows)[:, None]
+    if kind == "axes":  # each direction is new once, then comes back again and again
+        return np.eye(d)[np.sort(rng.integers(d, size=rows))] * rng.choice([0.1, 1.0, 10.0])
+    return np.outer(rng.normal(size=rows), rng.normal(size=d)) + 1e-6 * rng.normal(size=(rows, d))  # one direction
+
+
+def target(against, rng, size, prediction):
+    """A target in [-size, size]: the farthest from the prediction, or any."""
+    if against:
+        return -size if prediction > 0 else size
+    return size * rng.uniform(-1, 1)
+
+
+@settings(max_examples=80)
+@given(
+    seed=seeds,
+    kind=st.sampled_from(["random", "heavy tails", "growing", "axes", "one direction"]),
+    against=st.booleans(),
+    rows=st.integers(1, 40),
+    d=st.integers(1, 6),
+    alpha=st.floats(-3, 2).map(lambda power: 10.0**power),
+    size=st.sampled_from([0.01, 1.0, 300.0]),
+    fit_intercept=st.booleans(),
+    weighted=st.booleans(),
+)
+@example(seed=0, kind="axes", against=True, rows=40, d=1, alpha=0.01, size=1.0, fit_intercept=False, weighted=False)
+def test_the_regret_is_within_its_bound(seed, kind, against, rows, d, alpha, size, fit_intercept, weighted):
+    rng = np.random.default_rng(seed)
+    X = stream(kind, rng, rows, d)
+    h = rng.choice([0.1, 1.0, 5.0], size=rows) if weighted else np.ones(rows)
+    model, y = ForwardRegressor(alpha=alpha, fit_intercept=fit_intercept), []
+    for i in range(rows):
+        y.append(target(against, rng, size, model.predict(X[i : i + 1])[0] if i else 0.0))
+        model.partial_fit(X[i : i + 1], y[i:], h[i : i + 1])
+
+    Z = np.sqrt(h)[:, None] * (np.c_[X, np.ones(rows)] if fit_intercept else X)
+    z = np.sqrt(h) * y
+    n = Z.shape[1]
+    u = np.linalg.lstsq(np.r_[Z, np.sqrt(alpha) * np.eye(n)], np.r_[z, np.zeros(n)], rcond=None)[0]
+    best = ((Z @ u - z) ** 2).sum() / 2 + alpha * (u @ u) / 2
+    log_det = np.log1p(np.linalg.svd(Z, compute_uv=False) ** 2 / alpha).sum()
+    rounding = 1e-12 * (z @ z)
+    assert model.cumulative_loss_ <= best + model.regret_bound_ + rounding
+    assert model.regret_ == pytest.approx(model.cumulative_loss_ - best, abs=1e-9 * (z @ z))
+    assert model.regret_bound_ <= (z**2).max() / 2 * log_det + rounding
+    coarsest = (z**2).max() / 2 * n * np.log1p(rows * (Z**2).sum(axis=1).max() / (alpha * n))
+    assert (z**2).max() / 2 * log_det <= coarsest + rounding
+    for _ in range(5):  # the theorem is about every comparator
+        v = u + rng.normal(size=n) * np.abs(u).max()
+        loss = ((Z @ v - z) ** 2).sum() / 2 + alpha * (v @ v) / 2
+        assert model.cumulative_loss_ <= loss + model.regret_bound_ + rounding
+
+
+def test_ridge_predictions_have_no_such_bound():
+    """A row much longer than those before it, with a target of the usual size."""
+    X, y = [[1.0], [100.0]], [1.0, -1.0]
+    forward = ForwardRegressor(fit_intercept=False).partial_fit(X, y)
+    ridge = ForwardRegressor(fit_intercept=False, forward=False).partial_fit(X, y)
+    assert forward.regret_bound_ == ridge.regret_bound_ < np.log1p(1 + 100.0**2) / 2 < 5
+    assert forward.regret_ < forward.regret_bound_
+    assert ridge.regret_ > 1000
+    assert_array_equal(forward.coef_, ridge.coef_)
+
+
+# --- several targets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_several_targets_are_as_many_models(forward, make):
+    X, y = some_rows(60, 9, 3)
+    X = make(X)
+    together = ForwardRegressor(forward=forward).partial_fit(X[:13], y[:13]).partial_fit(X[13:], y[13:])
+    apart = [ForwardRegressor(forward=forward).partial_fit(X, y[:, k]) for k in range(3)]
+    assert_array_equal(together.coef_, [model.coef_ for model in apart])
+    assert_array_equal(together.intercept_, [model.intercept_ for model in apart])
+    assert_array_equal(together.predict(X), np.transpose([model.predict(X) for model in apart]))
+    for name in ("cumulative_loss_", "regret_", "regret_bound_"):
+        assert getattr(together, name) == pytest.approx(sum(getattr(model, name) for model in apart), rel=1e-12)
+
+
+def test_what_comes_out_has_the_shape_of_the_targets():
+    X, y = some_rows(20, 3)
+    flat, column, wide = (ForwardRegressor().fit(X, target) for target in (y, y[:, None], np.c_[y, -y]))
+    assert flat.coef_.shape == (3,) and isinstance(flat.intercept_, float) and flat.predict(X).shape == (20,)
+    assert column.coef_.shape == (1, 3) and column.intercept_.shape == (1,) and column.predict(X).shape == (20, 1)
+    assert wide.coef_.shape == (2, 3) and wide.intercept_.shape == (2,) and wide.predict(X).shape == (20, 2)
+    assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
+    assert ForwardRegressor(fit_intercept=False).fit(X, np.c_[y, y]).intercept_.tolist() == [0.0, 0.0]
+    assert isinstance(flat.t_, int) and isinstance(flat.regret_, float) and isinstance(flat.regret_bound_, float)
+
+
+def test_targets_keep_their_shape_in_mid_stream(unchanged):
+    X, y = some_rows(20, 3)
+    two = np.c_[y, y]
+    for first, others, said in [
+        (y, [y[:, None], two], r"y should be 1d, of shape \(n_samples,\)"),
+        (y[:, None], [y, two], r"y should be 2d, of shape \(n_samples, 1\)"),
+        (two, [y, y[:, None], np.c_[two, y]], r"y should be 2d, of shape \(n_samples, 2\)"),
+    ]:
+        model = ForwardRegressor(warm_start=True).partial_fit(X, first)
+        for other in others:
+            with unchanged(model, said):
+                model.partial_fit(X, other)
+            with unchanged(model, said):
+                model.fit(X, other)
+            assert clone(model).set_params(warm_start=False).fit(X, other).predict(X).shape == other.shape
+    for bad, said in [(np.zeros((20, 2, 2)), "dim 3"), (np.zeros((20, 0)), "0 feature"), (1.0, "y|Singleton")]:
+        with unchanged(model, said, (ValueError, TypeError)):
+            model.partial_fit(X, bad)
+    with unchanged(model, "y is a sparse matrix"):
+        model.partial_fit(X, sparse.csr_array(two))
+    two[7, 1] = np.nan
+    with unchanged(model, r"y contains NaN \(row 7, column 1\)"):
+        model.partial_fit(X, two)
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_weight_counts_a_row_so_many_times():
+    X, y = some_rows(30, 4, 2)
+    h = np.random.default_rng(2).integers(0, 5, size=30)
+    weighted = ForwardRegressor().fit(X, y, sample_weight=h)
+    repeated = ForwardRegressor().fit(np.repeat(X, h, axis=0), np.repeat(y, h, axis=0))
+    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-11)
+    assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-11)
+    assert weighted.t_ == (h > 0).sum() and repeated.t_ == h.sum()
+
+
+def test_a_weighted_row_is_its_multiple_by_the_square_root():
+    X, y = some_rows(30, 4)
+    h = np.random.default_rng(2).uniform(0.01, 20, size=30)
+    weighted = ForwardRegressor(fit_intercept=False).fit(X, y, sample_weight=h)
+    scaled = ForwardRegressor(fit_intercept=False).fit(np.sqrt(h)[:, None] * X, np.sqrt(h) * y)
+    assert_allclose(weighted.coef_, scaled.coef_, rtol=1e-11)
+    for name in ("cumulative_loss_", "regret_", "regret_bound_"):
+        assert getattr(weighted, name) == pytest.approx(getattr(scaled, name), rel=1e-11)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 33])
+@pytest.mark.parametrize("make", [np.asarray, np.float32, sparse.csr_array], ids=["dense", "float32", "sparse"])
+@pytest.mark.parametrize("n_targets", [None, 2])
+def test_a_stream_may_be_cut_anywhere(d, make, n_targets, learned):
+    rng = np.random.default_rng(0)
+    X, y = some_rows(60, d, n_targets)
+    X[20:][rng.uniform(size=(40, d)) < 0.4] = 0.0  # zeros are skipped; rows without any go four at a time
+    X, h = make(X), rng.choice([0.0, 1.0, 2.5], size=60)
+    whole = ForwardRegressor().fit(X, y, h)
+    one_by_one = [[i, i + 1] for i in range(60)]
+    for cut in (one_by_one, [[0, 3], [3, 10], [10, 47], [47, 60]], [[0, 31], [31, 60]]):
+        parts = ForwardRegressor()
+        for start, end in cut:
+            parts.partial_fit(X[start:end], y[start:end], h[start:end])
+        assert learned(parts) == learned(whole)
+    predictions = whole.predict(X)
+    assert_array_equal(predictions, np.concatenate([whole.predict(X[start:end]) for start, end in one_by_one]))
+
+
+def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(learned):
+    X, y = some_rows(40, 6, 2)
+    whole = ForwardRegressor(alpha=0.1).partial_fit(X, y)
+    half = ForwardRegressor(alpha=0.1).partial_fit(X[:20], y[:20])
+    for copied in (pickle.loads(pickle.dumps(half)), copy.deepcopy(half)):
+        assert_array_equal(copied.predict(X), half.predict(X))
+        assert learned(copied.partial_fit(X[20:], y[20:])) == learned(whole)
+    assert half.t_ == 20
+
+
+def test_warm_start_goes_on(learned):
+    X, y = some_rows(40)
+    model = ForwardRegressor(warm_start=True).fit(X[:25], y[:25]).fit(X[25:], y[25:])
+    assert learned(model) == learned(ForwardRegressor().partial_fit(X, y))
+    assert learned(model.set_params(warm_start=False).fit(X, y)) == learned(ForwardRegressor().fit(X, y))
+
+
+def test_parameters_set_in_mid_stream(unchanged, learned):
+    X, y = some_rows(40)
+
+    def make():
+        return ForwardRegressor(alpha=0.3).partial_fit(X[:20], y[:20])
+
+    same, fast, slow = make().partial_fit(X[20:], y[20:]), make(), make()
+    fast.set_params(forward=False).partial_fit(X[20:], y[20:])
+    slow.set_params(forward=False).partial_fit(X[20:].tolist(), y[20:].tolist())
+    assert learned(fast) == learned(slow) != learned(same)
+    assert_array_equal(fast.coef_, same.coef_)
+    assert fast.cumulative_loss_ != same.cumulative_loss_
+    # what shapes the state is read when learning starts
+    later = make().set_params(alpha=5.0, fit_intercept=False).partial_fit(X[20:], y[20:])
+    assert learned(later) == learned(same)
+    assert learned(later.fit(X, y)) == learned(ForwardRegressor(alpha=5.0, fit_intercept=False).fit(X, y))
+    for wrong in ({"forward": "no"}, {"forward": None}):
+        with unchanged(model := make().set_params(**wrong), "'forward' parameter of ForwardRegressor must be"):
+            model.partial_fit(X, y)
+    for wrong in ({"alpha": 0.0}, {"alpha": -1}, {"alpha": np.inf}, {"alpha": "1"}):
+        for method in ("fit", "partial_fit"):
+            with unchanged(model := ForwardRegressor(**wrong), "'alpha' parameter of ForwardRegressor must be"):
+                getattr(model, method)(X, y)
+
+
+@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
+def test_fit_is_one_task_for_callbacks_and_breaks_off_cleanly():
+    class Recorder:
+        def __init__(self, break_off=False):
+            self.break_off, self.tasks, self.losses = break_off, [], []
+
+        def setup(self, estimator, context):
+            pass
+
+        teardown = setup
+
+        def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+            self.tasks.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+            self.losses.append(fitted_estimator.cumulative_loss_)
+            if self.break_off:
+                raise RuntimeError("broken off")
+
+    X, y = some_rows()
+    plain, recorder = ForwardRegressor().fit(X, y), Recorder()
+    model = ForwardRegressor().set_callbacks(recorder).fit(X, y)
+    assert recorder.tasks[1:] == ["epoch"] and recorder.losses == [plain.cumulative_loss_] * 2
+    assert_array_equal(model.partial_fit(X, y).coef_, plain.partial_fit(X, y).coef_)
+    broken = ForwardRegressor(warm_start=True).partial_fit(X, y)
+    before = broken.coef_
+    with pytest.raises(RuntimeError, match="broken off"):
+        broken.set_callbacks(Recorder(break_off=True)).fit(X, y)
+    assert_array_equal(broken.coef_, before)
+    assert broken.t_ == 40
+
+
+# --- stability --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["plain", "badly scaled", "far from zero", "nearly collinear"])
+def test_a_million_rows_leave_no_drift(kind):
+    rng = np.random.default_rng(7)
+    n, d = 1_000_000, 5
+    X = rng.normal(size=(n, d))
+    scale = np.ones(d)
+    if kind == "badly scaled":
+        scale = 10.0 ** np.array([-4, 4, 0, -2, 2])
+    if kind == "far from zero":
+        X += 100.0
+    if kind == "nearly collinear":
+        X[:, 1] = X[:, 0] + 1e-4 * X[:, 1]
+    y = X @ [1.0, -2.0, 0.5, 3.0, 0.1] + rng.normal(size=n)
+    X *= scale
+    model = ForwardRegressor(fit_intercept=False)
+    for start in range(0, n, 100_000):
+        model.partial_fit(X[start : start + 100_000], y[start : start + 100_000])
+
+    # a fresh solve, with the columns brought to one size
+    Z, penalty = X / scale, np.diag(1.0 / scale)
+    fresh = np.linalg.lstsq(np.r_[Z, penalty], np.r_[y, np.zeros(d)], rcond=None)[0] / scale
+    tolerance = {"plain": 1e-12, "badly scaled": 1e-12, "far from zero": 1e-11, "nearly collinear": 1e-10}[kind]
+    assert_allclose(model.coef_, fresh, rtol=tolerance)
+
+    # and the matrix is still the positive definite one: forward over ridge predictions are 1 / (1 + x'A^-1 x)
+    queries = np.r_[np.eye(d), Z[:20]]
+    leverage = (queries * np.linalg.solve(Z.T @ Z + penalty**2, queries.T).T).sum(axis=1)
+    forward = model.predict(queries * scale)
+    ridge = model.set_params(forward=False).predict(queries * scale)
+    assert ((forward / ridge > 0) & (forward / ridge <= 1)).all()
+    assert_allclose(ridge / forward - 1, leverage, rtol=1e-6, atol=1e-12)
+
+
+# --- rows that are not sound ------------------------------------------------------------------------------------------
+
+
+def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
+    X, y = some_rows(10)
+    model = ForwardRegressor().partial_fit(X, y)
+    for row, column in [(0, 0), (6, 3), (9, 1)]:
+        for huge in (1e200, -1e308):
+            bad = X.copy()
+            bad[row, column] = huge
+            for form in (bad, bad.tolist(), sparse.csr_array(bad)):
+                said = re.escape(f"Row {row} (largest feature {abs(huge):g}, ") + ".*scale features and targets"
+                with unchanged(model, said):
+                    model.partial_fit(form, y)
+                with unchanged(fresh := ForwardRegressor(), rf"Row {row} "):
+                    fresh.partial_fit(form, y)
+            with unchanged(model, rf"Row {row} \(.*" + re.escape(f"target {abs(huge):g})")):
+                model.partial_fit(X, np.where(np.arange(10) == row, huge, y))
+    with unchanged(model, "Row 4 "):
+        model.partial_fit(X, y + 100, sample_weight=np.where(np.arange(10) == 4, 1e308, 1.0))
+    # the numbers of the row are finite, those of the factor are not
+    tiny = ForwardRegressor(alpha=1e-320, fit_intercept=False).partial_fit([[0.0]], [0.0])
+    with unchanged(tiny, "Row 0 "):
+        tiny.partial_fit(np.array([[1e-160]]), np.array([1e150]))
+
+
+def test_predictions_that_overflow_are_refused(state):
+    X, y = some_rows(10)
+    for forward in (True, False):
+        model = ForwardRegressor(forward=forward).partial_fit(X, 100 * y)
+        before = state(model)
+        bad = X.copy()
+        bad[3] = 1e308 * np.sign(model.coef_)
+        for form in (bad, bad.tolist(), sparse.csr_array(bad)):
+            with pytest.raises(ValueError, match=r"The prediction for row 3 \(largest feature 1e\+308\) is not finite"):
+                model.predict(form)
+        assert state(model) == before
+
+
+def test_unfitted_attributes_say_what_to_do():
+    for name in ("coef_", "intercept_", "t_", "cumulative_loss_", "regret_", "regret_bound_"):
+        assert not hasattr(ForwardRegressor(), name)
+        with pytest.raises(AttributeError, match="call fit or partial_fit"):
+            getattr(ForwardRegressor(), name)
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_validation(monkeypatch):
+    """From now on any call of the slow path is an error."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the slow path was taken")
+
+    return lambda: monkeypatch.setattr(module, "check_rows", refuse)
+
+
+@pytest.mark.parametrize("n_targets", [None, 1, 3])
+def test_plain_arrays_go_straight_to_the_kernel(n_targets, no_validation, learned):
+    X, y = some_rows(n_targets=n_targets)
+    reference = ForwardRegressor().partial_fit(X.tolist(), y.tolist()).partial_fit(X.tolist(), y.tolist())
+    predictions = reference.predict(X.tolist())
+    fast = ForwardRegressor().partial_fit(X, y)
+    no_validation()
+    for i in range(len(y)):
+        fast.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert learned(fast) == learned(reference)
+    assert_array_equal(fast.predict(X), predictions)
+    for form in (X.astype(np.float32), sparse.csr_array(X), sparse.csr_matrix(X), np.frombuffer(X).reshape(X.shape)):
+        fast.partial_fit(form, y).predict(form)
+    fast.set_params(forward=False).partial_fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("n_targets", [None, 2])
+def test_what_is_not_a_plain_array_takes_the_slow_path(n_targets, no_validation):
+    X, y = some_rows(n_targets=n_targets)
+    fitted = ForwardRegressor().partial_fit(X, y)
+    no_validation()
+    for X_slow, y_slow in [
+        (X.tolist(), y),
+        (X, y.tolist()),
+        (X, y.astype(np.float32)),
+        (X, np.c_[y, y]),
+        (X, y[:, None]),
+        (X, np.repeat(y, 2, axis=-1)[..., ::2] if n_targets else np.repeat(y, 2)[::2]),
+        (np.asfortranarray(X), y),
+        (X[:, :3], y),
+        (X.astype(int), y),
+        (X, y[:-1]),
+        (X[:0], y[:0]),
+    ]:
+        with pytest.raises(AssertionError, match="slow path"):
+            fitted.partial_fit(X_slow, y_slow)
+    with pytest.raises(AssertionError, match="slow path"):
+        fitted.set_params(forward=np.True_).partial_fit(X, y)

@@ -1,0 +1,193 @@
+"""The offline comparator: optimality conditions, other solvers, weights, sparse rows, errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import lstsq
+from scipy.optimize import minimize, nnls
+
+from onlinebregman.model_selection import _comparators, offline_comparator
+
+DOMAINS = ["all", "nonnegative", "simplex", "signed"]
+every = pytest.mark.parametrize("domain", DOMAINS)
+with_or_without = pytest.mark.parametrize("fit_intercept", [False, True])
+laws = settings(max_examples=40, deadline=None)
+
+
+def draw_stream(seed, *, hard=False):
+    """(X, y, weights) of a random shape; if hard, with columns of very different sizes, equal, zero or constant."""
+    rng = np.random.default_rng(seed)
+    n_rows, n_features = rng.integers(1, 40), rng.integers(1, 12)
+    X = rng.normal(size=(n_rows, n_features))
+    if hard:
+        X *= 10.0 ** rng.uniform(-4, 4, n_features)
+        for kind in (X[:, 0], 0.0, 3.0):
+            if rng.random() < 0.3:
+                X[:, rng.integers(n_features)] = kind
+    scale = np.maximum(np.abs(X).max(axis=0), 1e-9)
+    y = X @ (rng.normal(size=n_features) / scale) + rng.normal(size=n_rows) * rng.choice([0.0, 0.1, 10.0])
+    weights = rng.choice([0.0, 1.0, 2.5], size=n_rows)
+    weights[0] = 1.0
+    return X, y, weights
+
+
+def violation(X, y, weights, domain, total, coef, intercept, fit_intercept):
+    """How far the optimality conditions are from holding, relative to the sizes of what they compare."""
+    roots = np.sqrt(weights)
+    size = np.linalg.norm(roots * y) + np.linalg.norm(roots * (X @ coef)) + 1e-300
+    error = weights * (X @ coef + intercept - y)
+    gradient = X.T @ error / (np.linalg.norm(roots[:, None] * X) * size + 1e-300)
+    residuals = [abs(error.sum()) / (np.sqrt(weights.sum()) * size)] if fit_intercept else [float(intercept != 0)]
+    if domain == "all":
+        residuals.append(np.abs(gradient).max())
+    elif domain == "nonnegative":
+        residuals += [-gradient.min(), np.abs(gradient[coef > 0]).max(initial=0.0), -coef.min()]
+    elif domain == "simplex":
+        residuals += [gradient[coef > 0].max() - gradient.min(), -coef.min(), abs(coef.sum() / total - 1)]
+    else:  # the smallest gradient.v of the ball is -total max |gradient|
+        residuals += [gradient @ coef / total + np.abs(gradient).max(), np.abs(coef).sum() / total - 1]
+    return max(residuals)
+
+
+@every
+@with_or_without
+@laws
+@given(st.integers(0, 10**6), st.sampled_from([0.03, 1.0, 30.0]), st.booleans())
+def test_optimality_conditions(domain, fit_intercept, seed, total, hard):
+    X, y, weights = draw_stream(seed, hard=hard)
+    best = offline_comparator(X, y, domain=domain, total=total, fit_intercept=fit_intercept, sample_weight=weights)
+    assert violation(X, y, weights, domain, total, best.coef, best.intercept, fit_intercept) < 1e-12
+    assert best.cumulative_loss == pytest.approx(np.sum(weights * (X @ best.coef + best.intercept - y) ** 2) / 2)
+
+
+def test_other_solvers():
+    X, y, _ = draw_stream(7)
+    assert X.shape[0] > X.shape[1]
+    assert_allclose(offline_comparator(X, y).coef, lstsq(X, y)[0], rtol=1e-10)
+    assert_allclose(offline_comparator(X, y, domain="nonnegative").coef, nnls(X, y)[0], rtol=1e-10)
+    ones = np.ones((len(y), 1))
+    free = lstsq(np.hstack([X, ones]), y)[0]
+    coef, intercept, loss = offline_comparator(X, y, fit_intercept=True)
+    assert_allclose(np.append(coef, intercept), free, rtol=1e-9)
+    assert_allclose(loss, np.sum((np.hstack([X, ones]) @ free - y) ** 2) / 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("domain", "total"), [("simplex", 1.0), ("simplex", 4.0), ("signed", 0.5)])
+def test_constrained_weights_equal_those_of_slsqp(seed, domain, total):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 4))
+    y = X @ [0.5, -0.2, 0.9, 0.4] + 0.1 * rng.normal(size=30)
+    signs = np.hstack([np.eye(4), -np.eye(4)]) if domain == "signed" else np.eye(4)
+    found = minimize(
+        lambda v: np.sum((X @ signs @ v - y) ** 2) / 2,
+        np.full(signs.shape[1], total / signs.shape[1]),
+        jac=lambda v: (X @ signs).T @ (X @ signs @ v - y),
+        bounds=[(0, None)] * signs.shape[1],
+        constraints={"type": "eq", "fun": lambda v: v.sum() - total, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    best = offline_comparator(X, y, domain=domain, total=total)
+    assert_allclose(best.coef, signs @ found.x, atol=1e-6)
+    assert_allclose(best.cumulative_loss, found.fun, rtol=1e-9)
+
+
+@with_or_without
+def test_weights_that_lie_in_the_domain_are_found(fit_intercept):
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(50, 5)), np.array([0.5, 0.0, 0.2, 0.0, 0.3])
+    y = X @ u + 2.0 * fit_intercept
+    for domain in DOMAINS:
+        best = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept)
+        assert_allclose(best.coef, u, atol=1e-12)
+        assert_allclose(best.intercept, 2.0 * fit_intercept, atol=1e-12)
+        assert best.cumulative_loss < 1e-20
+
+
+def test_larger_domains_have_smaller_losses():
+    X, y, _ = draw_stream(7)
+    loss = {domain: offline_comparator(X, y, domain=domain).cumulative_loss for domain in DOMAINS}
+    assert loss["all"] < loss["nonnegative"] < loss["simplex"] and loss["all"] < loss["signed"] <= loss["simplex"]
+
+
+@every
+@with_or_without
+def test_weights_of_rows_are_repetitions(domain, fit_intercept):
+    rng = np.random.default_rng(1)
+    X, y, repeats = rng.normal(size=(20, 3)), rng.normal(size=20), rng.integers(0, 4, 20)
+    weighted = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept, sample_weight=repeats)
+    X, y = np.repeat(X, repeats, axis=0), np.repeat(y, repeats)
+    repeated = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept)
+    for a, b in zip(weighted, repeated, strict=True):
+        assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@every
+@with_or_without
+def test_layouts_and_blocks(domain, fit_intercept):
+    """More rows than fit into one block, sparse and in other forms."""
+    rng = np.random.default_rng(2)
+    X = np.where(rng.random((3000, 6)) < 0.3, rng.normal(size=(3000, 6)), 0.0)
+    y = X @ rng.normal(size=6) + 1.0
+    settings = {"domain": domain, "fit_intercept": fit_intercept}
+    best = offline_comparator(X, y, **settings)
+    assert violation(X, y, np.ones(3000), domain, 1.0, best.coef, best.intercept, fit_intercept) < 1e-12
+    forms = [sparse.csr_matrix(X), sparse.csc_array(X), pd.DataFrame(X), np.asfortranarray(X)]
+    for form in forms:
+        for a, b in zip(best, offline_comparator(form, y.tolist(), **settings), strict=True):
+            assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    assert_array_equal(offline_comparator(X, y, **settings).coef, best.coef)
+
+
+def test_a_constant_feature_is_left_to_the_intercept():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=100), np.full(100, 1e6)])
+    best = offline_comparator(X, 2 * X[:, 0] + 5, fit_intercept=True)
+    assert_allclose([*best.coef, best.intercept], [2.0, 0.0, 5.0], atol=1e-9)
+
+
+def test_another_solver_takes_over_where_nnls_does_not_end(monkeypatch):
+    X, y, _ = draw_stream(7)
+    expected = [offline_comparator(X, y, domain=domain) for domain in DOMAINS]
+
+    def give_up(*args, **kwargs):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr(_comparators, "nnls", give_up)
+    for domain, best in zip(DOMAINS, expected, strict=True):
+        assert_allclose(offline_comparator(X, y, domain=domain).coef, best.coef, rtol=1e-9, atol=1e-12)
+
+
+def test_fewer_rows_than_features():
+    X, y = np.array([[1.0, 2.0, 3.0]]), np.array([7.0])
+    for domain in ("all", "nonnegative"):
+        assert offline_comparator(X, y, domain=domain).cumulative_loss < 1e-28
+    best = offline_comparator(X, y, domain="simplex")
+    assert_allclose(best.coef, [0, 0, 1], atol=1e-12)
+    assert best.cumulative_loss == pytest.approx(8.0)
+    assert offline_comparator(X, y, fit_intercept=True).cumulative_loss < 1e-28
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"domain": "positive"},
+            "domain = 'positive' is not known; use one of 'all', 'nonnegative', 'simplex', 'signed'",
+        ),
+        ({"domain": "simplex", "total": 0.0}, "needs a positive finite sum"),
+        ({"sample_weight": [1.0, -1.0, 0.0]}, "-1 at row 1"),
+        ({"sample_weight": [0.0, 0.0, 0.0]}, "All sample_weight are zero"),
+        ({"y": [1.0, np.nan, 2.0]}, r"Input y contains NaN \(row 1\)"),
+        ({"X": [[1.0, 2.0], [1.0, np.inf], [0.0, 0.0]]}, r"Input X contains infinity \(row 1, column 1\)"),
+        ({"X": [[1.0, 2.0]]}, "inconsistent numbers of samples"),
+    ],
+)
+def test_errors(arguments, message):
+    arguments = {"X": [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]], "y": [1.0, 2.0, 3.0], **arguments}
+    with pytest.raises(ValueError, match=message):
+        offline_comparator(arguments.pop("X"), arguments.pop("y"), **arguments)

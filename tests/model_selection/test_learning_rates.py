@@ -1,0 +1,211 @@
+"""Learning rates side by side: the same models as alone, the best of them, and their mixture with its bound."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PerceptronClassifier,
+)
+
+RATES = [0.01, 0.1, 1.0]
+MODELS = [
+    ImplicitGDRegressor(),
+    EGRegressor(weights="simplex", average=True),
+    BurgRegressor(update="implicit"),
+    MirrorDescentRegressor(divergence="p_norm", loss="huber"),
+]
+
+
+def stream(seed=0, rows=60, n=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, n))
+    return X, np.abs(X @ rng.dirichlet(np.ones(n))) + 0.1 * rng.normal(size=rows)
+
+
+def labels(y):
+    return np.array(["low", "middle", "high"])[np.digitize(y, [0.1, 0.6])]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_each_rate_learns_what_it_learns_alone(model, make, layout, state):
+    X, y = stream()
+    together = make(model, eta0s=RATES).partial_fit(layout(X[:20]), y[:20]).partial_fit(layout(X[20:]), y[20:])
+    for eta0, estimator in zip(RATES, together.estimators_, strict=True):
+        alone = type(model)(**{**model.get_params(), "eta0": eta0}).partial_fit(layout(X), y)
+        assert estimator.eta0 == eta0
+        assert state(estimator.coef_) == state(alone.coef_)
+        assert (estimator.intercept_, estimator.t_) == (alone.intercept_, alone.t_)
+        assert estimator.cumulative_loss_ == alone.cumulative_loss_
+
+
+@pytest.mark.parametrize("model", [MirrorDescentClassifier(), PerceptronClassifier()], ids=str)
+def test_classifiers_learn_side_by_side(model):
+    X, y = stream()
+    y = labels(y)
+    path = LearningRatePath(model, eta0s=RATES)
+    path.partial_fit(X[:10], y[:10], classes=np.unique(y)).partial_fit(X[10:], y[10:])
+    for eta0, estimator in zip(RATES, path.estimators_, strict=True):
+        alone = type(model)(**{**model.get_params(), "eta0": eta0}).partial_fit(X, y, classes=np.unique(y))
+        assert_array_equal(estimator.coef_, alone.coef_)
+    assert_array_equal(path.classes_, np.unique(y))
+    assert_array_equal(path.predict(X), path.best_estimator_.predict(X))
+    assert_array_equal(path.decision_function(X), path.best_estimator_.decision_function(X))
+    assert hasattr(path, "predict_proba") == hasattr(model, "predict_proba")
+    assert path.score(X, y) == path.best_estimator_.score(X, y)
+
+
+def test_the_best_rate_is_the_one_with_the_smallest_progressive_loss():
+    X, y = stream(rows=300)
+    path = LearningRatePath(ImplicitGDRegressor(learning_rate="constant"), eta0s=[1e-4, 0.03, 100.0]).fit(X, y)
+    losses = []
+    for eta0 in path.eta0s_:
+        model = ImplicitGDRegressor(learning_rate="constant", eta0=eta0)
+        losses.append(model.partial_fit(X, y).cumulative_loss_)
+    assert_array_equal(path.cumulative_losses_, losses)
+    assert path.best_eta0_ == 0.03
+    assert path.best_index_ == 1
+    assert_array_equal(path.predict(X), path.estimators_[1].predict(X))
+
+
+def test_rates_double_around_that_of_the_estimator():
+    X, y = stream()
+    path = LearningRatePath(ImplicitGDRegressor(eta0=0.5), eta0s=4).fit(X, y)
+    assert_array_equal(path.eta0s_, [0.125, 0.25, 0.5, 1.0])
+    assert len(LearningRatePath().fit(X, y).estimators_) == 16
+
+
+class ReferenceMixture:
+    """AdaHedge once more, from its formulas, in NumPy."""
+
+    def __init__(self, n):
+        self.losses, self.loss, self.gap = np.zeros(n), 0.0, 0.0
+
+    def potential(self, losses, rate):
+        least = losses.min()
+        return least if rate == np.inf else least - np.log(np.exp(-rate * (losses - least)).mean()) / rate
+
+    def learn(self, scores, y, weight):
+        rate = np.log(len(scores)) / self.gap if self.gap > 0 else np.inf
+        v = (
+            (self.losses == self.losses.min()) * 1.0
+            if rate == np.inf
+            else np.exp(-rate * (self.losses - self.losses.min()))
+        )
+        loss = weight * (scores @ v / v.sum() - y) ** 2 / 2
+        after = self.losses + weight * (scores - y) ** 2 / 2
+        self.gap += max(loss - self.potential(after, rate) + self.potential(self.losses, rate), 0.0)
+        self.losses, self.loss = after, self.loss + loss
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mixture_equals_adahedge(weighted):
+    X, y = stream(rows=200)
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=200) if weighted else np.ones(200)
+    mixture = LearningRateMixture(eta0s=RATES).partial_fit(X, y, sample_weight=weights)
+    models = [ImplicitGDRegressor(eta0=eta0) for eta0 in RATES]
+    reference = ReferenceMixture(3)
+    for i in range(200):
+        scores = np.array(
+            [model.predict(X[i : i + 1])[0] if model.__sklearn_is_fitted__() else 0.0 for model in models]
+        )
+        if weights[i] > 0:
+            reference.learn(scores, y[i], weights[i])
+        for model in models:
+            model.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
+    assert_allclose(mixture.cumulative_losses_, reference.losses, rtol=1e-12)
+    assert_allclose(mixture.cumulative_loss_, reference.loss, rtol=1e-10)
+    assert_allclose(mixture.gap_, reference.gap, rtol=1e-9)
+    coefs = np.stack([model.coef_ for model in models])
+    assert_allclose(mixture.coef_, mixture.weights_ @ coefs, rtol=1e-12)
+    expected = X @ mixture.coef_ + mixture.weights_ @ [model.intercept_ for model in models]
+    assert_allclose(mixture.predict(X), expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+    kind=st.sampled_from(["calm", "jumps", "opposed"]),
+    loss=st.sampled_from(["squared_error", "absolute_error", "huber"]),
+    n_rates=st.integers(2, 8),
+)
+def test_the_loss_of_the_mixture_is_below_its_bound(seed, scale, kind, loss, n_rates):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 3))
+    y = X @ [1.0, -2.0, 0.5]
+    if kind == "jumps":
+        y *= rng.choice([-5.0, 1.0], size=80)
+    elif kind == "opposed":  # away from wherever a model at a middle rate predicts
+        model = ImplicitGDRegressor()
+        for i in range(80):
+            y[i] = -2.0 * np.sign(model.predict(X[i : i + 1])[0]) if i else 1.0
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+    mixture = LearningRateMixture(MirrorDescentRegressor(loss=loss), eta0s=n_rates).partial_fit(X, scale * y)
+    bound = mixture.loss_bound_
+    assert mixture.cumulative_loss_ <= bound * (1 + 1e-12)
+    assert bound <= (mixture.cumulative_losses_.min() + 2 * mixture.gap_) * (1 + 1e-12)
+
+
+def test_the_mixture_needs_no_rate():
+    X, _ = stream(rows=2000, n=10)
+    mixture = LearningRateMixture().fit(X, X @ np.arange(10.0))
+    best, worst = mixture.cumulative_losses_.min(), mixture.cumulative_losses_.max()
+    assert mixture.cumulative_loss_ < 2 * best < 0.05 * worst
+
+
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+def test_cutting_and_pickling_change_nothing(make, state):
+    X, y = stream(rows=9000, n=3)
+    whole = make(eta0s=RATES).fit(X, y)
+    parts = make(eta0s=RATES)
+    for rows in (slice(0, 1), slice(1, 5000), slice(5000, 9000)):
+        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[rows], y[rows])))
+    assert state(parts.predict(X)) == state(whole.predict(X))
+    assert state(parts.cumulative_losses_) == state(whole.cumulative_losses_)
+    if make is LearningRateMixture:
+        assert parts.cumulative_loss_ == whole.cumulative_loss_
+
+
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+def test_a_refused_row_changes_no_rate(make, unchanged):
+    X, y = stream(rows=9000, n=3)
+    model = make(ImplicitGDRegressor(update="explicit", learning_rate="constant"), eta0s=[0.01, 0.1]).partial_fit(X, y)
+    bad = X.copy()
+    bad[8500] = 1e200
+    with unchanged(model, r"row 850\d"):
+        model.partial_fit(bad, y)
+
+
+def test_errors_say_what_to_do(unchanged):
+    X, y = stream()
+    with pytest.raises(ValueError, match="at least two different positive learning rates"):
+        LearningRatePath(eta0s=[0.1, 0.1]).fit(X, y)
+    with pytest.raises(ValueError, match="at least two different positive learning rates"):
+        LearningRatePath(eta0s=[0.1, -1.0]).fit(X, y)
+    for estimator in (LogDetMetricLearner(), "ridge"):
+        with pytest.raises(ValueError, match="'estimator' parameter"):
+            LearningRatePath(estimator).fit(X, y)
+    with pytest.raises(ValueError, match="'estimator' parameter"):
+        LearningRateMixture(MirrorDescentClassifier()).fit(X, labels(y))
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        LearningRatePath(MirrorDescentClassifier()).partial_fit(X, labels(y))
+    X[3, 1] = np.nan
+    model = LearningRatePath().fit(X[:3], y[:3])
+    with unchanged(model, r"NaN \(row 3, column 1\)"):
+        model.partial_fit(X, y)

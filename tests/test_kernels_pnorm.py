@@ -1,0 +1,362 @@
+"""The compiled p-norm geometry against plain NumPy, written once more from the formulas."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from onlinebregman._kernels._geometry import EuclideanGeometry
+from onlinebregman._kernels._learner import Learner
+from onlinebregman._kernels._loss import SquaredLoss
+from onlinebregman._kernels._pnorm_geometry import PNormGeometry
+from scipy import sparse
+from scipy.optimize import brentq
+
+from onlinebregman.divergences import PNorm
+from onlinebregman.schedules import Constant
+
+N = 20
+PS = [2.0, 2.5, 3.0, 4.0, 2 * np.log(N), 30.0]
+LAYOUTS = {
+    "dense": np.ascontiguousarray,
+    "dense float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_array,
+    "csr float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+}
+
+
+def weights_of(theta, p):
+    """f^-1: w = sgn(theta) |theta|^(p-1) / norm_p(theta)^(p-2), with theta of any size."""
+    unit = np.abs(theta).max()
+    if unit == 0:
+        return np.zeros_like(theta)
+    r = theta / unit
+    return unit * np.sign(r) * np.abs(r) ** (p - 1) * (np.abs(r) ** p).sum() ** (2 / p - 1)
+
+
+class Replica:
+    """theta moves along theta - c x; the intercept is one more Euclidean coordinate of feature 1."""
+
+    def __init__(self, theta, p, *, eta, update, fit_intercept=False, average_from=np.inf):
+        self.theta, self.b, self.p = np.array(theta, dtype=np.float64), 0.0, p
+        self.eta, self.update, self.bias, self.average_from = eta, update, float(fit_intercept), average_from
+        self.t, self.steps = 0, []
+
+    @property
+    def w(self):
+        return weights_of(self.theta, self.p)
+
+    def learn(self, x, y, weight=1.0):
+        if weight == 0:
+            return
+        self.t += 1
+        c = weight * self.eta * (self.w @ x + self.b - y)
+        if self.update == "implicit" and c != 0:
+
+            def excess(c):
+                a = weights_of(self.theta - c * x, self.p) @ x + self.b - self.bias * c
+                return c + weight * self.eta * (y - a)
+
+            c = brentq(excess, min(0.0, 1.01 * c), max(0.0, 1.01 * c), xtol=1e-300, rtol=1e-15)
+        self.theta, self.b = self.theta - c * x, self.b - self.bias * c
+        if self.t >= self.average_from:
+            self.steps.append((self.w, self.b))
+
+    @property
+    def averaged(self):
+        steps = self.steps or [(self.w, self.b)]
+        return np.mean([w for w, _ in steps], axis=0), np.mean([b for _, b in steps])
+
+
+def learner_of(geometry, *, eta, update="implicit", **settings):
+    learner = Learner(geometry, SquaredLoss())
+    learner.configure(update=update, schedule=Constant(eta), **settings)
+    return learner
+
+
+def theta_of(learner):
+    """A copy of the state: what the geometry is rebuilt from."""
+    return learner.geometry.__reduce__()[1][1][0]
+
+
+def weights_in(learner):
+    """The weights the next step starts from, and not their average."""
+    return learner.position[0]
+
+
+def stream(seed, rows, n, *, density=1.0, scale=1.0):
+    """Rows and targets that two of the weights explain, up to noise; the rows exact in both kinds of floats."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, n)) * (rng.uniform(size=(rows, n)) < density)
+    X = X.astype(np.float32).astype(np.float64)
+    y = X[:, 0] - 0.5 * X[:, -1] + 0.1 * rng.normal(size=rows)
+    return X * scale, y
+
+
+def rate_of(update, p, n, scale=1.0):
+    """Implicit steps may be large; explicit ones are stable below 2 / x'Sx, which is at most (p - 1) norm_p(x)^2."""
+    return (0.5 if update == "implicit" else 0.3 / (p * n ** (2 / p))) / scale**2
+
+
+def agree(learner, replica, rtol=1e-10, size=1.0):
+    """The same weights and intercept, up to `rtol` of the largest one or of predictions of so much."""
+    w, b = replica.averaged
+    assert_allclose(weights_in(learner), replica.w, rtol=rtol, atol=rtol * np.abs(replica.w).max())
+    assert_allclose(learner.coef, w, rtol=rtol, atol=rtol * np.abs(w).max())
+    assert_allclose(learner.intercept, b, rtol=rtol, atol=rtol * size)
+
+
+# --- steps equal the replica's ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("i, p", list(enumerate(PS)))
+def test_a_thousand_steps_equal_the_replica(i, p, update):
+    layout = list(LAYOUTS)[(i + (update == "explicit")) % 4]
+    X, y = stream(i, 1000, N, density=0.2 if "csr" in layout else 1.0)
+    settings = {"eta": rate_of(update, p, N), "update": update}
+    learner = learner_of(PNormGeometry(np.zeros(N), p), fit_intercept=i % 2 == 0, average=500, **settings)
+    replica = Replica(np.zeros(N), p, fit_intercept=i % 2 == 0, average_from=500, **settings)
+    assert learner.learn(LAYOUTS[layout](X), y) is None
+    for x, target in zip(X, y, strict=True):
+        replica.learn(x, target)
+    agree(learner, replica)
+
+
+@settings(max_examples=120)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 25),
+    p=st.sampled_from([*PS, 2.001, 100.0, 500.0]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    layout=st.sampled_from(list(LAYOUTS)),
+    scale=st.sampled_from([1.0, 2.0**-30, 2.0**30]),
+    size=st.sampled_from([1e-9, 1.0, 1e9]),
+    from_zero=st.booleans(),
+    fit_intercept=st.booleans(),
+    average=st.sampled_from([False, True, 3]),
+    weighted=st.booleans(),
+)
+def test_a_few_steps_equal_the_replica(
+    seed, n, p, update, layout, scale, size, from_zero, fit_intercept, average, weighted
+):
+    rng = np.random.default_rng(seed)
+    X, y = stream(seed, 8, n, density=0.4 if "csr" in layout else 1.0, scale=scale)
+    theta = np.zeros(n) if from_zero else size / scale * rng.normal(size=n)
+    y = size * y + X @ weights_of(theta, p)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=8) if weighted else None
+    settings = {"eta": rate_of(update, p, n, scale), "update": update, "fit_intercept": fit_intercept and scale == 1}
+    learner = learner_of(PNormGeometry(theta, p, True), average=average, **settings)
+    replica = Replica(theta, p, average_from=int(average) or np.inf, **settings)
+    assert learner.learn(LAYOUTS[layout](X), y, weights) is None
+    for i in range(8):
+        replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
+    agree(learner, replica, rtol=1e-11 * max(1.0, p / 10), size=size)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("p", [2.5, 30.0])
+def test_the_first_implicit_step_from_zero_has_a_closed_form(p, layout):
+    """From theta = 0 the prediction is linear in c: w(c).x = -c norm_p(x)^2."""
+    x, y, eta = np.array([1.0, 0.0, -2.0, 0.5]), 3.0, 0.7
+    learner = learner_of(PNormGeometry(np.zeros(4), p), eta=eta)
+    learner.learn(LAYOUTS[layout](x[None]), np.array([y]))
+    c = -eta * y / (1 + eta * (np.abs(x) ** p).sum() ** (2 / p))
+    assert_allclose(weights_in(learner), weights_of(-c * x, p), rtol=1e-13)
+    assert_allclose(theta_of(learner), -c * x, rtol=1e-14)
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_p_equal_to_2_is_the_euclidean_geometry(update, layout):
+    X, y = stream(3, 2000, N, density=0.3)
+    learners = [
+        learner_of(geometry, eta=0.02, update=update, fit_intercept=True, average=True)
+        for geometry in (PNormGeometry(np.full(N, 0.1), 2.0), EuclideanGeometry(np.full(N, 0.1)))
+    ]
+    for learner in learners:
+        learner.learn(LAYOUTS[layout](X), y)
+    assert_allclose(weights_in(learners[0]), weights_in(learners[1]), rtol=1e-12, atol=1e-14)
+    assert_allclose(learners[0].coef, learners[1].coef, rtol=1e-11, atol=1e-13)
+    assert_allclose(learners[0].intercept, learners[1].intercept, rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    p=st.floats(2.0, 40.0),
+    n=st.integers(1, 30),
+    update=st.sampled_from(["implicit", "explicit"]),
+    layout=st.sampled_from(["dense", "csr"]),
+)
+def test_the_compiled_step_is_the_step_of_the_divergence(seed, p, n, update, layout):
+    rng = np.random.default_rng(seed)
+    x, w = rng.normal(size=n) * (rng.uniform(size=n) < 0.7), rng.normal(size=n)
+    learner = learner_of(PNormGeometry(w, p), eta=0.3, update=update, fit_intercept=True)
+    learner.learn(LAYOUTS[layout](x[None]), np.array([1.0]))
+    c = -learner.intercept  # the intercept is a Euclidean coordinate of feature 1: it moved by -c
+    moved = PNorm(p).step(w, x, c)
+    assert_allclose(weights_in(learner), moved, rtol=1e-12, atol=1e-13 * np.abs(moved).max())
+    a = x @ moved - c if update == "implicit" else x @ w
+    assert_allclose(c, 0.3 * (a - 1.0), rtol=1e-11)
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_what_the_regret_certificate_needs(update, layout):
+    """Explicit steps add D(w, w'), implicit ones eta (L(w) - L(w')) - D(w', w)."""
+    p, eta = 6.0, 0.05
+    X, y = stream(4, 50, N, density=0.5)
+    learner, expected = learner_of(PNormGeometry(np.full(N, 0.1), p), eta=eta, update=update, track_regret=True), 0.0
+    divergence = PNorm(p)
+    for x, target in zip(X, y, strict=True):
+        before = weights_in(learner)
+        learner.learn(LAYOUTS[layout](x[None]), np.array([target]))
+        after = weights_in(learner)
+        if update == "explicit":
+            expected += divergence.divergence(before, after)
+        else:
+            fall = (before @ x - target) ** 2 / 2 - (after @ x - target) ** 2 / 2
+            expected += eta * fall - divergence.divergence(after, before)
+    assert_allclose(learner.slack, expected, rtol=1e-10)
+
+
+# --- the numbers of the state -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-8, 1.0, 1e8, 1e12, 1e100])
+@pytest.mark.parametrize("p", [*PS, 2.000001, 7.0, 9.0, 12.3, 100.0, 500.0])
+def test_weights_are_good_to_the_last_digits(p, size):
+    rng = np.random.default_rng(0)
+    theta = size * rng.choice([-1.0, 1.0], size=1003) * 10.0 ** rng.uniform(-200 / p, 0, size=1003)
+    exact = weights_of(theta.astype(np.longdouble), np.longdouble(p))
+    w = PNormGeometry(theta, p, True).coef()
+    assert np.abs(w / exact - 1).max() <= (2 + p) * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("p", [*PS, 500.0])
+def test_starting_weights_come_back(p):
+    w = np.array([0.3, -1e-5, 0.0, 2.0, -0.7])
+    assert_allclose(PNormGeometry(w, p).coef(), w, rtol=(4 + p) * np.finfo(float).eps)
+    assert_allclose(theta_of(learner_of(PNormGeometry(w, p), eta=1.0)), PNorm(p).mirror(w), rtol=1e-14)
+
+
+@pytest.mark.parametrize("p", [1.999, 501.0, np.inf, np.nan])
+def test_p_outside_its_range_is_an_error(p):
+    with pytest.raises(ValueError, match="2 to 500"):
+        PNormGeometry(np.zeros(3), p)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("p", [2.0, 4.0, 2 * np.log(50), 27.6])
+def test_a_million_sparse_steps_do_not_drift(p, average):
+    """The targets swing over six orders of magnitude, so that rounding errors of large totals meet small ones."""
+    rng = np.random.default_rng(1)
+    rows, n = 1_000_000 if p == 27.6 and not average else 100_000, 50
+    columns = np.sort((rng.integers(n, size=(rows, 1)) + np.array([0, 7, 30])) % n, axis=1)
+    X = sparse.csr_array(
+        (rng.normal(size=3 * rows), columns.ravel().astype(np.int32), np.arange(0, 3 * rows + 1, 3, dtype=np.int32)),
+        shape=(rows, n),
+    )
+    y = 10.0 ** (3 * np.sin(np.arange(rows) / 3000)) * rng.normal(size=rows)
+    learner = learner_of(PNormGeometry(np.zeros(n), p), eta=0.1, average=average)
+    assert learner.learn(X, y) is None
+    assert_allclose(weights_in(learner), weights_of(theta_of(learner), p), rtol=1e-12)
+
+
+# --- hard cases of the sum over all weights ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [2.5, 6.0, 30.0, 200.0])
+@pytest.mark.parametrize("left", [1e3, 1.0, 1e-3, 0.0])
+@pytest.mark.parametrize("size", [1.0, 1e-12, 1e12])
+def test_a_sparse_row_takes_the_dominating_coordinate_away(p, left, size):
+    """All digits of the other coordinates' sum are lost in the total before the step."""
+    theta = size * np.array([1.0, -0.5, 1e9, 0.0, 2.0, 1e-7])
+    settings = {"eta": 1.0, "update": "explicit"}
+    learner = learner_of(PNormGeometry(theta, p, True), **settings)
+    c = theta[2] - left * size
+    learner.learn(sparse.csr_array(([1.0], ([0], [2])), shape=(1, 6)), weights_of(theta, p)[2:3] - c)
+    replica = Replica(theta_of(learner), p, **settings)
+    agree(learner, replica, rtol=1e-12)
+    X, y = stream(5, 20, 6, density=0.4)
+    for x, target in zip(X, size * y, strict=True):  # and the stream goes on from there
+        learner.learn(sparse.csr_array(x[None]), np.array([target]))
+        replica.learn(x, target)
+    agree(learner, replica, rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", [2.5, 6.0, 30.0, 200.0])
+def test_an_implicit_step_across_the_dominating_coordinate(p):
+    theta = np.array([1.0, -0.5, 1e6, 0.0, 2.0])
+    x, y = np.array([0.0, 0.0, 1.0, 0.0, -0.5]), -3.0
+    settings = {"eta": 1e7, "update": "implicit"}
+    replica, learner = Replica(theta, p, **settings), learner_of(PNormGeometry(theta, p, True), **settings)
+    assert learner.learn(sparse.csr_array(x[None]), np.array([y])) is None
+    replica.learn(x, y)
+    agree(learner, replica, rtol=1e-10)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+def test_weights_go_through_zero(layout, update):
+    """theta = x and back to exactly 0; rows of zeros, and rows without a loss, change nothing."""
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0]])
+    learner = learner_of(PNormGeometry(X[0], 6.0, True), eta=1.0, update="explicit")
+    start = X[0] @ weights_in(learner)
+    learner.learn(LAYOUTS[layout](X[:1]), np.array([start - 1.0]))
+    assert (weights_in(learner) == 0).all() and (theta_of(learner) == 0).all()
+    learner.configure(update=update, schedule=Constant(1.0))
+    learner.learn(LAYOUTS[layout](X), np.array([0.0, 5.0, 0.0]))
+    assert (weights_in(learner) == 0).all()
+    replica = Replica(np.zeros(3), 6.0, eta=1.0, update=update)
+    learner.learn(LAYOUTS[layout](X), np.array([0.5, 1.0, -0.2]))
+    for x, target in zip(X, [0.5, 1.0, -0.2], strict=True):
+        replica.learn(x, target)
+    agree(learner, replica, rtol=1e-12)
+
+
+# --- streams, copies, and rows that cannot be learned -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("average", [False, 20])
+@pytest.mark.parametrize("p", [2.0, 6.0, 30.0])
+def test_chunks_and_copies_give_the_same_numbers_bit_for_bit(layout, average, p, state):
+    X, y = stream(6, 3000, 40, density=0.1)
+    y *= np.linspace(0.1, 100.0, 3000)  # so that the total is summed afresh, and its unit changes
+    X = LAYOUTS[layout](X)
+    whole, chunks = (
+        learner_of(PNormGeometry(np.zeros(40), p), eta=0.5, average=average, fit_intercept=True) for _ in range(2)
+    )
+    whole.learn(X, y)
+    for i, (start, stop) in enumerate([(0, 1), (1, 2), (2, 50), (50, 51), (51, 1500), (1500, 2900), (2900, 3000)]):
+        chunks = pickle.loads(pickle.dumps(chunks)) if i % 2 else copy.deepcopy(chunks)
+        chunks.learn(X[start:stop], y[start:stop])
+    assert state(chunks) == state(whole)
+    assert (chunks.predict(X) == whole.predict(X)).all()
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_a_row_that_cannot_be_learned_changes_nothing(layout, average, bad, state):
+    X, y = stream(7, 30, 6, density=0.7)
+    learner = learner_of(PNormGeometry(np.zeros(6), 6.0), eta=0.1, update="explicit", average=average)
+    learner.learn(LAYOUTS[layout](X), y)
+    before = state(learner)
+    X[20, 3] = bad
+    reason, row = learner.learn(LAYOUTS[layout](X), y)
+    assert (reason, row) == ("not finite", 20) if bad != 1e300 else reason in ("not finite", "overflowed")
+    assert state(learner) == before
+
+
+def test_an_explicit_step_that_diverges_is_refused(state):
+    X, y = stream(8, 2000, 6)
+    learner = learner_of(PNormGeometry(np.zeros(6), 6.0), eta=100.0, update="explicit")
+    before = state(learner)
+    assert learner.learn(X, y)[0] in ("not finite", "overflowed")
+    assert state(learner) == before
