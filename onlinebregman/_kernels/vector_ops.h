@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* Clones for newer x86-64 instruction sets, chosen at load time; needs gcc >= 12 and glibc's ifunc. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#ifdef OB_CLONES /* a build for one instruction set */
+#elif defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define OB_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define OB_CLONES

@@ -1,0 +1,109 @@
+"""The C helpers compiled for each instruction set give the same digits: what the loader chooses makes no difference."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+KERNELS = Path(__file__).parents[1] / "onlinebregman" / "_kernels"
+HEADERS = sorted(KERNELS.glob("*.h"))
+FUNCTION = re.compile(r"^(?:OB_CLONES )?static (?:inline )?(double|void) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE)
+LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
+LENGTHS = [0, 1, 5, 8, 17, 100]
+
+
+def functions():
+    """(result, name, parameters) of every helper in the headers."""
+    for header in HEADERS:
+        for result, name, parameters in FUNCTION.findall(header.read_text()):
+            yield result, name, [" ".join(p.split()).replace("restrict ", "") for p in parameters.split(",")]
+
+
+def wrappers():
+    """C code that makes every helper callable from outside."""
+    lines = [f'#include "{header.name}"' for header in HEADERS]
+    for result, name, parameters in functions():
+        names = ", ".join(re.findall(r"\w+$", p)[0] for p in parameters)
+        lines.append(
+            f"{result} open_{name}({', '.join(parameters)}) {{ {'return ' * (result != 'void')}{name}({names}); }}"
+        )
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """The helpers compiled for every instruction set that this processor has."""
+    if not sys.platform.startswith("linux") or shutil.which("gcc") is None:
+        pytest.skip("the helpers have clones with gcc on Linux only")
+    flags = Path("/proc/cpuinfo").read_text().split()
+    folder = tmp_path_factory.mktemp("levels")
+    (folder / "open.c").write_text(wrappers())
+    found = {}
+    for level, needs in LEVELS.items():
+        if not set(needs) <= set(flags):
+            continue
+        library = folder / f"{level}.so"
+        command = ["gcc", "-O3", "-std=gnu11", "-fPIC", "-shared", f"-march={level}", "-DOB_CLONES=", f"-I{KERNELS}"]
+        command += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"]
+        subprocess.run([*command, str(folder / "open.c"), "-o", str(library), "-lm"], check=True)
+        found[level] = ctypes.CDLL(str(library))
+    if len(found) < 2:
+        pytest.skip("this processor has one of the instruction sets only")
+    return found
+
+
+def call(library, result, name, parameters, n, seed):
+    """What a helper returns, and all arrays after the call; the same random arguments for the same seed."""
+    rng = np.random.default_rng(seed)
+    arguments, arrays = [], []
+    for parameter in parameters:
+        kind = parameter.rsplit(" ", 1)[0] + " *" * parameter.count("*")
+        if "*" in parameter:
+            types = {
+                "double": np.float64,
+                "float": np.float32,
+                "int32_t": np.int32,
+                "int64_t": np.int64,
+                "ptrdiff_t": np.intp,
+            }
+            dtype = types[next(word for word in parameter.replace("*", " ").split() if word != "const")]
+            size = 16 * (n + 4) ** 2  # also for helpers of matrices
+            if np.dtype(dtype).kind == "i":
+                values = np.arange(size) % max(n, 1)
+            else:
+                values = np.exp(rng.normal(size=size)) * np.where(rng.uniform(size=size) < 0.01, 1e-3, 1.0)
+            array = np.ascontiguousarray(values, dtype=dtype)
+            arrays.append(array)
+            arguments.append(array.ctypes.data_as(ctypes.c_void_p))
+        elif kind.startswith("double"):
+            arguments.append(ctypes.c_double(rng.uniform(0.1, 1.0)))
+        elif kind.startswith(("ptrdiff_t", "int")):
+            arguments.append(ctypes.c_ssize_t(n))
+        else:
+            raise NotImplementedError(f"{name} has a parameter {parameter!r}; say here what to pass")
+    function = getattr(library, f"open_{name}")
+    function.restype = ctypes.c_double if result == "double" else None
+    returned = function(*arguments)
+    return (None if returned is None else returned.hex()), [array.tobytes() for array in arrays]
+
+
+def test_all_helpers_are_found():
+    text = "".join(header.read_text() for header in HEADERS)
+    assert {name for _, name, _ in functions()} == set(
+        re.findall(r"^(?:OB_CLONES )?static .*?(ob_\w+)\(", text, re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize("function", list(functions()), ids=lambda function: function[1])
+def test_a_helper_gives_the_same_digits_on_every_instruction_set(libraries, function):
+    base, *others = libraries.values()
+    for n in LENGTHS:
+        for seed in range(5):
+            expected = call(base, *function, n, seed)
+            for other in others:
+                assert call(other, *function, n, seed) == expected, f"n = {n}"
