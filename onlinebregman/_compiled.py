@@ -70,4 +70,9 @@ def make_loss(loss: Loss) -> compiled_losses.Loss:
         return compiled_losses.HuberLoss(loss.epsilon)
     if kind is HingeLoss:
         return compiled_losses.HingeLoss(loss.margin)
+    if np.size(loss.kinks(1.0)):
+        raise ValueError(
+            f"{loss!r} has kinks, but a loss of your own has to be smooth; use HuberLoss, EpsilonInsensitiveLoss or "
+            "HingeLoss, or a smooth version of it."
+        )
     return NumPyLoss(loss)

@@ -87,7 +87,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
     >>> model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=["down", "up"])
     >>> print(model.predict(X), model.n_mistakes_)
     ['up' 'down' 'up' 'down'] [1]
-    >>> print(model.mistake_bound(X, y, coef=[1.0, 1.0]).round(2))
+    >>> print(round(model.mistake_bound(X, y, coef=[1.0, 1.0]), 2))
     1.11
     """
 
