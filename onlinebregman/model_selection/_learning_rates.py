@@ -107,15 +107,16 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
             self.estimators_ = [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
             self.eta0s_ = np.array(rates)
         leader = self.estimators_[0]
+        X = check_rows(self, X, reset=first)  # the names of features are this estimator's, the models see arrays
         X, y, sample_weight = leader._check(X, y, sample_weight, reset=first, **check)
         if first:
-            learned = {key: value for key, value in vars(leader).items() if key.endswith("_")}
+            parameters = leader.get_params(deep=False)
+            learned = {key: value for key, value in vars(leader).items() if key not in parameters}
             for estimator in self.estimators_:
                 vars(estimator).update(learned)
                 estimator._learner = estimator._configure(estimator._make_learner(X.shape[1]))
-            for key in ("n_features_in_", "feature_names_in_", "classes_"):
-                if key in learned:
-                    setattr(self, key, learned[key])
+            if "classes_" in learned:
+                self.classes_ = learned["classes_"]
         self._learn_rows(X, y, sample_weight)
 
     def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
@@ -234,7 +235,7 @@ class LearningRatePath(_LearningRates):
         y : ndarray of shape (n_samples,)
             Predictions.
         """
-        return self._best().predict(X)
+        return self._best().predict(check_rows(self, X, reset=False))
 
     @available_if(lambda self: hasattr(self._base(), "decision_function"))
     def decision_function(self, X) -> np.ndarray:
@@ -250,7 +251,7 @@ class LearningRatePath(_LearningRates):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores.
         """
-        return self._best().decision_function(X)
+        return self._best().decision_function(check_rows(self, X, reset=False))
 
     @available_if(lambda self: hasattr(self._base(), "predict_proba"))
     def predict_proba(self, X) -> np.ndarray:
@@ -266,7 +267,7 @@ class LearningRatePath(_LearningRates):
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities.
         """
-        return self._best().predict_proba(X)
+        return self._best().predict_proba(check_rows(self, X, reset=False))
 
     def score(self, X, y, sample_weight=None) -> float:
         """Score of the best model so far: R^2 of a regressor, accuracy of a classifier.
@@ -285,7 +286,7 @@ class LearningRatePath(_LearningRates):
         score : float
             The score.
         """
-        return self._best().score(X, y, sample_weight)
+        return self._best().score(check_rows(self, X, reset=False), y, sample_weight)
 
     def _best(self) -> OnlineLinearModel:
         check_is_fitted(self)
