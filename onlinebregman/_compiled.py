@@ -15,7 +15,7 @@ from ._kernels._geometry import (
 )
 from ._kernels._numpy_path import NumPyGeometry, NumPyLoss
 from ._kernels._pnorm_geometry import PNormGeometry
-from .constraints import Constraint, L2Ball, Simplex, UpperBound
+from .constraints import Constraint, L2Ball, UpperBound
 from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from .losses import (
     AbsoluteLoss,
@@ -44,13 +44,11 @@ def make_geometry(
     `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-.
     """
     kind = type(divergence)  # a subclass may have changed anything
-    if kind is RelativeEntropy and type(constraint) is Simplex:  # a step and the projection are the step on the simplex
-        return SimplexGeometry(weights, doubled, size=constraint.total)
     if kind is SimplexEntropy and constraint is None:
         return SimplexGeometry(weights, doubled, size=divergence.total)
     if kind is SquaredEuclidean and type(constraint) is L2Ball:
         return EuclideanGeometry(weights, doubled, radius=constraint.radius)
-    if kind is PNorm and constraint is None and not doubled:
+    if kind is PNorm and divergence.p <= 500 and constraint is None and not doubled:
         return PNormGeometry(weights, divergence.p)
     if kind in _CLIPPED and constraint is None:
         return _CLIPPED[kind](weights, doubled)

@@ -301,6 +301,8 @@ def starting_weights(
     if signed:
         weights = _vector(init, n_features, 0.0, name)
         room = 1.0 if total is None else total - np.abs(weights).sum()
+        if total is not None and abs(room) <= 1e-10 * total:  # up to rounding, all of it
+            room = 0.0
         if not room >= 0 or (room == 0 and name == "init"):
             raise ValueError(
                 f"The absolute values of {name} sum to {np.abs(weights).sum():g}, which leaves nothing of "

@@ -9,25 +9,38 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import BaggingRegressor, StackingRegressor
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, StackingRegressor, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
-from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
+from sklearn.metrics import brier_score_loss, recall_score
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     RepeatedKFold,
+    StratifiedKFold,
     cross_val_predict,
     cross_val_score,
     cross_validate,
+    train_test_split,
 )
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    PerceptronClassifier,
+    PNormClassifier,
+    WinnowClassifier,
+)
 
 CV = KFold(5, shuffle=True, random_state=0)
 
@@ -51,6 +64,14 @@ REGRESSORS = {
     "burg": lambda: standardised(BurgRegressor(random_state=0), both_signs=True),
 }
 every = pytest.mark.parametrize("name", REGRESSORS)
+CLASSIFIERS = {
+    "logistic": MirrorDescentClassifier(random_state=0),
+    "hinge": MirrorDescentClassifier(loss="hinge", random_state=0),
+    "p-norm": PNormClassifier(random_state=0),
+    "perceptron": PerceptronClassifier(random_state=0, average=True),
+    "winnow": WinnowClassifier(random_state=0, average=True),
+}
+every_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
 
 
 # --- accuracy, against what a user would take instead -----------------------------------------------------------------
@@ -77,6 +98,16 @@ def test_one_online_pass_beats_the_mean_and_stays_near_a_batch_fit(name, diabete
     order = np.random.default_rng(0).permutation(len(y))
     model.fit(X.iloc[order], y.iloc[order])
     assert model.score(X, y) > 0.6 * LinearRegression().fit(X, y).score(X, y) > 0.3
+
+
+@every_classifier
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
+    X, y = load(return_X_y=True)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    score = cross_val_score(make_pipeline(StandardScaler(), CLASSIFIERS[name]), X, y, cv=folds).mean()
+    sgd = cross_val_score(make_pipeline(StandardScaler(), SGDClassifier(random_state=0)), X, y, cv=folds).mean()
+    assert score > 0.95 and score > sgd - 0.015
 
 
 def test_a_learned_metric_finds_the_features_that_matter():
@@ -147,6 +178,57 @@ def test_in_ensembles(name, diabetes):
     assert stack.score(X, y) > 0.45
 
 
+@every_classifier
+def test_a_grid_search_over_the_rates_of_a_classifier(name):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    y = y.map(dict(enumerate(["barolo", "grignolino", "barbera"])))
+    model = make_pipeline(StandardScaler(), CLASSIFIERS[name])
+    grid = {f"{model.steps[-1][0]}__eta0": [1e-9, 0.01, 0.1, 1.0]}
+    search, alone = (GridSearchCV(model, grid, cv=3, n_jobs=n_jobs).fit(X, y) for n_jobs in (2, None))
+    assert search.best_params_ == alone.best_params_
+    scores = alone.cv_results_["mean_test_score"]
+    assert_array_equal(search.cv_results_["mean_test_score"], scores)
+    assert search.best_score_ > 0.95
+    if name in ("logistic", "hinge", "p-norm"):
+        assert scores[0] < search.best_score_  # the rate matters
+    assert set(search.predict(X)) == {"barolo", "grignolino", "barbera"}
+    assert_array_equal(
+        cross_val_predict(model, X, y, cv=3, method="decision_function"),
+        cross_val_predict(model, X, y, cv=3, method="decision_function", n_jobs=2),
+    )
+
+
+@every_classifier
+def test_calibrated_probabilities(name):
+    """Every classifier has probabilities by calibration, and those are better than guessing by the frequencies."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = CalibratedClassifierCV(make_pipeline(StandardScaler(), CLASSIFIERS[name]), cv=3).fit(X_train, y_train)
+    p = model.predict_proba(X_test)[:, 1]
+    assert brier_score_loss(y_test, p) < 0.25 * brier_score_loss(y_test, np.full(len(y_test), y_train.mean()))
+
+
+def test_classifiers_in_ensembles():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    soft = VotingClassifier([("md", CLASSIFIERS["logistic"]), ("pn", CLASSIFIERS["p-norm"])], voting="soft").fit(X, y)
+    assert soft.score(X, y) > 0.95
+    bag = BaggingClassifier(CLASSIFIERS["perceptron"], n_estimators=5, random_state=0, n_jobs=2).fit(X, y)
+    assert bag.score(X, y) > 0.95
+
+
+def test_balanced_class_weights_find_the_rare_class():
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=4000) < 0.03).astype(int)
+    X = rng.normal(size=(4000, 5)) + 1.2 * y[:, None]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    recall = {}
+    for class_weight in (None, "balanced"):
+        model = MirrorDescentClassifier(class_weight=class_weight, eta0=0.1, random_state=0).fit(X_train, y_train)
+        recall[class_weight] = recall_score(y_test, model.predict(X_test))
+    assert recall["balanced"] > recall[None] + 0.1 and recall["balanced"] > 0.8
+
+
 # --- pipelines, names, outputs ----------------------------------------------------------------------------------------
 
 
@@ -195,6 +277,25 @@ def test_a_stream_of_chunks_through_scalers_that_learn_too(diabetes):
     assert model.score(scaler.transform(rows), target) > 0.45
 
 
+@every_classifier
+def test_a_stream_of_labelled_chunks(name):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X.iloc[order], y.iloc[order].map({0: "malignant", 1: "benign"})
+    scaler, model = StandardScaler().set_output(transform="pandas"), clone(CLASSIFIERS[name])
+    right = []
+    for start in range(0, len(X), 10):
+        rows, labels = X[start : start + 10], y[start : start + 10]
+        scaled = scaler.partial_fit(rows).transform(rows)
+        if start:
+            right += (model.predict(scaled) == labels).tolist()
+        model.partial_fit(scaled, labels, classes=["malignant", "benign"])
+    assert np.mean(right) > 0.9
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(scaled.iloc[:, ::-1])
+
+
 # --- sample weights and their routing ---------------------------------------------------------------------------------
 
 
@@ -216,6 +317,18 @@ def test_sample_weights_are_routed_where_they_are_requested(diabetes):
         assert np.isfinite(results["test_score"]).all()
         requests = ImplicitGDRegressor().set_partial_fit_request(sample_weight=True).get_metadata_routing()
         assert requests.partial_fit.requests == {"sample_weight": True}
+
+
+def test_classes_and_weights_are_routed_to_partial_fit():
+    with config_context(enable_metadata_routing=True):
+        model = MirrorDescentClassifier().set_partial_fit_request(classes=True, sample_weight=True)
+        requests = model.get_metadata_routing().partial_fit.requests
+        assert requests == {"classes": True, "sample_weight": True}
+        X, y = load_iris(return_X_y=True)
+        weights = np.random.default_rng(0).choice([0.0, 1.0, 3.0], size=len(y))
+        routed = make_pipeline(MirrorDescentClassifier(random_state=0).set_fit_request(sample_weight=True))
+        routed.fit(X, y, sample_weight=weights)
+        assert_array_equal(routed[-1].coef_, MirrorDescentClassifier(random_state=0).fit(X, y, weights).coef_)
 
 
 def test_weights_say_which_rows_count(diabetes):
@@ -253,6 +366,22 @@ def test_a_scoring_monitor_logs_the_score_of_every_epoch(name, callback, diabete
     for _ in range(6):
         expected.append(by_hand.partial_fit(X, y).score(X, y))
     assert log == expected
+
+
+@every_classifier
+@pytest.mark.filterwarnings("error")
+def test_a_scoring_monitor_logs_the_accuracy_of_every_epoch(name, callback):
+    """Callbacks get rows and labels as they came: with the names of the features, and with the names of the classes."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X, y = StandardScaler().set_output(transform="pandas").fit_transform(X), y.map(dict(enumerate("abc")))
+    model = clone(CLASSIFIERS[name]).set_params(max_iter=4, tol=None, shuffle=False)
+    monitor = callback.ScoringMonitor(scoring="accuracy")
+    model.set_callbacks(monitor)
+    model.fit(X, y)
+    log = [entry["accuracy"] for entry in monitor.get_logs().data if entry["task_name"] == "epoch"]
+    by_hand = clone(model)
+    by_hand.set_callbacks()
+    assert log == [by_hand.partial_fit(X, y, classes=["a", "b", "c"]).score(X, y) for _ in range(4)]
 
 
 def test_a_scoring_monitor_and_a_progress_bar_in_a_grid_search(callback, diabetes, capsys):

@@ -250,21 +250,38 @@ def test_p_outside_its_range_is_an_error(p):
         PNormGeometry(np.zeros(3), p)
 
 
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("p", [2.0, 4.0, 2 * np.log(50), 27.6])
-def test_a_million_sparse_steps_do_not_drift(p, average):
-    """The targets swing over six orders of magnitude, so that rounding errors of large totals meet small ones."""
+def swinging_stream(rows, n, swing):
+    """Sparse rows, three values each, and targets that swing over so many orders of magnitude, up and down."""
     rng = np.random.default_rng(1)
-    rows, n = 1_000_000 if p == 27.6 and not average else 100_000, 50
-    columns = np.sort((rng.integers(n, size=(rows, 1)) + np.array([0, 7, 30])) % n, axis=1)
-    X = sparse.csr_array(
-        (rng.normal(size=3 * rows), columns.ravel().astype(np.int32), np.arange(0, 3 * rows + 1, 3, dtype=np.int32)),
-        shape=(rows, n),
-    )
-    y = 10.0 ** (3 * np.sin(np.arange(rows) / 3000)) * rng.normal(size=rows)
-    learner = learner_of(PNormGeometry(np.zeros(n), p), eta=0.1, average=average)
+    columns = np.sort((rng.integers(n, size=(rows, 1)) + np.array([0, 7, 30])) % n, axis=1).astype(np.int32)
+    starts = np.arange(0, 3 * rows + 1, 3, dtype=np.int32)
+    X = sparse.csr_array((rng.normal(size=3 * rows), columns.ravel(), starts), shape=(rows, n))
+    return X, 10.0 ** (swing / 2 * np.sin(np.arange(rows) / 3000)) * rng.normal(size=rows)
+
+
+@pytest.mark.parametrize("p, swing, update", [(4.0, 6, "explicit"), (7.8, 0, "explicit"), (27.6, 6, "implicit")])
+def test_a_million_sparse_steps_do_not_drift(p, swing, update):
+    """Rounding errors of a total do not add up, nor do those of a large total show when it has become small."""
+    X, y = swinging_stream(300_000 if update == "implicit" else 1_000_000, 50, swing)
+    learner = learner_of(PNormGeometry(np.zeros(50), p), eta=0.1 if update == "implicit" else 0.003, update=update)
     assert learner.learn(X, y) is None
-    assert_allclose(weights_in(learner), weights_of(theta_of(learner), p), rtol=1e-12)
+    exact = weights_of(theta_of(learner).astype(np.longdouble), np.longdouble(p))
+    assert np.abs(weights_in(learner) / exact - 1).max() <= 4 * (4 + p) * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("p", [2.0, 4.0, 27.6])
+def test_sparse_rows_are_dense_rows(p):
+    X, y = swinging_stream(30_000, 50, 4)
+    rows = {"sparse": X, "dense": X.toarray()}
+    learners = {
+        layout: learner_of(PNormGeometry(np.zeros(50), p), eta=0.1, average=10_000, fit_intercept=True)
+        for layout in rows
+    }
+    for layout, learner in learners.items():
+        assert learner.learn(rows[layout], y) is None
+    for numbers in (weights_in, lambda learner: learner.coef, lambda learner: learner.intercept):
+        dense = numbers(learners["dense"])
+        assert_allclose(numbers(learners["sparse"]), dense, rtol=1e-11, atol=1e-11 * np.abs(dense).max())
 
 
 # --- hard cases of the sum over all weights ---------------------------------------------------------------------------
@@ -352,6 +369,31 @@ def test_a_row_that_cannot_be_learned_changes_nothing(layout, average, bad, stat
     reason, row = learner.learn(LAYOUTS[layout](X), y)
     assert (reason, row) == ("not finite", 20) if bad != 1e300 else reason in ("not finite", "overflowed")
     assert state(learner) == before
+
+
+@pytest.mark.parametrize("target", [3.0, 1e6])
+@pytest.mark.parametrize("average", [False, True])
+def test_what_a_refused_sparse_row_leaves_alone_is_put_back_too(target, average, state):
+    """The rows before it made the geometry bring its averages up to date (target 3), or take another unit (1e6)."""
+    n, rng = 500, np.random.default_rng(9)
+    X = sparse.csr_array(
+        (rng.normal(size=30), rng.permutation(n)[:30].astype(np.int32), np.arange(0, 31, 3, dtype=np.int32)),
+        shape=(10, n),
+    )
+    X.sort_indices()
+    learner = learner_of(PNormGeometry(rng.uniform(0.5, 1.0, size=n), 6.0, True), eta=1.0, average=average)
+    learner.learn(X, np.ones(10))
+    before = state(learner)
+    unit, summed = (learner.geometry.get_state()[0][name] for name in ("radius", "summed"))
+    y = np.full(10, target)
+    y[-1] = np.nan
+    assert learner.learn(X, y) == ("bad target", 9)
+    assert state(learner) == before
+    y[-1] = target
+    learner.learn(X, y)
+    now = learner.geometry.get_state()[0]  # as the test means it
+    assert now["summed"] != summed and (now["radius"] != unit) == (target > 3)
+    assert_allclose(weights_in(learner), weights_of(theta_of(learner), 6.0), rtol=1e-13)
 
 
 def test_an_explicit_step_that_diverges_is_refused(state):

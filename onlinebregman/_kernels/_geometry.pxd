@@ -6,7 +6,7 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
     double* buffer            # four vectors of `room` values
     Py_ssize_t room
     # what `load` finds out
-    double* w                 # the row's weights: the state itself (dense) or a gathered copy (sparse)
+    double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     double a                  # z'Wz (matrices)
     double lo, hi             # range of the values (relative entropy)
     double rest               # unnormalised weight outside the row (simplex)
@@ -60,6 +60,7 @@ cdef class Geometry:
 
 cdef class EuclideanGeometry(Geometry):
     cdef public double radius           # of the ball around 0 that holds the weights
+    cdef bint in_place(self, Row* row) noexcept nogil
 
 
 cdef class EntropyGeometry(Geometry):

@@ -15,7 +15,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, exp, frexp, ldexp, log, sqrt
 
-cdef extern from "vector_ops.h":
+cdef extern from "row_ops.h":
     double OB_TINY
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
@@ -23,6 +23,10 @@ cdef extern from "vector_ops.h":
     void ob_scale_positive(double* w, double c, Py_ssize_t n) noexcept nogil
     double ob_sum(const double* a, Py_ssize_t n) noexcept nogil
     void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
+    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
     void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
     void ob_entropy_step(double* w, const double* e, Py_ssize_t n) noexcept nogil
@@ -52,6 +56,14 @@ cdef inline double* scratch(Row* row, int k) noexcept nogil:
     return row.buffer + k * row.room
 
 
+def aligned(values):
+    """A copy on a boundary of 64 bytes: a cache line, and the widest vector register."""
+    room = np.empty(values.shape[0] + 8)
+    start = -(room.ctypes.data // 8) % 8
+    room[start : start + values.shape[0]] = values
+    return room[start : start + values.shape[0]]
+
+
 def _restore(kind, arguments, state):
     geometry = kind(*arguments)
     geometry.set_state(*state)
@@ -72,7 +84,7 @@ cdef class Geometry:
     """
 
     def __init__(self, weights, doubled=False, upper=INFINITY):
-        self.weights = np.array(weights, dtype=np.float64, order="C", copy=True).ravel()
+        self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
         self.doubled = doubled
         self.blocks = max(self.blocks, 2 if doubled else 1)
         self.n_features = self.weights.shape[0] // self.blocks
@@ -132,20 +144,14 @@ cdef class Geometry:
         return self.blocks * n
 
     cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil:
-        cdef Py_ssize_t b, i
-        cdef const double* values
+        cdef Py_ssize_t b
         for b in range(self.blocks):
-            values = &source[b * self.n_features]
-            for i in range(row.stored):
-                out[b * row.stored + i] = values[row.index[i]]
+            ob_gather(out + b * row.stored, &source[b * self.n_features], row.index, row.stored)
 
     cdef void scatter(self, Row* row, double* values, double[::1] target) noexcept nogil:
-        cdef Py_ssize_t b, i
-        cdef double* out
+        cdef Py_ssize_t b
         for b in range(self.blocks):
-            out = &target[b * self.n_features]
-            for i in range(row.stored):
-                out[row.index[i]] = values[b * row.stored + i]
+            ob_scatter(&target[b * self.n_features], values + b * row.stored, row.index, row.stored)
 
     cdef void load(self, Row* row) noexcept nogil:
         cdef double* both
@@ -241,17 +247,39 @@ cdef class EuclideanGeometry(Geometry):
     def _arguments(self):
         return super()._arguments() + (self.radius,)
 
+    cdef void fetch_weights(self, Row* row) noexcept nogil:
+        if row.index == NULL or self.doubled or self.upper < INFINITY:
+            Geometry.fetch_weights(self, row)
+        else:
+            row.w = &self.weights[0]  # a sparse row is learned in place
+
+    cdef bint in_place(self, Row* row) noexcept nogil:
+        return row.index != NULL and row.w == &self.weights[0]
+
+    cdef void store(self, Row* row) noexcept nogil:
+        if not self.in_place(row):
+            Geometry.store(self, row)
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return ob_sparse_dot(row.w, row.index, row.x, row.n) if self.in_place(row) else ob_dot(row.w, row.x, row.n)
+
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        ob_dot_norm(row.w, row.x, row.n, value, slope)
+        if self.in_place(row):
+            value[0], slope[0] = ob_sparse_dot(row.w, row.index, row.x, row.n), ob_dot(row.x, row.x, row.n)
+        else:
+            ob_dot_norm(row.w, row.x, row.n, value, slope)
         value[0] -= c * slope[0]
 
     cdef double conjugate(self, Row* row, double c) noexcept nogil:
-        cdef double dot, square
-        ob_dot_norm(row.w, row.x, row.n, &dot, &square)
-        return c * (0.5 * c * square - dot)
+        cdef double value, slope
+        self.peek(row, 0.0, &value, &slope)
+        return c * (0.5 * c * slope - value)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_axpy(row.w, row.x, c, row.n)
+        if self.in_place(row):
+            ob_sparse_axpy(row.w, row.index, row.x, c, row.n)
+        else:
+            ob_axpy(row.w, row.x, c, row.n)
 
     cdef void settle(self, Row* row) noexcept nogil:
         cdef Py_ssize_t n = self.weights.shape[0]

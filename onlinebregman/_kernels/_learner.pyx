@@ -3,10 +3,15 @@
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 
+cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, NAN, isfinite, pow, sqrt
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdlib cimport free, malloc
 
+from onlinebregman._kernels._descent cimport (
+    BAD_TARGET, BLOCKED, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, NEGATIVE, NOT_FINITE,
+    OVERFLOWED, Clockwork, count, descend, is_descent, linear_step, rate
+)
 from onlinebregman._kernels._geometry cimport EuclideanGeometry, Geometry, Row
 from onlinebregman._kernels._loss cimport Loss
 from onlinebregman._kernels._rows cimport Rows, dense_rows, sparse_rows
@@ -60,6 +65,14 @@ cdef Rows open_rows(X):
     return rows
 
 
+cdef inline double moved_by(Geometry geometry, Row* row, Score* score, double c) noexcept nogil:
+    """D(w, w(c)), the intercept included."""
+    if geometry.linear:
+        return 0.5 * c * c * (score.slope + score.bias)
+    return geometry.conjugate(row, c) + c * (score.a - score.intercept) + 0.5 * score.bias * c * c
+
+
+@cython.final
 cdef class Learner:
     """A geometry, a loss and a step: learns rows one after the other.
 
@@ -73,6 +86,7 @@ cdef class Learner:
         self.geometry = geometry
         self.loss = loss
         self.rates = []
+        self.before = Snapshot()
 
     def __reduce__(self):
         return _restore, (self.geometry, self.loss, self.settings, self.clockwork, self.rates, self.origin)
@@ -119,7 +133,7 @@ cdef class Learner:
     @property
     def next_rate(self):
         """The schedule's rate for the next row, or the adaptive one if that is lower."""
-        return min(self._rate(self.clockwork.t + 1.0), self.geometry.state.rate)
+        return min(rate(&self.settings, self.clockwork.t + 1.0), self.geometry.state.rate)
 
     @property
     def rate_history(self):
@@ -256,6 +270,8 @@ cdef class Learner:
         with nogil:
             for i in range(rows.n_rows):
                 rows.fetch(i, &row)
+                if i + 1 < rows.n_rows:
+                    rows.ask_for(i + 1, &geometry.weights[0], geometry.blocks)
                 geometry.load(&row)
                 out[i] = geometry.dot(&row) + intercept
             finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
@@ -284,12 +300,8 @@ cdef class Learner:
                 self._begin(rows, whole)
                 with nogil:
                     status = self._loop(rows, y, weights, order, &row, failed, scores)
-                    if status == LEARNED and not self.before.finite():
-                        status = OVERFLOWED
-                        failed[0] = rows.n_rows - 1
                 if status != LEARNED:
-                    self._go_back()
-                self.before = None
+                    self._go_back(rows, order)
                 if status != BLOCKED:
                     return status
                 whole = True
@@ -299,14 +311,15 @@ cdef class Learner:
     cdef int _begin(self, Rows rows, bint whole) except -1:
         """Note what to go back to."""
         whole = whole or self.geometry.whole or rows.indices == NULL or rows.stored >= self.geometry.n_features
-        self.before = Snapshot(self.geometry, rows, whole)
+        self.before.take(self.geometry, rows, whole)
         self.clockwork_before, self.state_before = self.clockwork, self.geometry.state
         self.rates_before = len(self.rates)
         self.geometry.failure = None
+        self.plain = is_descent(self.geometry, self.loss, &self.settings)
         return 0
 
-    cdef int _go_back(self) except -1:
-        self.before.restore()
+    cdef int _go_back(self, Rows rows, const Py_ssize_t* order) except -1:
+        self.before.restore(self.geometry, rows, order)
         self.geometry.state = self.state_before
         self.clockwork = self.clockwork_before
         del self.rates[self.rates_before:]
@@ -320,13 +333,38 @@ cdef class Learner:
             i = k if order == NULL else order[k]
             failed[0] = i
             rows.fetch(i, row)
-            status = self._row(
-                self.geometry, self.loss, row, y[i], 1.0 if weights == NULL else weights[i],
-                NULL if scores == NULL else &scores[i],
+            if rows.indices != NULL and k + 1 < rows.n_rows:
+                self._ask_for(rows, k + 1 if order == NULL else order[k + 1])
+            status = self._one(
+                row, y[i], 1.0 if weights == NULL else weights[i], NULL if scores == NULL else &scores[i]
             )
             if status != LEARNED:
                 return status
-        return LEARNED
+        return self._end()
+
+    cdef void _ask_for(self, Rows rows, Py_ssize_t i) noexcept nogil:
+        rows.ask_for(i, &self.geometry.weights[0], self.geometry.blocks)
+
+    cdef int _one(self, Row* row, double y, double weight, double* seen) noexcept nogil:
+        """Learn a row in such a way that it can be undone."""
+        cdef int status
+        if not self.before.whole:
+            self.before.log(self.geometry, row)
+        if weight == 0:
+            if seen != NULL:
+                seen[0] = NAN
+            return LEARNED
+        if self.plain:
+            status = descend(&self.clockwork, &self.settings, &self.geometry.weights[0], row, y, weight, seen)
+        else:
+            status = self._row(self.geometry, self.loss, row, y, weight, seen)
+        if status == LEARNED and not self.before.whole and not self.before.finite(self.geometry, row):
+            return OVERFLOWED
+        return status
+
+    cdef int _end(self) noexcept nogil:
+        """After the last row: the weights that were not looked at row by row have to be finite, too."""
+        return OVERFLOWED if self.before.whole and not self.before.finite(self.geometry, NULL) else LEARNED
 
     cdef int _row(self, Geometry geometry, Loss loss, Row* row, double y, double weight, double* seen) noexcept nogil:
         """Predict a row and learn it; nothing is changed before the prediction has shown that the row is sound."""
@@ -334,14 +372,9 @@ cdef class Learner:
         cdef int update = self.settings.update
         cdef double c, eta, lo, hi, gap = 0.0, value
         cdef Score score
-        cdef bint averaging
-        if weight == 0:
-            if seen != NULL:
-                seen[0] = NAN
-            return LEARNED
         geometry.load(row)
         score.intercept, score.bias = state.intercept, self.settings.fit_intercept
-        if update == IMPLICIT or update == IMPORTANCE:
+        if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and self.settings.track_regret):
             geometry.peek(row, 0.0, &score.a, &score.slope)
         else:
             score.a = geometry.dot(row)
@@ -356,8 +389,10 @@ cdef class Learner:
             seen[0] = score.a
 
         # the rate, and the step c of f(w') = f(w) - c x
-        eta = self._rate(state.t + 1.0)
-        if update == IMPLICIT:
+        eta = rate(&self.settings, state.t + 1.0)
+        if update == IMPLICIT and geometry.linear and loss.linear:
+            c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
+        elif update == IMPLICIT:
             c = implicit_step(geometry, loss, row, &score, weight * eta, y)
         elif update == IMPORTANCE:
             c = importance_step(geometry, loss, row, &score, weight * eta, y)
@@ -373,13 +408,12 @@ cdef class Learner:
 
         value = loss.value(score.a, y)
         if self.settings.track_regret:
-            gap = geometry.conjugate(row, c) + c * (score.a - state.intercept) + 0.5 * score.bias * c * c
+            gap = moved_by(geometry, row, &score, c)
         if geometry.averaging:
             geometry.accumulate(row)
         geometry.step(row, c)
         if self.settings.track_regret:
-            state.weighted_loss += weight * eta * value
-            state.slack += self._slack(row, &score, y, weight * eta, c, gap, value)
+            self._certify(row, &score, y, weight * eta, c, gap, value)
         geometry.project(row)
         geometry.store(row)
         geometry.settle(row)
@@ -387,37 +421,27 @@ cdef class Learner:
             return BLOCKED
         if geometry.failure is not None:
             return FAILED
-        state.t += 1.0
-        state.loss += weight * value
-        state.moves += c != 0
-        averaging = state.t >= self.settings.average_from
-        state.intercept -= score.bias * c
-        if averaging:
+        count(state, weight * value, c, score.bias)
+        if state.t >= self.settings.average_from:
             state.averaged += 1.0
             state.intercept_sum += state.intercept
             geometry.state.clock += geometry.scale()
         return LEARNED
 
-    cdef double _slack(self, Row* row, Score* score, double y, double eta, double c, double gap,
+    cdef void _certify(self, Row* row, Score* score, double y, double eta, double c, double gap,
                        double value) noexcept nogil:
-        """What a step adds to S of the certificate; `gap` is D(w, w(c)), and the step has been made."""
+        """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
         cdef double a, fall
+        self.clockwork.weighted_loss += eta * value
         if self.settings.update == EXPLICIT or self.settings.update == GRADIENT:
-            return gap
-        a = self.geometry.dot(row) + score.intercept - score.bias * c
+            self.clockwork.slack += gap
+            return
+        if self.geometry.linear:
+            a = score.a - c * (score.slope + score.bias)
+        else:
+            a = self.geometry.dot(row) + score.intercept - score.bias * c
         fall = eta * (value - self.loss.value(a, y))
-        if self.settings.update == IMPORTANCE:
-            return fall
-        return fall + gap - c * (score.a - a)
-
-    cdef double _rate(self, double t) noexcept nogil:
-        if self.settings.rate_power == 0:
-            return self.settings.rate_scale
-        if self.settings.rate_power == 0.5:
-            return self.settings.rate_scale / sqrt(t)
-        if self.settings.rate_power == 1:
-            return self.settings.rate_scale / t
-        return self.settings.rate_scale / pow(t, self.settings.rate_power)
+        self.clockwork.slack += fall if self.settings.update == IMPORTANCE else fall + gap - c * (score.a - a)
 
     cdef double _capped_rate(self, Geometry geometry, Row* row, double eta, double weight,
                              double residual) noexcept nogil:

@@ -11,7 +11,7 @@ cdef class Loss:
     cdef double derivative(self, double a, double y) noexcept nogil
     cdef Piece piece(self, double a, double y, double* edge) noexcept nogil
     cdef double link(self, double a) noexcept nogil
-    cdef double link_derivative(self, double a) noexcept nogil
+    cdef double curvature(self, double a, double y) noexcept nogil
     cdef double sharpness(self, double a) noexcept nogil
     cdef bint admits(self, double y) noexcept nogil
 

@@ -29,11 +29,12 @@ cdef class Loss:
         """The prediction of a target."""
         return a
 
-    cdef double link_derivative(self, double a) noexcept nogil:
+    cdef double curvature(self, double a, double y) noexcept nogil:
+        """d^2L/da^2, h'(a) for a matching loss."""
         return 1.0
 
     cdef double sharpness(self, double a) noexcept nogil:
-        """A bound on |h''| / h' around a."""
+        """A bound on |L'''| / L'' around a."""
         return 0.0
 
     cdef bint admits(self, double y) noexcept nogil:
@@ -78,7 +79,7 @@ cdef class LogisticLoss(Loss):
         cdef double e = exp(-fabs(a))
         return (1.0 if a >= 0 else e) / (1.0 + e)
 
-    cdef double link_derivative(self, double a) noexcept nogil:
+    cdef double curvature(self, double a, double y) noexcept nogil:
         return self.link(a) * self.link(-a)
 
     cdef double sharpness(self, double a) noexcept nogil:
@@ -103,7 +104,7 @@ cdef class PoissonLoss(Loss):
     cdef double link(self, double a) noexcept nogil:
         return exp(a)
 
-    cdef double link_derivative(self, double a) noexcept nogil:
+    cdef double curvature(self, double a, double y) noexcept nogil:
         return exp(a)
 
     cdef double sharpness(self, double a) noexcept nogil:

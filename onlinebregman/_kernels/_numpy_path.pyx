@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels._geometry cimport Geometry, Row
 from onlinebregman._kernels._loss cimport Loss
@@ -33,6 +33,9 @@ cdef class NumPyGeometry(Geometry):
     def _arguments(self):
         return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint
 
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+        return self.weights.shape[0]
+
     cdef void load(self, Row* row) noexcept nogil:
         cdef Py_ssize_t i
         cdef double[::1] x
@@ -43,7 +46,8 @@ cdef class NumPyGeometry(Geometry):
                 x[i if row.index == NULL else row.index[i]] = row.x[i]
             self.x = np.concatenate([values, -values]) if self.doubled else values
             self.w = np.array(self.weights)
-            row.index = NULL
+            x = self.x
+            row.x, row.n, row.index = &x[0], x.shape[0], NULL
 
     cdef void store(self, Row* row) noexcept nogil:
         pass
@@ -58,7 +62,7 @@ cdef class NumPyGeometry(Geometry):
 
     cdef double dot(self, Row* row) noexcept nogil:
         with gil:
-            return np.asarray(self.weights) @ self.x
+            return np.asarray(self.weights) @ <const double[:row.n]> row.x
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         with gil:
@@ -93,13 +97,15 @@ cdef class NumPyGeometry(Geometry):
     cdef void step(self, Row* row, double c) noexcept nogil:
         with gil:
             try:
+                if not isfinite(c):
+                    raise ValueError(f"the step c = {c} is not finite")
                 np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
             except Exception as error:
                 self.failure = error
 
 
 cdef class NumPyLoss(Loss):
-    """A matching loss of a smooth link, by the methods of a `Loss` object of `onlinebregman.losses`."""
+    """A smooth loss, by the methods of a `Loss` object."""
 
     cdef readonly object definition
 
@@ -127,9 +133,9 @@ cdef class NumPyLoss(Loss):
         with gil:
             return self.ask("link", (a,))
 
-    cdef double link_derivative(self, double a) noexcept nogil:
+    cdef double curvature(self, double a, double y) noexcept nogil:
         with gil:
-            return self.ask("link_derivative", (a,))
+            return self.ask("curvature", (a, y))
 
     cdef double sharpness(self, double a) noexcept nogil:
         return INFINITY

@@ -1,4 +1,4 @@
-"""The p-norm geometry: weights of any sign, between gradient descent (p = 2) and exponentiated gradient (p = 2 ln n)."""
+"""The p-norm geometry: weights of any sign, from gradient descent (p = 2) to nearly EG (p = 2 ln n)."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ cdef extern from "pnorm_ops.h":
     double ob_pow(double x, double y) noexcept nogil
     void ob_power(double* v, const double* theta, double inverse, double exponent, Py_ssize_t n) noexcept nogil
     void ob_power_sums(const double* theta, const double* v, const double* x, double inverse, Py_ssize_t n,
-                       double* total, double* dot, double* square) noexcept nogil
+                       double* dot, double* square) noexcept nogil
     double ob_power_total(const double* theta, double inverse, double p, Py_ssize_t n) noexcept nogil
 
-# Up to here the powers of numbers within a factor of 2 of their unit neither overflow nor underflow.
+# Up to here the powers of the numbers that matter, near their unit, neither overflow nor underflow.
 cdef double LARGEST_P = 500.0
 # A difference of totals that has fallen below this fraction of them has lost too many digits.
 cdef double CANCELLED = 1e-3
@@ -54,16 +54,16 @@ def mirror(w, p):
 
 
 cdef class PNormGeometry(Geometry):
-    """Half the squared q-norm, 1/p + 1/q = 1: w(c) = f^-1(theta - c x), theta = f(w), f^-1 the gradient of norm_p^2 / 2.
+    """Half the squared q-norm, 1/p + 1/q = 1: w(c) = f^-1(theta - c x), theta = f(w), f^-1 = grad norm_p^2 / 2.
 
-    The state is theta and, behind it, its powers v = sgn(theta) |r|^(p-1), with r = theta / unit for a power of two
-    near the largest |theta|, so that nothing overflows. With total = sum |r|^p
+    The state is theta and, behind it, its powers v = sgn(theta) |r|^(p-1), where r = theta / unit and the unit is a
+    power of two near the largest |theta|, so that nothing overflows. With total = sum |r|^p
 
         w = unit total^(2/p - 1) v,    norm_p(theta)^2 = unit^2 total^(2/p),
         x'Sx = total^(2/p - 1) ((p - 1) sum |r|^(p-2) x^2 - (p - 2) (v.x)^2 / total),
 
-    and a sparse row changes the total by its own powers alone. `state.radius` holds the unit, `row.lo` that of
-    `row.rest`, the total outside the row, and `row.hi` the total at which the rest, being a difference, has lost digits.
+    and a sparse row changes the total by its own powers alone. `state.radius` is the unit. `row.rest` is the total
+    outside the row, `row.lo` its unit, and below a total of `row.hi` the rest, a difference, has lost its digits.
 
     Parameters
     ----------
@@ -83,7 +83,9 @@ cdef class PNormGeometry(Geometry):
 
     def __init__(self, weights, p, mirrored=False):
         if not 2 <= p <= LARGEST_P:
-            raise ValueError(f"p = {p:g} is not a number from 2 to {LARGEST_P:g}; use 2 for gradient descent, 2 ln n for EG.")
+            raise ValueError(
+                f"p = {p:g} is not a number from 2 to {LARGEST_P:g}; use 2 for gradient descent, 2 ln n to be near EG."
+            )
         theta = np.array(weights, dtype=np.float64).ravel()
         if not mirrored:
             theta = mirror(theta, p)
@@ -112,11 +114,13 @@ cdef class PNormGeometry(Geometry):
 
     cdef void raise_powers(self) noexcept nogil:
         """The powers of all theta, in the state's unit."""
-        ob_power(&self.weights[self.n_features], &self.weights[0], 1.0 / self.state.radius, self.p - 1.0, self.n_features)
+        cdef double* theta = &self.weights[0]
+        ob_power(theta + self.n_features, theta, 1.0 / self.state.radius, self.p - 1.0, self.n_features)
 
     cdef void sum_powers(self) noexcept nogil:
         """The total, afresh."""
-        self.state.total = ob_dot(&self.weights[0], &self.weights[self.n_features], self.n_features) / self.state.radius
+        cdef double* theta = &self.weights[0]
+        self.state.total = ob_dot(theta, theta + self.n_features, self.n_features) / self.state.radius
         self.state.summed = self.state.total
         self.state.steps = 0
 
@@ -133,22 +137,27 @@ cdef class PNormGeometry(Geometry):
             row.rest = max(self.state.total - ob_dot(row.w, row.w + row.n, row.n) / self.state.radius, 0.0)
             row.hi = CANCELLED * self.state.total
 
+    cdef Py_ssize_t gap(self, Row* row, Py_ssize_t k, double** theta) noexcept nogil:
+        """Where the state goes on before the k-th column of a sparse row, and for how many columns it does."""
+        cdef Py_ssize_t start = row.index[k - 1] + 1 if k > 0 else 0
+        theta[0] = &self.weights[start]
+        return (row.index[k] if k < row.n else self.n_features) - start
+
     cdef void sum_outside(self, Row* row) noexcept nogil:
-        """The rest afresh, in a unit of its own: the total of the columns that a sparse row leaves out."""
-        cdef Py_ssize_t k, start
+        """The rest afresh, from all columns outside the row, in a unit of its own."""
+        cdef Py_ssize_t k, length
+        cdef double* theta
         cdef double size = 0.0
-        row.hi = row.rest = 0.0
         for k in range(row.n + 1):
-            start = row.index[k - 1] + 1 if k > 0 else 0
-            size = max(size, largest(&self.weights[start], (row.index[k] if k < row.n else self.n_features) - start))
-        row.lo = power_of_two(size)
+            length = self.gap(row, k, &theta)
+            size = max(size, largest(theta, length))
+        row.rest, row.lo, row.hi = 0.0, power_of_two(size), 0.0
         for k in range(row.n + 1):
-            start = row.index[k - 1] + 1 if k > 0 else 0
-            row.rest += ob_power_total(&self.weights[start], 1.0 / row.lo, self.p,
-                                       (row.index[k] if k < row.n else self.n_features) - start)
+            length = self.gap(row, k, &theta)
+            row.rest += ob_power_total(theta, 1.0 / row.lo, self.p, length)
 
     cdef double move(self, Row* row, double c, double* unit) noexcept nogil:
-        """theta - c x and its powers into scratch 1, in the state's unit or one that suits them; returns their total."""
+        """theta - c x and its powers into scratch 1, and the total there, in the state's unit or one that suits it."""
         cdef double* theta = scratch(row, 1)
         cdef double rest, total, size
         memcpy(theta, row.w, row.n * sizeof(double))
@@ -158,7 +167,7 @@ cdef class PNormGeometry(Geometry):
             ob_power(theta + row.n, theta, 1.0 / unit[0], self.p - 1.0, row.n)
             rest = row.rest if row.lo == unit[0] else row.rest * ob_pow(row.lo / unit[0], self.p)
             total = rest + ob_dot(theta, theta + row.n, row.n) / unit[0]
-            if total < row.hi:
+            if total < row.hi and unit[0] == self.state.radius:
                 self.sum_outside(row)
                 continue
             if self.least < total < self.most:
@@ -177,7 +186,7 @@ cdef class PNormGeometry(Geometry):
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         cdef double* theta = row.w
-        cdef double unit = self.state.radius, total = self.state.total, touched, dot, square, factor
+        cdef double unit = self.state.radius, total = self.state.total, dot, square, factor
         if self.linear:
             ob_dot_norm(row.w, row.x, row.n, value, slope)
             value[0] -= c * slope[0]
@@ -192,7 +201,7 @@ cdef class PNormGeometry(Geometry):
             value[0] = 0.0 * ob_dot(row.x, row.x, row.n)
             slope[0] = self.norm_square(unit, ob_dot(row.x, theta, row.n) / unit)
             return
-        ob_power_sums(theta, theta + row.n, row.x, 1.0 / unit, row.n, &touched, &dot, &square)
+        ob_power_sums(theta, theta + row.n, row.x, 1.0 / unit, row.n, &dot, &square)
         factor = ob_pow(total, 2.0 / self.p - 1.0)
         value[0] = unit * factor * dot if isfinite(total) else NAN
         slope[0] = factor * max((self.p - 1.0) * square - (self.p - 2.0) * dot * (dot / total), 0.0)

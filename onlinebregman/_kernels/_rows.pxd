@@ -11,13 +11,15 @@ cdef class Rows:
     cdef Py_ssize_t stored       # values in all rows
     cdef Py_buffer[3] buffers    # what keeps the memory alive: one array (dense) or three (sparse)
     cdef int held
+    cdef void* room
     cdef double* x               # room to widen a float32 row
     cdef Py_ssize_t* index       # room to widen a row's narrow indices
 
     cdef bint take(self, array)
     cdef int make_room(self) except -1
-    cdef Py_ssize_t column(self, Py_ssize_t k) noexcept nogil
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
+    cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil
+    cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 
 
 cdef Rows dense_rows(X)

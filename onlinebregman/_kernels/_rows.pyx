@@ -4,6 +4,28 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+cdef extern from "row_ops.h":
+    void OB_PREFETCH(const void* p) noexcept nogil
+    void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
+    void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
+
+# From this many columns on the weights do not stay in a core's own cache, and each row's are asked for a row ahead.
+cdef Py_ssize_t LARGE = 1 << 16
+
+
+ctypedef fused Column:
+    int32_t
+    int64_t
+
+
+cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
+    """Is each number larger than the one before?"""
+    cdef Py_ssize_t i
+    cdef Column descents = 0
+    for i in range(n - 1):
+        descents |= a[i] >= a[i + 1]
+    return descents == 0
+
 
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
@@ -16,7 +38,7 @@ cdef class Rows:
         while self.held:
             self.held -= 1
             PyBuffer_Release(&self.buffers[self.held])
-        free(self.x)
+        free(self.room)
         free(self.index)
 
     cdef bint take(self, array):
@@ -30,21 +52,18 @@ cdef class Rows:
 
     cdef int make_room(self) except -1:
         if self.value_size != sizeof(double):
-            self.x = <double*> malloc(max(self.widest, 1) * sizeof(double))
-            if self.x == NULL:
+            self.room = malloc(max(self.widest, 1) * sizeof(double) + 64)
+            if self.room == NULL:
                 raise MemoryError()
+            self.x = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
         if self.indices != NULL and self.index_size != sizeof(Py_ssize_t):
             self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
             if self.index == NULL:
                 raise MemoryError()
         return 0
 
-    cdef Py_ssize_t column(self, Py_ssize_t k) noexcept nogil:
-        """Column of the k-th stored value of a sparse block."""
-        return integer(self.indices, self.index_size, k)
-
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
-        cdef Py_ssize_t start, k
+        cdef Py_ssize_t start
         if self.indices == NULL:
             start, row.n = i * self.n_columns, self.n_columns
             row.index = NULL
@@ -54,16 +73,35 @@ cdef class Rows:
             if self.index == NULL:
                 row.index = (<const Py_ssize_t*> self.indices) + start
             else:
-                for k in range(row.n):
-                    self.index[k] = self.column(start + k)
+                ob_widen_columns(self.index, (<const int32_t*> self.indices) + start, row.n)
                 row.index = self.index
         row.stored = row.n
         if self.x == NULL:
             row.x = (<const double*> self.values) + start
         else:
-            for k in range(row.n):
-                self.x[k] = (<const float*> self.values)[start + k]
+            ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
             row.x = self.x
+
+    cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil:
+        """Have the weights of row i brought near, if it is sparse and they may be far."""
+        cdef Py_ssize_t b, k
+        if self.indices == NULL or self.n_columns < LARGE:
+            return
+        for b in range(blocks):
+            for k in range(integer(self.indptr, self.index_size, i), integer(self.indptr, self.index_size, i + 1)):
+                OB_PREFETCH(weights + b * self.n_columns + integer(self.indices, self.index_size, k))
+
+    cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+        """Are these columns in range, and each larger than the one before?"""
+        if start == end:
+            return True
+        if integer(self.indices, self.index_size, start) < 0:
+            return False
+        if integer(self.indices, self.index_size, end - 1) >= self.n_columns:
+            return False
+        if self.index_size == 4:
+            return increasing((<const int32_t*> self.indices) + start, end - start)
+        return increasing((<const int64_t*> self.indices) + start, end - start)
 
 
 cdef Rows dense_rows(X):
@@ -81,7 +119,7 @@ cdef Rows dense_rows(X):
 cdef Rows sparse_rows(X):
     """Rows of a CSR matrix of float64 or float32 with increasing columns in each row; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    cdef Py_ssize_t i, k, start, end, column, last
+    cdef Py_ssize_t i, start, end
     if not (rows.take(X.data) and rows.take(X.indices) and rows.take(X.indptr)):
         return None
     if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
@@ -103,12 +141,8 @@ cdef Rows sparse_rows(X):
         if not start <= end <= rows.stored:
             return None
         rows.widest = max(rows.widest, end - start)
-        last = -1
-        for k in range(start, end):
-            column = rows.column(k)
-            if not last < column < rows.n_columns:
-                return None
-            last = column
+        if not rows.increases(start, end):
+            return None
         start = end
     rows.make_room()
     return rows

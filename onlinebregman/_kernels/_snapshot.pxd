@@ -1,14 +1,17 @@
-from onlinebregman._kernels._geometry cimport Geometry
+from onlinebregman._kernels._geometry cimport Geometry, Row
 from onlinebregman._kernels._rows cimport Rows
 
 
 cdef class Snapshot:
-    cdef Geometry geometry
-    cdef Rows rows
-    cdef bint whole
-    cdef double* saved
+    cdef bint whole           # all weights at the start, or a log of the rows' weights?
+    cdef double* saved        # kept from call to call
+    cdef Py_ssize_t room, used
+    cdef Py_ssize_t logged    # rows
 
-    cdef void restore(self)
-    cdef void move(self, bint save)
-    cdef Py_ssize_t move_vector(self, double* state, double* saved, bint save) noexcept nogil
-    cdef bint finite(self) noexcept nogil
+    cdef int take(self, Geometry geometry, Rows rows, bint whole) except -1
+    cdef void log(self, Geometry geometry, Row* row) noexcept nogil
+    cdef void restore(self, Geometry geometry, Rows rows, const Py_ssize_t* order) noexcept nogil
+    cdef void move(self, Geometry geometry, Row* row, bint save) noexcept nogil
+    cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
+                          bint save) noexcept nogil
+    cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil

@@ -1,61 +1,87 @@
-"""All or nothing: what a call has to put back if one of its rows cannot be learned."""
+"""All or nothing: what a call has to put back if one of its rows cannot be learned.
 
-from libc.stdlib cimport free, malloc
+Either a copy of all weights at the start, or, when the rows store fewer values than there are weights, a log to which
+each row's weights go before it is learned, undone from its end: nothing of the size of the model is touched.
+"""
+
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels._geometry cimport Geometry
+from onlinebregman._kernels._geometry cimport Geometry, Row
 from onlinebregman._kernels._rows cimport Rows
 
-cdef extern from "vector_ops.h":
+cdef extern from "row_ops.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+    double ob_sparse_nonfinite(const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
 
 
 cdef class Snapshot:
-    """The weights before a call: all of them, or those of the rows' columns if fewer."""
-
-    def __cinit__(self, Geometry geometry, Rows rows, bint whole):
-        cdef Py_ssize_t n = geometry.weights.shape[0] if whole else rows.stored * geometry.blocks
-        self.geometry, self.rows, self.whole = geometry, rows, whole
-        self.saved = <double*> malloc(max((3 if geometry.averaging else 1) * n, 1) * sizeof(double))
-        if self.saved == NULL:
-            raise MemoryError()
-        geometry.backed_up, geometry.blocked = whole, False
-        self.move(True)
+    """The state of a geometry before a call; its memory is kept for the next one."""
 
     def __dealloc__(self):
         free(self.saved)
 
-    cdef void restore(self):
-        self.move(False)
+    cdef int take(self, Geometry geometry, Rows rows, bint whole) except -1:
+        """Start anew for these rows."""
+        cdef Py_ssize_t size = geometry.weights.shape[0] if whole else rows.stored * geometry.blocks
+        cdef double* saved
+        if geometry.averaging:
+            size *= 3
+        if size > self.room:
+            saved = <double*> realloc(self.saved, size * sizeof(double))
+            if saved == NULL:
+                raise MemoryError()
+            self.saved, self.room = saved, size
+        self.whole, self.used, self.logged = whole, 0, 0
+        geometry.backed_up, geometry.blocked = whole, False
+        if whole:
+            self.move(geometry, NULL, True)
+        return 0
 
-    cdef void move(self, bint save):
-        cdef double* saved = self.saved
-        saved += self.move_vector(&self.geometry.weights[0], saved, save)
-        if self.geometry.averaging:
-            saved += self.move_vector(&self.geometry.average_sum[0], saved, save)
-            self.move_vector(&self.geometry.stamp[0], saved, save)
+    cdef void log(self, Geometry geometry, Row* row) noexcept nogil:
+        """Note the weights of a row that is about to be learned."""
+        self.move(geometry, row, True)
+        self.logged += 1
 
-    cdef Py_ssize_t move_vector(self, double* state, double* saved, bint save) noexcept nogil:
-        cdef Py_ssize_t b, k, j, n = self.geometry.weights.shape[0], stored = self.rows.stored
+    cdef void restore(self, Geometry geometry, Rows rows, const Py_ssize_t* order) noexcept nogil:
+        """Put back what was saved; the rows have been learned in this order, or as they come."""
+        cdef Row row
         if self.whole:
-            memcpy(saved if save else state, state if save else saved, n * sizeof(double))
-            return n
-        for b in range(self.geometry.blocks):
-            for k in range(stored):
-                j = b * self.geometry.n_features + self.rows.column(k)
-                if save:
-                    saved[b * stored + k] = state[j]
-                else:
-                    state[j] = saved[b * stored + k]
-        return self.geometry.blocks * stored
+            self.move(geometry, NULL, False)
+        while self.logged > 0:
+            self.logged -= 1
+            rows.fetch(self.logged if order == NULL else order[self.logged], &row)
+            self.move(geometry, &row, False)
 
-    cdef bint finite(self) noexcept nogil:
-        """Are the weights that may have moved finite?"""
-        cdef Py_ssize_t b, k
+    cdef void move(self, Geometry geometry, Row* row, bint save) noexcept nogil:
+        """Save all weights, or a row's, and what their averages are made of; or put back what was saved last."""
+        cdef Py_ssize_t n = geometry.weights.shape[0] if row == NULL else geometry.blocks * row.stored
+        cdef double* saved
+        if not save:
+            self.used -= 3 * n if geometry.averaging else n
+        saved = self.saved + self.used
+        self.move_vector(geometry, geometry.weights, row, saved, save)
+        if geometry.averaging:
+            self.move_vector(geometry, geometry.average_sum, row, saved + n, save)
+            self.move_vector(geometry, geometry.stamp, row, saved + 2 * n, save)
+        if save:
+            self.used += 3 * n if geometry.averaging else n
+
+    cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
+                          bint save) noexcept nogil:
+        if row == NULL:
+            memcpy(saved if save else &state[0], &state[0] if save else saved, state.shape[0] * sizeof(double))
+        elif save:
+            geometry.gather(row, state, saved)
+        else:
+            geometry.scatter(row, saved, state)
+
+    cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil:
+        """Are all weights finite, or those of a row?"""
+        cdef Py_ssize_t b
         cdef double total = 0.0
-        if self.whole:
-            return ob_nonfinite(&self.geometry.weights[0], self.geometry.weights.shape[0]) == 0
-        for b in range(self.geometry.blocks):
-            for k in range(self.rows.stored):
-                total += 0.0 * self.geometry.weights[b * self.geometry.n_features + self.rows.column(k)]
+        if row == NULL:
+            return ob_nonfinite(&geometry.weights[0], geometry.weights.shape[0]) == 0
+        for b in range(geometry.blocks):
+            total += ob_sparse_nonfinite(&geometry.weights[b * geometry.n_features], row.index, row.stored)
         return total == 0

@@ -4,7 +4,7 @@ Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate 
 root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
 """
 
-from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, sqrt
 
 from onlinebregman._kernels._geometry cimport Geometry, Row
 from onlinebregman._kernels._loss cimport BENDS, JUMPS, SMOOTH, Loss, Piece
@@ -20,58 +20,69 @@ cdef inline void look(Geometry geometry, Row* row, Score* score, double c, doubl
         a[0] += score.intercept - score.bias * c
 
 
+cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, double a, double slope, double c,
+                         double step) noexcept nogil:
+    """Is a step from c, to where L'(a(c)) continued as a straight line leads, exact to rounding?
+
+    Its error is at most half |psi''/psi'| step^2 for psi = L'(a(c)), a ratio that geometry and loss bound.
+    """
+    cdef double error, sharpness = geometry.sharpness(row, slope)
+    if slope + score.bias > 0:
+        sharpness += loss.sharpness(a) * (slope + score.bias)
+    if sharpness == INFINITY:  # no bound is known: after a step this small
+        return fabs(step) <= 1e-10 * fabs(c)
+    error = sharpness * fabs(step)
+    return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
+
+
+cdef inline double middle(double lo, double hi) noexcept nogil:
+    """Half way between the ends of a bracket on one side of 0: in orders of magnitude, as long as many lie between."""
+    cdef double far = hi if hi > -lo else lo, near = lo if hi > -lo else hi
+    if fabs(near) < 1e-3 * fabs(far):
+        return copysign(sqrt(max(fabs(near), 1e-16 * fabs(far))) * sqrt(fabs(far)), far)
+    return lo + 0.5 * (hi - lo)
+
+
 cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y,
                  double bound) noexcept nogil:
-    """The c between 0 and `bound` with keep c = eta (h(a(c)) - y), by safeguarded Newton.
+    """The c between 0 and `bound` with keep c = eta L'(a(c)), by safeguarded Newton.
 
-    psi(c) = keep c + eta (y - h(a(c))) increases; keep is 1, or 0 to bring the score to h(a) = y. The geometry's domain
+    psi(c) = keep c - eta L'(a(c)) increases; keep is 1, or 0 to bring the score to where L' = 0. The geometry's domain
     cuts the bracket where it ends before `bound`.
     """
     cdef double a = score.a, slope = score.slope
-    cdef double c = 0.0, lo, hi, low_end, high_end, psi, rise, step, error, sharpness
+    cdef double c = 0.0, lo, hi, low_end, high_end, psi, rise, step
     cdef double last, before  # sizes of the last two steps
     cdef int iteration
-    psi = eta * (y - loss.link(a))
+    psi = -eta * loss.derivative(a, y)
     if psi == 0:
         return 0.0
-    step = -psi / (keep + eta * loss.link_derivative(a) * (slope + score.bias))
+    step = -psi / (keep + eta * loss.curvature(a, y) * (slope + score.bias))
     if geometry.linear and loss.linear:
         return step
-    lo, hi = min(bound, 0.0), max(bound, 0.0)
     geometry.domain(row, &low_end, &high_end)
+    lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
     last = before = hi - lo
     for iteration in range(200):
-        # a Newton step leaves an error of half psi''/psi' times its square, and geometry and loss bound that ratio
-        sharpness = geometry.sharpness(row, slope)
-        if slope + score.bias > 0:
-            sharpness += loss.sharpness(a) * (slope + score.bias)
-        error = sharpness * fabs(step)
-        if error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step):
-            return c + step
-        if sharpness == INFINITY and fabs(step) <= 1e-10 * fabs(c):  # no bound is known: after a step this small
+        if settled(geometry, loss, row, score, a, slope, c, step):
             return c + step
         # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
         if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
-            step = lo + 0.5 * (hi - lo) - c
+            step = middle(lo, hi) - c
             if not lo < c + step < hi:
                 return c + step
         before, last = last, fabs(step)
         c += step
         look(geometry, row, score, c, &a, &slope)
-        psi = keep * c + eta * (y - loss.link(a))
+        psi = keep * c - eta * loss.derivative(a, y)
         if psi > 0:
             hi = c
         else:
             lo = c
-        rise = keep + eta * loss.link_derivative(a) * (slope + score.bias)
+        rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
         step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
     return c
-
-
-cdef inline bint passes(double a, double start, double edge) noexcept nogil:
-    """Has the score gone from `start` beyond the edge?"""
-    return a < edge if start > edge else a > edge
 
 
 cdef bint reaches(Geometry geometry, Row* row, Score* score, double c, double edge) noexcept nogil:
@@ -81,7 +92,7 @@ cdef bint reaches(Geometry geometry, Row* row, Score* score, double c, double ed
     if not lo < c < hi:
         return True
     look(geometry, row, score, c, &a, &slope)
-    return passes(a, score.a, edge)
+    return a < edge if c > 0 else a > edge
 
 
 cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil:
@@ -89,8 +100,8 @@ cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, 
     cdef double edge = 0.0
     cdef double c = eta * loss.derivative(score.a, y)
     cdef Piece piece
-    if c == 0:
-        return 0.0
+    if c == 0 or not isfinite(c):
+        return c
     piece = loss.piece(score.a, y, &edge)
     if piece == SMOOTH:
         if loss.inner is None:
@@ -123,82 +134,116 @@ cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score
     return flow(geometry, loss.inner, row, score, c, eta - c / speed, y)
 
 
-# Gauss-Kronrod, 7 and 15 points on [-1, 1]: nodes from the outermost in, their weights, and the weights of every other.
+# Gauss-Kronrod, 7 and 15 points on [0, 1]: nodes from 0 to the middle, their weights, and the weights of every other.
 cdef double[8] NODES = [
-    0.991455371120812639206854697526329, 0.949107912342758524526189684047851, 0.864864423359769072789712788640926,
-    0.741531185599394439863864773280788, 0.586087235467691130294144238258730, 0.405845151377397166906606412076961,
-    0.207784955007898467600689403773245, 0.0,
+    0.004272314439593680, 0.025446043828620738, 0.067567788320115464, 0.129234407200302780, 0.206956382266154432,
+    0.297077424311301417, 0.396107522496050773, 0.5,
 ]
 cdef double[8] KRONROD = [
-    0.022935322010529224963732008058970, 0.063092092629978553290700663189204, 0.104790010322250183839876322541518,
-    0.140653259715525918745189590510238, 0.169004726639267902826583426598550, 0.190350578064785409913256402421014,
-    0.204432940075298892414161999234649, 0.209482141084727828012999174891714,
+    0.011467661005264612, 0.031546046314989276, 0.052395005161125092, 0.070326629857762959, 0.084502363319633952,
+    0.095175289032392705, 0.102216470037649446, 0.104741070542363914,
 ]
-cdef double[4] GAUSS = [
-    0.129484966168869693270611432679082, 0.279705391489276667901467771423780, 0.381830050505118944950369775488975,
-    0.417959183673469387755102040816327,
-]
+cdef double[4] GAUSS = [0.064742483084434847, 0.139852695744638334, 0.190915025252559472, 0.208979591836734694]
 
 
-cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
-    """Where the flow dc/ds = g(c), g(c) = h(a(c)) - y, is after `time`, from c on.
+cdef struct Panel:            # what was found along a piece of the flow
+    double time               # how long the flow takes; NaN where the piece leads out of the domain or beyond rest
+    double error              # how far two quadratures are apart, in the c that is reached
+    double end                # g at the last node
 
-    In closed form for linear geometry and loss. Otherwise that closed form of the linearised flow, c(r) at its own time
-    r, is a change of variables in which the true time ds/dr = c'(r) / g(c(r)) is nearly 1: it is integrated over panels
-    until the time is used up, or the flow is at rest to rounding.
-    """
-    cdef double a, slope, g, decay, r, s, gap, lo, hi
-    cdef int panel
-    geometry.domain(row, &lo, &hi)
-    r = time
-    for panel in range(1000):
-        look(geometry, row, score, c, &a, &slope)
-        g = loss.link(a) - y
-        decay = loss.link_derivative(a) * (slope + score.bias)
-        if not isfinite(g) or not isfinite(decay) or not isfinite(time):
-            return NAN
-        if fabs(g) <= 4e-16 * (fabs(loss.link(a)) + fabs(y)) or fabs(time * g) <= 1e-16 * fabs(c):
-            return c
-        if geometry.linear and loss.linear:
-            return c + g * elapsed(decay, time)
-        r = time if panel == 0 or fabs(time) < 2.0 * fabs(r) else (2.0 * r if time * r > 0 else -2.0 * r)
-        if decay * fabs(r) > 8.0:
-            r = 8.0 / decay if r > 0 else -8.0 / decay
-        while True:
-            s = panel_time(geometry, loss, row, score, c, r, g, decay, y, lo, hi, &gap)
-            if gap <= 1e-11 * fabs(s) or fabs(r) <= 1e-12 * fabs(time):
-                break
-            r *= 0.25
-        c += g * elapsed(decay, r)
-        time -= s  # NaN where the flow cannot be followed; it then is the answer
-    return c if isfinite(time) else NAN
+
+cdef double size_of_terms(Geometry geometry, Row* row) noexcept nogil:
+    """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
+    cdef Row other = row[0]
+    cdef double* x = row.buffer + row.room  # working vector 1
+    cdef double size
+    cdef Py_ssize_t i
+    other.x = x
+    for i in range(row.n):
+        x[i] = fabs(row.x[i])
+    size = fabs(geometry.dot(&other))
+    for i in range(1, row.n, 2):
+        x[i] = -x[i]
+    return max(size, fabs(geometry.dot(&other)))
 
 
 cdef inline double elapsed(double decay, double r) noexcept nogil:
     """(1 - exp(-decay r)) / decay."""
-    return r if decay == 0 else -expm1(-decay * r) / decay
+    return -expm1(-decay * r) / decay if fabs(decay * r) > 1e-17 else r
 
 
-cdef double panel_time(Geometry geometry, Loss loss, Row* row, Score* score, double start, double r, double g,
-                       double decay, double y, double lo, double hi, double* gap) noexcept nogil:
-    """The flow's time over a panel of length r of the linearised time; `gap` is how far two quadratures are apart."""
-    cdef double total = 0.0, coarse = 0.0, node, c, a, slope, speed, ratio
-    cdef int i, side
-    gap[0] = INFINITY
-    for i in range(8):
-        for side in range(2 if i < 7 else 1):
-            node = 0.5 * r * (1.0 + (NODES[i] if side else -NODES[i]))
-            c = start + g * elapsed(decay, node)
-            if not lo < c < hi:
-                return NAN
+cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double start, double r, double g, double decay,
+                 double y, Panel* panel) noexcept nogil:
+    """Integrate dt = c'(r) / g(c(r)) dr along c(r) = start + g elapsed(decay, r)."""
+    cdef double total = 0.0, coarse = 0.0, node, c, a, slope, speed, ratio, lo, hi
+    cdef int k, i
+    geometry.domain(row, &lo, &hi)
+    panel.time, panel.error, panel.end = NAN, INFINITY, g
+    for k in range(15):
+        i = min(k, 14 - k)
+        node = r * (NODES[i] if k < 8 else 1.0 - NODES[i])
+        c = start + g * elapsed(decay, node)
+        if not lo < c < hi:
+            return
+        look(geometry, row, score, c, &a, &slope)
+        speed = loss.derivative(a, y)
+        panel.end = speed
+        ratio = g * exp(-decay * node) / speed
+        if not ratio > 0 or (k == 0 and not 0.5 < ratio < 2.0):  # also a layer at the start that the other nodes miss
+            ratio = NAN
+        total += KRONROD[i] * ratio
+        if i % 2:
+            coarse += GAUSS[i // 2] * ratio
+    if isfinite(total):
+        panel.time, panel.error = r * total, fabs(r * (total - coarse) * panel.end)
+
+
+cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+    """Where the flow dc/ds = g(c), g(c) = L'(a(c)), is after `time`, from c on; NaN where it cannot be followed.
+
+    In closed form where g is a straight line. Otherwise that closed form of the linearised flow, c(r) at its own time
+    r, is a change of variables in which the true time ds/dr = c'(r) / g(c(r)) is nearly 1: it is integrated over panels
+    until what is left of the time is a straight line, or the flow is at rest to rounding.
+    """
+    cdef double a, slope, g, curvature, decay, move, next_c, next_a, next_slope, next_g, rounding
+    cdef double r = time, last_r, last_g = INFINITY, terms = size_of_terms(geometry, row) + fabs(score.intercept)
+    cdef Panel panel
+    cdef int iteration
+    look(geometry, row, score, c, &a, &slope)
+    g = loss.derivative(a, y)
+    for iteration in range(300):
+        curvature = loss.curvature(a, y)
+        decay = curvature * (slope + score.bias)
+        rounding = 4e-16 * max(fabs(a), terms) * curvature  # errors of g
+        if not isfinite(g) or not isfinite(decay):
+            return NAN
+        move = g * elapsed(decay, time)
+        if settled(geometry, loss, row, score, a, slope, c, move):
+            return c + move
+        if c == 0 and decay * time > 1e20:
+            # far up an exponential: the implicit step of a rate s lies on the flow, at a time of at most s
+            c = root(geometry, loss, row, score, 1.0, 1e-17 * time, y, 1e-17 * time * g)
             look(geometry, row, score, c, &a, &slope)
-            speed = loss.link(a) - y
-            ratio = g * exp(-decay * node) / speed
-            if not ratio > 0 or not isfinite(ratio):
-                return NAN
-            total += KRONROD[i] * ratio
-            if i % 2:
-                coarse += GAUSS[i // 2] * ratio
-    total *= 0.5 * r
-    gap[0] = fabs(total - 0.5 * r * coarse)
-    return total
+            g = loss.derivative(a, y)
+            continue
+        last_r, r = r, time if fabs(time) < 4.0 * fabs(r) else copysign(4.0 * r, time)
+        if fabs(last_g - g) < 1e-3 * fabs(g) * min(decay * fabs(last_r), 1.0):
+            decay = 0.0  # the score is at the end of its range: the slope is rounding errors
+        if decay * fabs(r) > 8.0:
+            r = copysign(8.0 / decay, r)
+        while True:
+            move = g * elapsed(decay, r)
+            if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or fabs(r) <= 1e-30 * fabs(time):
+                return c  # at rest
+            follow(geometry, loss, row, score, c, r, g, decay, y, &panel)
+            next_c = c + move
+            if (panel.error <= 1e-11 * fabs(next_c) + rounding * fabs(r) or fabs(panel.time) <= 1e-14 * fabs(time)) \
+                    and fabs(panel.time) <= 16.0 * fabs(time):
+                look(geometry, row, score, next_c, &next_a, &next_slope)
+                next_g = loss.derivative(next_a, y)
+                if next_g / panel.end > 0.5:  # no layer that the nodes miss at the end, either
+                    break
+            r *= 0.25
+        c, a, slope, last_g, g = next_c, next_a, next_slope, g, next_g
+        time -= panel.time
+    return c  # so many panels are taken by rounding errors alone, at rest

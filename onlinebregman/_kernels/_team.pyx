@@ -4,11 +4,92 @@ import numpy as np
 
 from libc.stdlib cimport free, malloc
 
+from onlinebregman._kernels._descent cimport BLOCKED, LEARNED, descent_step
 from onlinebregman._kernels._geometry cimport Row
-from onlinebregman._kernels._learner cimport (
-    BLOCKED, LEARNED, OVERFLOWED, Learner, make_room, open_rows, plain_rows, reason
-)
+from onlinebregman._kernels._learner cimport Learner, make_room, open_rows, plain_rows, reason
 from onlinebregman._kernels._rows cimport Rows
+
+cdef extern from "row_ops.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
+                 double* dots) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
+                  Py_ssize_t n) noexcept nogil
+
+
+
+cdef struct Roster:           # what the loop over rows needs to know of the learners
+    Py_ssize_t n
+    void** learner
+    double** weights
+    double* dots              # each learner's w.x, and its step c
+    double* steps
+
+
+cdef int make_roster(Roster* team, list learners) except -1:
+    """A roster of these learners; to be freed by the caller, even after an error."""
+    cdef Learner learner
+    cdef Py_ssize_t k, n = len(learners)
+    team.n = n
+    team.learner = <void**> malloc(n * sizeof(void*))
+    team.weights = <double**> malloc(n * sizeof(double*))
+    team.dots = <double*> malloc(2 * n * sizeof(double))
+    if team.learner == NULL or team.weights == NULL or team.dots == NULL:
+        raise MemoryError()
+    team.steps = team.dots + n
+    for k, learner in enumerate(learners):
+        team.learner[k] = <void*> learner
+        team.weights[k] = &learner.geometry.weights[0]
+    return 0
+
+
+cdef void free_roster(Roster* team) noexcept nogil:
+    free(team.learner)
+    free(team.weights)
+    free(team.dots)
+
+
+cdef int learn_row(Roster* team, Row* row, const double* y, Py_ssize_t stride, double weight,
+                   double* seen) noexcept nogil:
+    """Every learner learns the row, one after the other; learner k has the target y[k * stride]."""
+    cdef Py_ssize_t k
+    cdef int status
+    cdef Row copy
+    for k in range(team.n):
+        copy = row[0]  # a geometry may turn it into another row
+        status = (<Learner> team.learner[k])._one(&copy, y[k * stride], weight, NULL if seen == NULL else &seen[k])
+        if status != LEARNED:
+            return status
+    return LEARNED
+
+
+cdef int learn_plain_row(Roster* team, Row* row, const double* y, Py_ssize_t stride, double weight,
+                         double* seen) noexcept nogil:
+    """The same for a dense row and learners that are all plain, four of them in one pass over the row."""
+    cdef Py_ssize_t k, n = row.n, in_fours = team.n - team.n % 4
+    cdef double** w = team.weights
+    cdef double slope
+    cdef int status
+    if weight == 0:
+        return learn_row(team, row, y, stride, weight, seen)
+    slope = ob_dot(row.x, row.x, n)
+    for k in range(0, in_fours, 4):
+        ob_dot4(w[k], w[k + 1], w[k + 2], w[k + 3], row.x, n, team.dots + k)
+    for k in range(in_fours, team.n):
+        team.dots[k] = ob_dot(w[k], row.x, n)
+    for k in range(team.n):
+        team.steps[k] = descent_step(
+            &(<Learner> team.learner[k]).clockwork, &(<Learner> team.learner[k]).settings, team.dots[k], slope,
+            y[k * stride], weight, NULL if seen == NULL else &seen[k], &status,
+        )
+        if status != LEARNED:
+            return status
+    for k in range(0, in_fours, 4):
+        ob_axpy4(w[k], w[k + 1], w[k + 2], w[k + 3], row.x, team.steps + k, n)
+    for k in range(in_fours, team.n):
+        ob_axpy(w[k], row.x, team.steps[k], n)
+    return LEARNED
 
 
 cdef class Team:
@@ -67,7 +148,7 @@ cdef class Team:
     def learn_fast(self, dict attributes, X, const double[:, ::1] targets):
         """Learn without validation where that is safe, as `Learner.learn_fast`; False if nothing was learned."""
         cdef Rows rows
-        cdef Py_ssize_t row_number, k
+        cdef Py_ssize_t failed
         if "feature_names_in_" in attributes or not self.in_force(attributes):
             return False
         rows = plain_rows(X)
@@ -75,7 +156,7 @@ cdef class Team:
             return False
         if rows.n_columns != (<Learner> self.learners[0]).geometry.n_features:
             return False
-        return self._learn(rows, targets, None, None, None, &row_number, &k) == LEARNED
+        return self._learn(rows, targets, None, None, None, &failed) == LEARNED
 
     def learn(self, X, const double[:, ::1] targets, const double[::1] sample_weight=None,
               const Py_ssize_t[::1] order=None, double[:, ::1] scores=None):
@@ -94,9 +175,9 @@ cdef class Team:
         -------
         (reason, row) of what could not be learned, or None.
         """
-        cdef Py_ssize_t row_number = 0, k = 0
-        status = self._learn(open_rows(X), targets, sample_weight, order, scores, &row_number, &k)
-        return None if status == LEARNED else (reason(status), row_number)
+        cdef Py_ssize_t failed = 0
+        status = self._learn(open_rows(X), targets, sample_weight, order, scores, &failed)
+        return None if status == LEARNED else (reason(status), failed)
 
     def predict(self, X, *, linked=True):
         """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
@@ -108,56 +189,66 @@ cdef class Team:
         return None if any(column is None for column in columns) else np.stack(columns, axis=1)
 
     cdef int _learn(self, Rows rows, const double[:, ::1] targets, const double[::1] sample_weight,
-                    const Py_ssize_t[::1] order, double[:, ::1] scores, Py_ssize_t* row_number,
-                    Py_ssize_t* k) except -1:
-        cdef Py_ssize_t n_learners = len(self.learners), i, room = 0
-        cdef bint own_targets = targets.shape[1] > 1, whole = False
-        cdef int status = LEARNED
-        cdef double weight = 1.0
-        cdef Row fetched, row
+                    const Py_ssize_t[::1] order, double[:, ::1] scores, Py_ssize_t* failed) except -1:
+        cdef Py_ssize_t room = 0
+        cdef const Py_ssize_t* permutation = NULL
+        cdef bint whole = False, together
+        cdef int status
+        cdef Row row
+        cdef Roster team
         cdef Learner learner
-        cdef void** team = <void**> malloc(max(n_learners, 1) * sizeof(void*))
-        if team == NULL:
-            raise MemoryError()
-        fetched.buffer = NULL
+        row.buffer = NULL
+        if order is not None:
+            permutation = &order[0]
         try:
-            for i, learner in enumerate(self.learners):
-                team[i] = <void*> learner
+            make_roster(&team, self.learners)
+            for learner in self.learners:
                 room = max(room, learner.geometry.room(rows.widest))
-            make_room(&fetched, room)
+            make_room(&row, room)
             while True:
+                together = rows.indices == NULL
                 for learner in self.learners:
                     learner._begin(rows, whole)
+                    together = together and learner.plain
                 with nogil:
-                    status = LEARNED
-                    for i in range(rows.n_rows):
-                        row_number[0] = i if order is None else order[i]
-                        rows.fetch(row_number[0], &fetched)
-                        if sample_weight is not None:
-                            weight = sample_weight[row_number[0]]
-                        for k[0] in range(n_learners):
-                            row = fetched  # a geometry may turn its copy into another row
-                            status = (<Learner> team[k[0]])._row(
-                                (<Learner> team[k[0]]).geometry, (<Learner> team[k[0]]).loss, &row,
-                                targets[row_number[0], k[0] if own_targets else 0], weight,
-                                NULL if scores is None else &scores[row_number[0], k[0]],
-                            )
-                            if status != LEARNED:
-                                break
-                        if status != LEARNED:
-                            break
-                    if status == LEARNED:
-                        for k[0] in range(n_learners):
-                            if not (<Learner> team[k[0]]).before.finite():
-                                status, row_number[0] = OVERFLOWED, rows.n_rows - 1
-                                break
-                for learner in self.learners:
-                    if status != LEARNED:
-                        learner._go_back()
-                    learner.before = None
+                    status = self._loop(
+                        &team, together, rows, targets, sample_weight, permutation, scores, &row, failed
+                    )
+                if status != LEARNED:
+                    for learner in self.learners:
+                        learner._go_back(rows, permutation)
                 if status != BLOCKED:
                     return status
                 whole = True
         finally:
-            free(fetched.buffer)
-            free(team)
+            free(row.buffer)
+            free_roster(&team)
+
+    cdef int _loop(self, Roster* team, bint together, Rows rows, const double[:, ::1] targets,
+                   const double[::1] sample_weight, const Py_ssize_t* order, double[:, ::1] scores, Row* row,
+                   Py_ssize_t* failed) noexcept nogil:
+        cdef Py_ssize_t i, j, k, stride = targets.shape[1] > 1
+        cdef int status
+        cdef double weight = 1.0
+        cdef double* seen = NULL
+        for j in range(rows.n_rows):
+            i = failed[0] = j if order == NULL else order[j]
+            rows.fetch(i, row)
+            if rows.indices != NULL and j + 1 < rows.n_rows:
+                for k in range(team.n):
+                    (<Learner> team.learner[k])._ask_for(rows, j + 1 if order == NULL else order[j + 1])
+            if sample_weight is not None:
+                weight = sample_weight[i]
+            if scores is not None:
+                seen = &scores[i, 0]
+            if together:
+                status = learn_plain_row(team, row, &targets[i, 0], stride, weight, seen)
+            else:
+                status = learn_row(team, row, &targets[i, 0], stride, weight, seen)
+            if status != LEARNED:
+                return status
+        for k in range(team.n):
+            status = (<Learner> team.learner[k])._end()
+            if status != LEARNED:
+                return status
+        return LEARNED

@@ -90,20 +90,18 @@ OB_CLONES static void ob_power(double *restrict v, const double *restrict theta,
         v[i] = copysign(ob_pow(fabs(theta[i] * inverse), exponent), theta[i]);
 }
 
-/* sums of abs(r)^p, v x and abs(r)^(p-2) x^2 with r = theta / unit */
+/* sums of v x and abs(r)^(p-2) x^2 with r = theta / unit, v = sgn(r) abs(r)^(p-1) */
 OB_CLONES static void ob_power_sums(const double *restrict theta, const double *restrict v, const double *restrict x,
-                                    double inverse, ptrdiff_t n, double *total, double *dot, double *square) {
-    ob_lanes s = OB_ZERO, d = OB_ZERO, q = OB_ZERO;
+                                    double inverse, ptrdiff_t n, double *dot, double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
     {                                                                                                                  \
-        const T r = L(theta) * inverse, a = r * L(v);                                                                  \
-        A(s) += a;                                                                                                     \
+        const T r = L(theta) * inverse;                                                                                \
         A(d) += L(v) * L(x);                                                                                           \
-        A(q) += a / (r * r + DBL_MIN) * (L(x) * L(x));                                                                 \
+        A(q) += r * L(v) / (r * r + DBL_MIN) * (L(x) * L(x));                                                          \
     }
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
-    *total = OB_SUM8(s);
     *dot = OB_SUM8(d);
     *square = OB_SUM8(q);
 }

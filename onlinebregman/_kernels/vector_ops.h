@@ -21,35 +21,85 @@
 #endif
 
 #define OB_LANES 8
-#define OB_SUM8(s) (((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])))
 
-/* Runs BODY(T, L, A) for i in [0, n). T is the type of a value, L(p) loads p[i], and A(s) is the running sum s of lane
- * i mod 8. With vector extensions eight values are one: compilers do not find that by themselves for more than one sum.
+/* Runs BODY(T, L, A) over i in [0, n), eight values at a time, and then four, two and one of what is left. T is the
+ * type of so many values, L(p) loads them from p[i] on, and A(s) is what they are added to in the running sums s.
+ * Written with vector extensions: compilers do not find that by themselves for more than one sum.
  */
+#define OB_ZERO {0}
 #define OB_LOAD1(p) ((p)[i])
-#define OB_LANE(s) ((s)[i % OB_LANES])
 #if defined(__GNUC__)
-typedef double ob_lanes __attribute__((vector_size(OB_LANES * sizeof(double))));
-#define OB_ZERO {0, 0, 0, 0, 0, 0, 0, 0}
-#define OB_LOAD8(p) (*(const ob_unaligned *)((p) + i))
-typedef double ob_unaligned __attribute__((vector_size(OB_LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
-#define OB_WHOLE(s) (s)
+typedef double ob_8 __attribute__((vector_size(64)));
+typedef double ob_4 __attribute__((vector_size(32)));
+typedef double ob_2 __attribute__((vector_size(16)));
+typedef double ob_unaligned8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double ob_unaligned4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double ob_unaligned2 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef struct {
+    ob_8 by8;
+    ob_4 by4;
+    ob_2 by2;
+    double by1;
+} ob_lanes;
+#define OB_LOAD8(p) (*(const ob_unaligned8 *)((p) + i))
+#define OB_LOAD4(p) (*(const ob_unaligned4 *)((p) + i))
+#define OB_LOAD2(p) (*(const ob_unaligned2 *)((p) + i))
+#define OB_BY8(s) ((s).by8)
+#define OB_BY4(s) ((s).by4)
+#define OB_BY2(s) ((s).by2)
+#define OB_BY1(s) ((s).by1)
 #define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
         ptrdiff_t i = 0;                                                                                               \
         for (; i + OB_LANES <= (n); i += OB_LANES)                                                                     \
-            BODY(ob_lanes, OB_LOAD8, OB_WHOLE)                                                                         \
-        for (; i < (n); ++i)                                                                                           \
-            BODY(double, OB_LOAD1, OB_LANE)                                                                            \
+            BODY(ob_8, OB_LOAD8, OB_BY8)                                                                               \
+        if ((n) & 4) {                                                                                                 \
+            BODY(ob_4, OB_LOAD4, OB_BY4)                                                                               \
+            i += 4;                                                                                                    \
+        }                                                                                                              \
+        if ((n) & 2) {                                                                                                 \
+            BODY(ob_2, OB_LOAD2, OB_BY2)                                                                               \
+            i += 2;                                                                                                    \
+        }                                                                                                              \
+        if ((n) & 1)                                                                                                   \
+            BODY(double, OB_LOAD1, OB_BY1)                                                                             \
     } while (0)
+#define OB_INLINE __attribute__((always_inline)) static inline
+OB_INLINE double ob_total(const ob_lanes *s) {
+    const ob_8 v = s->by8;
+    const ob_4 lo4 = {v[0], v[1], v[2], v[3]}, hi4 = {v[4], v[5], v[6], v[7]}, by4 = (lo4 + s->by4) + hi4;
+    const ob_2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 + s->by2) + hi2;
+    return (by2[0] + s->by1) + by2[1];
+}
 #else
-typedef double ob_lanes[OB_LANES];
-#define OB_ZERO {0}
+typedef double ob_lanes[15]; /* eight, four, two, one */
+#define OB_INLINE static inline
+OB_INLINE ptrdiff_t ob_lane(ptrdiff_t i, ptrdiff_t n) {
+    const ptrdiff_t left = n % OB_LANES, k = i - (n - left);
+    return k < 0 ? i % OB_LANES : k < (left & 4) ? 8 + k : k < (left & 6) ? 12 + (k & 1) : 14;
+}
+#define OB_LANE(s) ((s)[lane])
 #define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
-        for (ptrdiff_t i = 0; i < (n); ++i)                                                                            \
+        for (ptrdiff_t i = 0; i < (n); ++i) {                                                                          \
+            const ptrdiff_t lane = ob_lane(i, n);                                                                          \
             BODY(double, OB_LOAD1, OB_LANE)                                                                            \
+        }                                                                                                              \
     } while (0)
+OB_INLINE double ob_total(const ob_lanes *lanes) {
+    const double *s = *lanes;
+    const double a = (s[0] + s[8]) + s[4], b = (s[1] + s[9]) + s[5];
+    const double c = (s[2] + s[10]) + s[6], d = (s[3] + s[11]) + s[7];
+    return (((a + s[12]) + c) + s[14]) + ((b + s[13]) + d);
+}
+#endif
+#define OB_SUM8(s) ob_total(&(s))
+
+/* Asks for memory that is read a little later; any address will do. */
+#if defined(__GNUC__)
+#define OB_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define OB_PREFETCH(p) ((void)0)
 #endif
 
 /* The smallest weight a positive geometry keeps: a weight at zero could never grow again. */
@@ -64,15 +114,20 @@ OB_CLONES static double ob_dot(const double *restrict a, const double *restrict 
     return OB_SUM8(s);
 }
 
-/* sum a b and sum b b in one pass */
-OB_CLONES static void ob_dot_norm(const double *restrict a, const double *restrict b, ptrdiff_t n, double *dot,
-                                  double *norm) {
+/* sum w x and, in the same pass, sum x x over a row x. What follows the row is asked for 4 KB ahead: nothing is read
+ * ahead while weights are moved. What a step waits for is returned, it does not go through memory. */
+OB_CLONES static double ob_look(const double *restrict w, const double *restrict x, ptrdiff_t n, double *square) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
-#define OB_BODY(T, L, A) { const T v = L(b); A(s) += L(a) * v; A(q) += v * v; }
+#define OB_BODY(T, L, A) { const T v = L(x); OB_PREFETCH(x + i + 512); A(s) += L(w) * v; A(q) += v * v; }
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
-    *dot = OB_SUM8(s);
-    *norm = OB_SUM8(q);
+    *square = OB_SUM8(q);
+    return OB_SUM8(s);
+}
+
+/* sum a b and sum b b */
+static void ob_dot_norm(const double *a, const double *b, ptrdiff_t n, double *dot, double *norm) {
+    *dot = ob_look(a, b, n, norm);
 }
 
 /* w -= c x */
@@ -280,7 +335,8 @@ OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
         for (; i < end; ++i)
             OB_FACTOR(0)
 #undef OB_FACTOR
-        exponents += OB_SUM8(power);
+        exponents += ((power[0] + power[1]) + (power[2] + power[3])) +
+                     ((power[4] + power[5]) + (power[6] + power[7]));
         total += log(((product[0] * product[1]) * (product[2] * product[3])) *
                      ((product[4] * product[5]) * (product[6] * product[7])));
     }

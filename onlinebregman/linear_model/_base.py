@@ -120,10 +120,14 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         """The body of `fit`."""
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
-            X, y, sample_weight = self._check(X, y, sample_weight, reset=not going_on, allow_all_zero=False, **check)
-            learner = copy.deepcopy(self._learner) if going_on else self._make_learner(X.shape[1])
+            rows, targets, sample_weight = self._check(
+                X, y, sample_weight, reset=not going_on, allow_all_zero=False, **check
+            )
+            learner = copy.deepcopy(self._learner) if going_on else self._make_learner(rows.shape[1])
             self._learner = self._configure(learner)
-            self._fit_epochs(lambda order: self._learn(X, y, sample_weight, order), len(y), X, y, stacklevel=5)
+            self._fit_epochs(
+                lambda order: self._learn(rows, targets, sample_weight, order), len(targets), X, y, stacklevel=5
+            )
         return self
 
     def _learn_more(self, X, y, sample_weight, **check) -> Self:

@@ -132,8 +132,8 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
         Returns
         -------
         bound : ndarray of shape (n_learners,)
-            The right side for each learner, one for two classes and one for each class
-            otherwise, from the row on at which `track_regret` was set.
+            The right side for each learner, one for two classes and one for each class otherwise, from the row on at
+            which `track_regret` was set.
         """
         learners = self._fitted_learner().learners
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
@@ -144,6 +144,15 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
     def weighted_loss_(self) -> np.ndarray:
         """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each learner."""
         return np.array([learner.weighted_loss for learner in self._fitted_learner().learners])
+
+    @property
+    def regret_bound_(self) -> float:
+        """The theorem's bound on `cumulative_loss_` minus the comparators' losses, under learning_rate="theory".
+
+        Each learner has a comparator and a bound of its own, for rows and comparators that keep to `data_bounds`; this
+        is the sum of the bounds.
+        """
+        return len(self._fitted_learner().learners) * super().regret_bound_
 
     @available_if(lambda self: self._predicts_probabilities())
     def predict_proba(self, X) -> np.ndarray:
@@ -198,8 +207,9 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
         try:
             codes = self.classes_.searchsorted(y)
         except TypeError:  # labels that cannot be compared with the classes
-            known = np.array([label in self.classes_.tolist() for label in y.ravel().tolist()])
-            return np.zeros(len(known), dtype=np.intp), known
+            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+            codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
+            return codes, codes >= 0
         return codes, self.classes_.take(codes, mode="clip") == y
 
     def _targets(self, codes: np.ndarray) -> np.ndarray:
@@ -222,12 +232,17 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
             check_finite(np.asarray(y), "y")
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         self._check_classes(y, classes, reset=reset, partial=partial)
-        first = "give all labels that will come as `classes` to the first call of partial_fit"
-        codes = self._known_codes(y, first if partial else "set warm_start=False to begin again with other classes")
+        codes = self._known_codes(
+            y,
+            "give all labels that will come as `classes` to the first call of partial_fit"
+            if partial
+            else "set warm_start=False to begin again with other classes",
+        )
         sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
         if self.class_weight is not None:
-            of_classes = self._class_weights(codes, sample_weight, partial)
-            sample_weight = of_classes[codes] * (1.0 if sample_weight is None else sample_weight)
+            of_rows = self._class_weights(codes, sample_weight, partial).take(codes)
+            of_rows = of_rows if sample_weight is None else of_rows * sample_weight
+            sample_weight = check_weights(of_rows, len(y), allow_all_zero=allow_all_zero)
         return X, self._targets(codes), sample_weight
 
     def _check_classes(self, y, classes, *, reset: bool, partial: bool) -> None:
@@ -245,9 +260,7 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
             check_classification_targets(y)
         self.classes_ = np.unique(classes if partial else y)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"A classifier needs at least two classes, but there is one class only: {self.classes_.tolist()}."
-            )
+            raise ValueError(f"A classifier needs at least two classes, but classes = {self.classes_.tolist()}.")
         # the targets of each class's rows, one column for each learner: 1 for its own class
         low = 0.0 if isinstance(self._loss(), LogisticLoss) else -1.0
         book = np.where(np.eye(len(self.classes_), dtype=bool), 1.0, low)

@@ -27,7 +27,7 @@ _LIPSCHITZ = (LogisticLoss, HingeLoss, AbsoluteLoss, EpsilonInsensitiveLoss)
 
 # Squared loss: L <= factor(k) L_u + price(k) M D, with the rate k / M.
 _FACTORS = {
-    "explicit": (lambda k: 1 / (1 - k) if k < 1 else inf, lambda k: 1 / k),
+    "explicit": (lambda k: 1 / (1 - k), lambda k: 1 / k),  # k < 1
     "implicit": (lambda k: 1 + k, lambda k: 1 + 1 / k),
     "importance": (lambda k: -2 * k / expm1(-2 * k), lambda k: -2 / expm1(-2 * k)),
 }
@@ -65,7 +65,7 @@ def theory_rate(
             np.exp(
                 minimize_scalar(
                     lambda z: factor(np.exp(z)) * comparator + price(np.exp(z)) * cost,
-                    bounds=(-20.0, 20.0),
+                    bounds=(-20.0, -1e-6 if update == "explicit" else 20.0),
                     method="bounded",
                     options={"xatol": 1e-10},
                 ).x

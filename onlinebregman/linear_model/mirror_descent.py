@@ -44,8 +44,8 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
         (x, -x).
     constraint : Constraint or None, default=None
         A set from `onlinebregman.constraints` onto which each step is followed by the Bregman projection; with `signed`
-        a constraint on w+ and w- together. Upper bounds on separable divergences, the simplex in the relative entropy
-        and the 2-norm ball in the squared Euclidean distance are compiled.
+        a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
+        Euclidean distance are compiled.
     eta0 : float, default=0.3
         Learning rate eta for the loss.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
@@ -63,8 +63,8 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
         "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
         exactly as h rows of weight 1, or as any splitting of h.
     init : array-like of shape (n_features,), float or None, default=None
-        Weights to start from; None means 0 everywhere where that is in
-        the domain, 1/n (of the total on the simplex), or 1/2 between 0 and 1.
+        Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
+        or 1/2 between 0 and 1.
     fit_intercept : bool, default=True
         Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
     max_iter : int, default=1000
@@ -231,14 +231,14 @@ class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
         What is learned on; with other parameters than the default ones as an object from `onlinebregman.losses`.
         "log_loss" gives probabilities. On "hinge" the implicit step in the squared Euclidean divergence is the
         passive-aggressive algorithm. "perceptron" needs explicit steps where the weights start at 0: there the exact
-        step does not move.
+        step does not move. The targets of a `Loss` are -1 and 1, those of the logistic one 0 and 1.
     signed : bool, default=False
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
     constraint : Constraint or None, default=None
         A set from `onlinebregman.constraints` onto which each step is followed by the Bregman projection; with `signed`
-        a constraint on w+ and w- together. Upper bounds on separable divergences, the simplex in the relative entropy
-        and the 2-norm ball in the squared Euclidean distance are compiled.
+        a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
+        Euclidean distance are compiled.
     eta0 : float, default=1.0
         Learning rate eta for the loss.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
@@ -256,8 +256,8 @@ class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
         "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
         exactly as h rows of weight 1, or as any splitting of h.
     init : array-like of shape (n_features,), float or None, default=None
-        Weights to start from; None means 0 everywhere where that is in
-        the domain, 1/n (of the total on the simplex), or 1/2 between 0 and 1.
+        Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
+        or 1/2 between 0 and 1.
     class_weight : dict, "balanced" or None, default=None
         Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
         "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.

@@ -42,9 +42,8 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         Exponent of "invscaling".
     data_bounds : dict or None, default=None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
-        the comparator's weights, "intercept", that
-        of the comparator's intercept (0 if left out), and
-        "loss", its cumulative loss.
+        the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
+        its cumulative loss.
     update : {"implicit", "explicit", "importance"}, default="implicit"
         "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
         exactly as h rows of weight 1, or as any splitting of h.
@@ -176,7 +175,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
     loss : {"log_loss", "hinge", "perceptron"} or Loss, default="log_loss"
         What is learned on. "log_loss" gives probabilities; "perceptron" needs explicit steps, as the exact one does not
-        leave weights of 0.
+        leave weights of 0. The targets of a `Loss` are -1 and 1, those of the logistic one 0 and 1.
     eta0 : float, default=1.0
         Learning rate eta for the loss.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
@@ -187,8 +186,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         Exponent of "invscaling".
     data_bounds : dict or None, default=None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
-        the comparator's weights, "intercept", that
-        of the comparator's intercept (0 if left out), and
+        the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
     update : {"implicit", "explicit", "importance"}, default="implicit"
         "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights

@@ -1,0 +1,491 @@
+"""The linear classifiers: labels and classes, shapes, probabilities, class weights, one against the rest, fast path."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import expit, log_expit
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.linear_model import SGDClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.class_weight import compute_sample_weight
+
+from onlinebregman import (
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PerceptronClassifier,
+    PNormClassifier,
+    WinnowClassifier,
+)
+from onlinebregman.losses import HingeLoss, LogisticLoss
+
+CLASSIFIERS = [
+    MirrorDescentClassifier(random_state=0),
+    MirrorDescentClassifier(divergence="simplex_entropy", signed=True, loss="hinge", random_state=0),
+    PNormClassifier(p=3.0, random_state=0),
+    PerceptronClassifier(random_state=0),
+    WinnowClassifier(random_state=0),
+]
+every = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
+
+
+def some_rows(n=60, n_classes=3, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return rng.normal(size=(n, d)) + 1.5 * np.eye(n_classes, d)[y], y
+
+
+# --- classes and labels -----------------------------------------------------------------------------------------------
+
+
+@every
+def test_classes_are_needed_by_the_first_call_alone(model, unchanged, learned):
+    X, y = some_rows()
+    with unchanged(model := clone(model), "classes must be passed on the first call to partial_fit"):
+        model.partial_fit(X, y)
+    one = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2]).partial_fit(X[30:], y[30:])
+    two = (
+        clone(model).partial_fit(X[:30], y[:30], classes=np.array([2, 0, 1, 0])).partial_fit(X[30:], y[30:], [1, 0, 2])
+    )
+    assert learned(one) == learned(two)
+    assert_array_equal(one.classes_, [0, 1, 2])
+    assert learned(clone(model).set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)) == learned(one)
+
+
+@every
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [0, 1, 3], ["0", "1", "2"], [0]])
+def test_other_classes_in_mid_stream_are_refused(model, classes, unchanged):
+    X, y = some_rows()
+    for fitted in (clone(model).partial_fit(X, y, classes=[0, 1, 2]), clone(model).fit(X, y)):
+        with unchanged(fitted, r"not the same as on the first call to partial_fit, \[0, 1, 2\]"):
+            fitted.partial_fit(X, y, classes=classes)
+
+
+NEW_LABELS = {
+    "a number": (np.array([0, 1, 7, 9]), "The label 7 at row 2"),
+    "a float": (np.array([0.0, 1.0, 1.5, 2.0]), "The label 1.5 at row 2"),
+    "words": (np.array(["0", "1", "2", "0"]), "The label '0' at row 0"),
+    "an object": (np.array([0, 1, "x", 2], dtype=object), "The label 'x' at row 2"),
+    "nothing": (np.array([0, None, 1, 2], dtype=object), "The label None at row 1"),
+    "smaller than all": (np.array([1, 2, 0, -1]), "The label -1 at row 3"),
+    "NaN": (np.array([0.0, 1.0, np.nan, 2.0]), r"y contains NaN \(row 2\)"),
+}
+
+
+@every
+@pytest.mark.parametrize("kind", NEW_LABELS)
+def test_a_new_label_is_refused_by_name(model, kind, unchanged):
+    X, y = some_rows()
+    new, match = NEW_LABELS[kind]
+    fitted = clone(model).partial_fit(X, y, classes=[0, 1, 2])
+    for labels in (new, new.tolist()) if new.dtype != object else (new,):
+        with unchanged(fitted, match):
+            fitted.partial_fit(X[:4], labels)
+        with unchanged(fresh := clone(model), match):
+            fresh.partial_fit(X[:4], labels, classes=[0, 1, 2])
+    assert fitted.partial_fit(X[:4], [0, 1, 2, 0]) is fitted
+
+
+LABELS = {
+    "strings": (np.array(["ham", "spam", "egg"]), "U"),
+    "objects": (np.array(["ham", "spam", "egg"], dtype=object), "O"),
+    "floats": (np.array([0.0, 2.0, 5.0]), "f"),
+    "negative": (np.array([-7, 3, 1000], dtype=np.int16), "i"),
+    "unsigned": (np.array([0, 200, 255], dtype=np.uint8), "u"),
+    "booleans": (np.array([False, True]), "b"),
+    "minus and plus one": (np.array([-1, 1]), "i"),
+}
+
+
+@every
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_names_and_nothing_more(model, kind):
+    names, letter = LABELS[kind]
+    X, number = some_rows(n_classes=len(names))
+    y, order = names[number], np.argsort(names)  # a class's number is its place among the sorted names
+    rank = np.argsort(order)[number]
+    plain, named = clone(model).fit(X, rank), clone(model).fit(X, y)
+    assert_array_equal(named.classes_, names[order])
+    assert_array_equal(named.coef_, plain.coef_)
+    predicted = named.predict(X)
+    assert predicted.dtype.kind == letter and predicted.dtype == y.dtype
+    assert_array_equal(predicted, names[order][plain.predict(X)])
+    assert named.score(X, y) == plain.score(X, rank) > 1.0 / len(names)
+    stream = clone(model).partial_fit(X[:9], y[:9], classes=names)
+    for i in range(9, len(y)):
+        stream.partial_fit(X[i : i + 1], y[i : i + 1])
+    again = clone(model).partial_fit(X, rank, classes=range(len(names)))
+    assert_array_equal(stream.coef_, again.coef_)
+
+
+@every
+def test_labels_may_come_in_another_type_than_the_classes(model, learned):
+    X, y = some_rows(n_classes=2)
+    reference = learned(clone(model).partial_fit(X, y, classes=[0, 1]).partial_fit(X, y))
+    for same in (y.astype(float), y.astype(bool), y.astype(np.int8), y.astype(object), y.tolist()):
+        assert learned(clone(model).partial_fit(X, y, classes=[0, 1]).partial_fit(X, same)) == reference
+
+
+@every
+def test_one_class_is_not_enough_to_fit_but_enough_for_a_call(model, unchanged):
+    X, y = some_rows()
+    for labels in (np.zeros(60), ["a"] * 60):
+        with unchanged(model := clone(model), "needs at least two classes"):
+            model.fit(X, labels)
+    for classes in ([1], [], ["only"]):
+        with unchanged(model, "needs at least two classes"):
+            model.partial_fit(X, np.ones(60), classes=classes)
+    model.partial_fit(X[y == 1], y[y == 1], classes=[0, 1, 2])
+    assert (model.predict(X[y == 1]) == 1).mean() > 0.5
+    model.partial_fit(X[y == 2], y[y == 2])
+    assert model.coef_.shape == (3, 4)
+
+
+@every
+def test_targets_that_are_not_labels_are_refused(model, unchanged):
+    X, y = some_rows()
+    with unchanged(model := clone(model), "Unknown label type: continuous"):
+        model.fit(X, X[:, 0])
+    with unchanged(model, "1d array"):
+        model.fit(X, np.c_[y, y])
+    with pytest.warns(DataConversionWarning):
+        column = clone(model).fit(X, y[:, None])
+    assert_array_equal(column.coef_, clone(model).fit(X, y).coef_)
+
+
+@every
+def test_labels_of_a_chunk_may_be_many(model):
+    """scikit-learn takes many labels in few rows for numbers, and warns: in a chunk of a stream they are labels."""
+    X, y = some_rows(n_classes=40, n=40, d=40)
+    y = np.arange(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = clone(model).partial_fit(X, y, classes=np.arange(60)).partial_fit(X.tolist(), y.tolist())
+    assert fitted.coef_.shape == (60, 40)
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_shapes(model, n_classes):
+    X, y = some_rows(n_classes=n_classes, d=8)
+    n_learners = 1 if n_classes == 2 else n_classes
+    fitted = clone(model).fit(X, y)
+    assert fitted.coef_.shape == (n_learners, 8) and fitted.intercept_.shape == (n_learners,)
+    scores = fitted.decision_function(X)
+    assert scores.shape == ((60,) if n_classes == 2 else (60, n_classes))
+    assert_allclose(scores, np.squeeze(X @ fitted.coef_.T + fitted.intercept_), rtol=1e-10, atol=1e-12)
+    winners = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
+    assert_array_equal(fitted.predict(X), winners)
+    assert_array_equal(fitted.predict(sparse.csr_array(X)), winners)
+    assert fitted.predict(X[:1]).shape == (1,)
+    assert isinstance(fitted.cumulative_loss_, float) and isinstance(fitted.t_, int)
+    if hasattr(fitted, "n_mistakes_"):
+        assert fitted.n_mistakes_.shape == (n_learners,) and fitted.n_mistakes_.dtype.kind == "i"
+    theirs = SGDClassifier().fit(X, y)
+    for name in ("coef_", "intercept_", "classes_"):
+        assert getattr(theirs, name).shape == getattr(fitted, name).shape
+    assert theirs.decision_function(X).shape == scores.shape
+
+
+@every
+def test_before_learning(model):
+    X, _ = some_rows()
+    for name in ("coef_", "intercept_", "t_", "cumulative_loss_", "classes_"):
+        assert not hasattr(clone(model), name)
+    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        if hasattr(model, name):
+            with pytest.raises(NotFittedError):
+                getattr(clone(model), name)(X)
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+def test_probabilities_are_there_for_the_logistic_loss_alone():
+    logistic = [MirrorDescentClassifier(), PNormClassifier(), MirrorDescentClassifier(loss=LogisticLoss())]
+    others = [
+        PerceptronClassifier(),
+        WinnowClassifier(),
+        MirrorDescentClassifier(loss="hinge"),
+        PNormClassifier(loss="perceptron"),
+        PNormClassifier(loss=HingeLoss(0.5)),
+        MirrorDescentClassifier(loss="no such loss"),
+    ]
+    for name in ("predict_proba", "predict_log_proba"):
+        assert all(hasattr(model, name) for model in logistic)
+        assert not any(hasattr(model, name) for model in others)
+
+
+def test_the_loss_is_read_when_learning_starts(learned):
+    X, y = some_rows()
+    model = MirrorDescentClassifier(shuffle=False).partial_fit(X, y, classes=[0, 1, 2])
+    expected, twice = model.predict_proba(X), learned(copy.deepcopy(model).partial_fit(X, y))
+    model.set_params(loss="hinge")
+    assert_array_equal(model.predict_proba(X), expected)
+    assert learned(model.partial_fit(X, y)) == twice
+    assert learned(model.fit(X, y)) == learned(clone(model).fit(X, y)) != twice
+    model.set_params(loss="log_loss")
+    assert not hasattr(model, "predict_proba")
+    assert learned(model.fit(X, y)) == learned(clone(model).fit(X, y))
+    assert hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", [MirrorDescentClassifier(), PNormClassifier(average=True)], ids=repr)
+def test_probabilities_sum_to_one_and_order_as_the_scores(model, n_classes):
+    X, y = some_rows(n_classes=n_classes)
+    fitted = clone(model).partial_fit(X, y, classes=range(n_classes))
+    p, scores = fitted.predict_proba(X), fitted.decision_function(X)
+    assert p.shape == (60, n_classes) and (p > 0).all()
+    assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+    if n_classes == 2:
+        assert_allclose(p[:, 1], expit(scores), rtol=1e-14)
+    else:
+        assert_allclose(p, expit(scores) / expit(scores).sum(axis=1, keepdims=True), rtol=1e-14)
+    assert_array_equal(fitted.classes_[p.argmax(axis=1)], fitted.predict(X))
+    assert_allclose(fitted.predict_log_proba(X), np.log(p), rtol=1e-14)
+
+
+def test_probabilities_far_out():
+    X, y = some_rows(n_classes=2)
+    fitted = MirrorDescentClassifier(fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9)
+    fitted.partial_fit(X[:1], y[:1], classes=[0, 1])
+    far = np.array([[-600.0, 0, 0, 0], [-40.0, 0, 0, 0], [40.0, 0, 0, 0], [5000.0, 0, 0, 0]])
+    p, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
+    assert_allclose(p[:3, 0], expit([600.0, 40.0, -40.0]), rtol=1e-6)  # 1 - p would be 0 in the last place
+    assert_allclose(logs[:3], log_expit(np.c_[-far[:3, 0], far[:3, 0]]), rtol=1e-6, atol=1e-15)
+    assert_array_equal(p[3], [0.0, 1.0])
+    assert_array_equal(logs[3], [-np.inf, 0.0])
+    three = MirrorDescentClassifier(fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9)
+    three.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    assert_allclose(three.predict_proba([[-1e6, 0, 0, 0]]), [[1 / 3, 1 / 3, 1 / 3]])  # all three are 0
+
+
+# --- warm start -------------------------------------------------------------------------------------------------------
+
+
+@every
+def test_a_warm_start_keeps_the_classes(model, unchanged):
+    X, y = some_rows()
+    model = clone(model).set_params(warm_start=True, max_iter=2, tol=None).fit(X, y)
+    with unchanged(model, r"The label 3 at row \d+ is not one of the classes \[0, 1, 2\]; set warm_start=False"):
+        model.fit(X, y + 1)
+    with unchanged(model, "The label 'a' at row 0 .*warm_start=False"):
+        model.fit(X, ["a", "b", "c"] * 20)
+    t = model.t_
+    some = y < 2
+    assert_array_equal(model.fit(X[some], y[some]).classes_, [0, 1, 2])
+    assert model.t_ == t + 2 * some.sum()
+    assert_array_equal(model.set_params(warm_start=False).fit(X, y + 1).classes_, [1, 2, 3])
+
+
+# --- class weights ----------------------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_weights_multiply_those_of_the_rows(model, n_classes, learned):
+    X, y = some_rows(n_classes=n_classes)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=60)
+    factors = {0: 0.5, 1: 3.0, 2: 0.0} if n_classes == 3 else {1: 3.0}
+    rows = np.array([factors.get(label, 1.0) for label in y])
+    weighted = clone(model).set_params(class_weight=factors)
+    for given, expected in [({}, rows), ({"sample_weight": weights}, weights * rows)]:
+        reference = clone(model).fit(X, y, sample_weight=expected)
+        assert learned(clone(weighted).fit(X, y, **given)) == learned(reference)
+        stream = clone(weighted)
+        for part in (slice(0, 20), slice(20, 40), slice(40, 60)):
+            given_part = {name: value[part] for name, value in given.items()}
+            stream.partial_fit(X[part], y[part], classes=range(n_classes), **given_part)
+            if not given and part.stop < 60:  # and without classes, where the fast path could be
+                stream.partial_fit(X[part][:0:-1], y[part][:0:-1])
+        order = np.arange(60) if given else np.r_[0:20, 19:0:-1, 20:40, 39:20:-1, 40:60]
+        whole = clone(model)
+        whole.partial_fit(X[order], y[order], classes=range(n_classes), sample_weight=expected[order])
+        assert learned(stream) == learned(whole)
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_balanced_class_weights(model, n_classes, learned, unchanged):
+    X, y = some_rows(n_classes=n_classes)
+    keep = (y != 1) | (np.arange(60) % 5 == 0)
+    X, y = X[keep], y[keep]
+    balanced = clone(model).set_params(class_weight="balanced")
+    reference = clone(model).fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    assert learned(clone(balanced).fit(X, y)) == learned(reference)
+    assert learned(clone(model).fit(X, y)) != learned(reference)
+    # rows of weight 2 count as two, and rows of weight 0 not at all
+    weights = np.array([0.0, 1.0, 2.0])[np.arange(len(y)) % 3]
+    repeated = np.repeat(np.arange(len(y)), weights.astype(int))
+    factors = dict(zip(y[repeated], compute_sample_weight("balanced", y[repeated]), strict=True))
+    reference = clone(model).fit(X, y, sample_weight=weights * [factors[label] for label in y])
+    assert_allclose(balanced.fit(X, y, sample_weight=weights).coef_, reference.coef_, rtol=1e-10, atol=1e-13)
+    for fitted in (clone(balanced), balanced):
+        with unchanged(fitted, "class_weight='balanced' is for fit"):
+            fitted.partial_fit(X, y, classes=range(n_classes))
+
+
+@every
+@pytest.mark.parametrize(
+    "bad, match",
+    [
+        ("unbalanced", "'class_weight' parameter"),
+        ([1.0, 2.0, 3.0], "'class_weight' parameter"),
+        ({0: 1.0, 1: -2.0}, "weight that is not a finite number >= 0"),
+        ({0: np.inf}, "weight that is not a finite number >= 0"),
+        ({0: np.nan}, "weight that is not a finite number >= 0"),
+        ({"0": 2.0}, "not in class_weight"),
+        ({7: 2.0}, "not in class_weight"),
+    ],
+    ids=str,
+)
+def test_class_weights_that_cannot_be_are_refused_first_and_in_mid_stream(model, bad, match, unchanged):
+    X, y = some_rows()
+    with unchanged(fresh := clone(model).set_params(class_weight=bad), match):
+        fresh.partial_fit(X, y, classes=[0, 1, 2])
+    with unchanged(fresh, match):
+        fresh.fit(X, y)
+    stream = clone(model).partial_fit(X, y, classes=[0, 1, 2]).set_params(class_weight=bad)
+    with unchanged(stream, match):
+        stream.partial_fit(X, y)
+
+
+@every
+def test_class_weights_of_zero_leave_their_rows_out(model, unchanged, learned):
+    X, y = some_rows()
+    none = clone(model).set_params(class_weight={0: 0.0, 1: 0.0, 2: 0.0})
+    with unchanged(none, "All sample_weight are zero"):
+        none.fit(X, y)
+    stream = clone(model).partial_fit(X, y, classes=[0, 1, 2])
+    before = learned(stream)
+    assert learned(stream.set_params(class_weight={0: 0.0, 1: 0.0, 2: 0.0}).partial_fit(X, y)) == before
+    assert learned(stream.set_params(class_weight=None).partial_fit(X[:1], y[:1])) != before
+
+
+# --- one against the rest ---------------------------------------------------------------------------------------------
+
+
+@every
+def test_more_classes_are_binary_learners_side_by_side(model):
+    X, y = some_rows(n_classes=4, d=5)
+    model = clone(model).set_params(max_iter=3, tol=None)
+    ours, theirs = clone(model).fit(X, y), OneVsRestClassifier(clone(model)).fit(X, y)
+    assert_array_equal(ours.coef_, [binary.coef_[0] for binary in theirs.estimators_])
+    assert_array_equal(ours.intercept_, [binary.intercept_[0] for binary in theirs.estimators_])
+    assert_allclose(ours.cumulative_loss_, sum(binary.cumulative_loss_ for binary in theirs.estimators_), rtol=1e-14)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    for chunk in (slice(0, 25), slice(25, 60)):
+        ours.partial_fit(X[chunk], y[chunk])
+        for k, binary in enumerate(theirs.estimators_):
+            binary.partial_fit(X[chunk], (y[chunk] == k).astype(int))
+    assert_array_equal(ours.coef_, [binary.coef_[0] for binary in theirs.estimators_])
+    if hasattr(model, "predict_proba"):
+        one = np.column_stack([binary.predict_proba(X)[:, 1] for binary in theirs.estimators_])
+        assert_allclose(ours.predict_proba(X), one / one.sum(axis=1, keepdims=True), rtol=1e-13)
+
+
+@every
+def test_two_classes_are_one_learner(model):
+    """The scores change their sign when the classes change their places, for learners that begin at 0."""
+    X, y = some_rows(n_classes=2)
+    model = clone(model).set_params(max_iter=2, tol=None)
+    one, two = clone(model).fit(X, y), clone(model).fit(X, 1 - y)
+    assert_allclose(one.decision_function(X), -two.decision_function(X), rtol=1e-9, atol=1e-12)
+
+
+def test_the_first_of_equal_classes_is_predicted():
+    model = PerceptronClassifier().partial_fit([[1.0, 1.0]], [1], classes=[0, 1, 2])
+    assert_array_equal(model.predict([[0.0, 0.0], [0.0, -2.0]]), [1, 0])
+    assert_array_equal(model.decision_function([[0.0, -2.0]])[0, [0, 2]], model.decision_function([[0.0, -2.0]])[0, 0])
+    two = PerceptronClassifier(fit_intercept=False).partial_fit([[1.0, 1.0]], [1], classes=[0, 1])
+    assert_array_equal(two.predict([[0.0, 0.0]]), [0])  # a score of 0 is not positive
+
+
+def test_a_row_that_one_learner_cannot_learn_is_learned_by_none(unchanged, learned):
+    """An explicit step in the Burg entropy leaves the domain, for the learner of the row's class alone."""
+    model = MirrorDescentClassifier(
+        divergence="burg",
+        loss="hinge",
+        update="explicit",
+        eta0=10.0,
+        learning_rate="constant",
+        init=[0.001, 0.1],
+        fit_intercept=False,
+    )
+    small, labels = 1e-3 * np.abs(some_rows(d=3)[0][:, :2]), some_rows()[1]
+    model.partial_fit(small, labels, classes=[0, 1, 2])
+    reference = copy.deepcopy(model)
+    bad = np.vstack([small[:3], [[300.0, -23.0]], small[3:5]])
+    assert (model.decision_function(bad[3:4]) < -1).all()  # no loss, but for class 1
+    for rows in (bad, bad.tolist(), sparse.csr_array(bad)):
+        with unchanged(model, r"row 3 .*leaves the domain"):
+            model.partial_fit(rows, [0, 1, 2, 1, 0, 1])
+    others = copy.deepcopy(model).partial_fit(bad[:3], [0, 1, 2])
+    assert (others.coef_ != model.coef_).all()  # by then every learner had moved
+    assert learned(model.partial_fit(small, labels)) == learned(reference.partial_fit(small, labels))
+
+
+# --- the regret of each learner ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm"])
+def test_the_regret_certificate_holds_for_each_learner(divergence, update, loss, n_classes):
+    X, y = some_rows(n_classes=n_classes)
+    rng = np.random.default_rng(0)
+    rate = 0.2
+    model = MirrorDescentClassifier(
+        divergence=divergence, loss=loss, update=update, eta0=rate, learning_rate="constant", track_regret=True
+    ).partial_fit(X, y, classes=range(n_classes))
+    n_learners = len(model.coef_)
+    targets = np.where(y[:, None] == model.classes_[-n_learners:], 1.0, 0.0 if loss == "log_loss" else -1.0)
+    definition = LogisticLoss() if loss == "log_loss" else HingeLoss()
+    assert model.weighted_loss_.shape == (n_learners,)
+    assert_allclose(model.weighted_loss_.sum(), rate * model.cumulative_loss_, rtol=1e-12)
+    for _ in range(5):
+        u, b = rng.normal(size=(n_learners, 4)), rng.normal(size=n_learners)
+        bound = model.regret_certificate(u, b)
+        of_u = rate * definition.value(X @ u.T + b, targets).sum(axis=0)
+        assert (model.weighted_loss_ <= of_u + bound + 1e-12).all()
+        assert_allclose(model.regret_certificate(u[0], b[0])[0], bound[0])
+    # the comparator that the run ended with is nearly tight where steps are small
+    assert model.regret_certificate(model.coef_, model.intercept_).shape == (n_learners,)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_the_bound_of_the_theorem_is_the_sum_over_the_learners(loss, n_classes):
+    X, y = some_rows(n=400, n_classes=n_classes)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    bounds = {"x": 1.0, "u": 5.0, "intercept": 1.0, "n_rows": 400}
+    model = MirrorDescentClassifier(loss=loss, learning_rate="theory", data_bounds=bounds)
+    model.partial_fit(X, y, classes=range(n_classes))
+    n_learners = len(model.coef_)
+    binary = clone(model).partial_fit(X, (y == 1).astype(int), classes=[0, 1])
+    assert model.regret_bound_ == pytest.approx(n_learners * binary.regret_bound_)
+    best = SGDClassifier(loss=loss, alpha=1e-4, random_state=0).fit(X, y)
+    u = best.coef_ * (5.0 / np.maximum(np.linalg.norm(best.coef_, axis=1, keepdims=True), 5.0))
+    b = np.clip(best.intercept_, -1.0, 1.0)
+    targets = np.where(y[:, None] == model.classes_[-n_learners:], 1.0, 0.0 if loss == "log_loss" else -1.0)
+    definition = LogisticLoss() if loss == "log_loss" else HingeLoss()
+    of_u = definition.value(X @ u.T + b, targets).sum()
+    assert model.cumulative_loss_ <= of_u + model.regret_bound_
+
+
+def test_labels_as_numbers_are_what_a_regressor_learns():
+    """Two classes, coded 0 and 1, and the regressor on the same loss: one learner, the same numbers."""
+    X, y = some_rows(n_classes=2)
+    classifier = MirrorDescentClassifier(eta0=0.5).partial_fit(X, y, classes=[0, 1])
+    regressor = MirrorDescentRegressor(loss="log_loss", eta0=0.5).partial_fit(X, y)
+    assert_array_equal(classifier.coef_[0], regressor.coef_)
+    assert_allclose(classifier.predict_proba(X)[:, 1], regressor.predict(X), rtol=1e-14)

@@ -1,0 +1,120 @@
+"""The linear classifiers, a row or a block at a time: plain arrays skip the validation, with the same numbers and errors."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormClassifier, WinnowClassifier
+from onlinebregman.linear_model import _base, _classifier
+
+CLASSIFIERS = [
+    MirrorDescentClassifier(),
+    MirrorDescentClassifier(divergence="simplex_entropy", signed=True, loss="hinge"),
+    PNormClassifier(p=3.0),
+    PerceptronClassifier(),
+    WinnowClassifier(weights="simplex"),
+]
+every = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
+
+
+def some_rows(n=60, n_classes=3, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return rng.normal(size=(n, d)) + 1.5 * np.eye(n_classes, d)[y], y
+
+
+@pytest.fixture
+def no_validation(monkeypatch):
+    """From now on any call of the slow path is an error."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the slow path was taken")
+
+    def switch_off():
+        monkeypatch.setattr(_classifier, "check_rows", refuse)
+        monkeypatch.setattr(_base, "check_rows", refuse)
+
+    return switch_off
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("labels", [int, float, str, object, np.uint8])
+def test_plain_arrays_go_straight_to_the_kernel(model, n_classes, labels, no_validation, learned):
+    X, y = some_rows(n_classes=n_classes)
+    y = y.astype(labels)
+    slow = clone(model).partial_fit(X.tolist(), y.tolist(), classes=np.unique(y)).partial_fit(X.tolist(), y.tolist())
+    scores = slow.decision_function(X.tolist())
+    fast = clone(model).partial_fit(X[:1], y[:1], classes=np.unique(y)).partial_fit(X[1:], y[1:])
+    no_validation()
+    for i in range(len(y)):
+        assert fast.partial_fit(X[i : i + 1], y[i : i + 1]) is fast
+    assert learned(fast) == learned(slow)
+    assert_array_equal(fast.decision_function(X), scores)
+    fast.predict(X[:1])
+    fast.partial_fit(X.astype(np.float32), y).partial_fit(sparse.csr_array(X), y)
+
+
+@every
+def test_what_is_not_plain_takes_the_slow_path(model, no_validation):
+    X, y = some_rows()
+    fitted = clone(model).partial_fit(X, y, classes=[0, 1, 2])
+    weighted = clone(model).set_params(class_weight={1: 2.0}).partial_fit(X, y, classes=[0, 1, 2])
+    no_validation()
+    for arguments in [
+        (X.tolist(), y),
+        (X, y.tolist()),
+        (np.asfortranarray(X), y),
+        (X[:, :3], y),
+        (X, y[:-1]),
+        (X, y + 1),
+        (X, y[:, None]),
+        (X, y.astype(str)),
+        (X.astype(int), y),
+        (X[:0], y[:0]),
+        (X, y, [0, 1, 2]),
+        (X, y, None, np.ones(60)),
+        (np.where(X > 3, np.nan, X), y),
+    ]:
+        with pytest.raises(AssertionError, match="slow path"):
+            fitted.partial_fit(*arguments)
+    with pytest.raises(AssertionError, match="slow path"):
+        weighted.partial_fit(X, y)
+
+
+@every
+def test_both_paths_refuse_with_the_same_words(model, unchanged):
+    X, y = some_rows(n=10)
+    fitted = clone(model).partial_fit(X, y, classes=[0, 1, 2])
+    spoiled = X.copy()
+    spoiled[4, 1] = np.nan
+    for X_bad, y_bad in [(spoiled, y), (X[:, :3], y), (X, y + 1), (X, y[:-1]), (np.full((10, 4), np.inf), y)]:
+        with pytest.raises(ValueError) as slow:
+            fitted.partial_fit(np.asfortranarray(X_bad), y_bad.tolist())
+        with unchanged(fitted, re.escape(str(slow.value))):
+            fitted.partial_fit(X_bad, y_bad)
+
+
+@every
+def test_a_parameter_set_in_mid_stream_is_taken_up_by_the_very_next_row(model, learned):
+    X, y = some_rows()
+    fast, slow, same = (clone(model).partial_fit(X, y, classes=[0, 1, 2]).partial_fit(X, y) for _ in range(3))
+    for change in ({"eta0": 0.01}, {"fit_intercept": False}, {"average": 3}, {"class_weight": {2: 5.0}}):
+        fast.set_params(**change).partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
+        slow.set_params(**change).partial_fit(X.tolist(), y.tolist())
+        assert learned(fast) == learned(slow)
+    assert learned(same.partial_fit(X, y)) != learned(fast)
+
+
+def test_a_weight_of_a_class_may_be_changed_in_its_dict():
+    X, y = some_rows(n_classes=2)
+    weights = {0: 1.0, 1: 1.0}
+    model = MirrorDescentClassifier(class_weight=weights).partial_fit(X, y, classes=[0, 1])
+    other = copy.deepcopy(model)
+    weights[1] = 50.0
+    assert model.partial_fit(X, y).predict(X).sum() > other.partial_fit(X, y).predict(X).sum()

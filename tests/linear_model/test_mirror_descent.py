@@ -1,0 +1,422 @@
+"""MirrorDescentRegressor and MirrorDescentClassifier: the named algorithms are choices of divergence, loss and step."""
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.fixes import parse_version
+
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PNormRegressor,
+)
+from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.divergences import (
+    DIVERGENCES,
+    BinaryEntropy,
+    Burg,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+)
+from onlinebregman.losses import (
+    LOSSES,
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    SquaredLoss,
+)
+from onlinebregman.schedules import InverseScaling
+
+seeds = st.integers(0, 2**32 - 1)
+REGRESSION_LOSSES = ["squared_error", "absolute_error", "epsilon_insensitive", "huber", "poisson", "log_loss"]
+
+
+def some_rows(n=60, d=4, seed=0, loss="squared_error"):
+    """Rows, and targets that the loss admits."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X @ np.linspace(-0.2, 0.4, d) + 0.3 * rng.normal(size=n)
+    return X, {"poisson": np.floor(np.exp(y)), "log_loss": (y > 0).astype(float)}.get(loss, y)
+
+
+# --- passive-aggressive algorithms ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(seed=seeds, d=st.integers(1, 20), C=st.floats(-4, 3), scale=st.floats(-2, 2), started=st.booleans())
+def test_the_implicit_step_on_the_hinge_loss_is_passive_aggressive(seed, d, C, scale, started):
+    """Crammer et al. 2006, PA-I: w' = w + tau y x with tau = min(C, loss / norm(x)^2)."""
+    rng = np.random.default_rng(seed)
+    C, X, y = 10.0**C, 10.0**scale * rng.normal(size=(30, d)), rng.choice([-1, 1], size=30)
+    w = rng.normal(size=d) if started else np.zeros(d)
+    model = MirrorDescentClassifier(
+        loss="hinge", eta0=C, learning_rate="constant", fit_intercept=False, init=w if started else None
+    )
+    passive = 0
+    for x, label in zip(X, y, strict=True):
+        loss = max(0.0, 1 - label * (w @ x))
+        passive += loss == 0
+        w = w + min(C, loss / (x @ x)) * label * x
+        model.partial_fit([x], [label], classes=[-1, 1])
+        assert_allclose(model.coef_[0], w, rtol=1e-9, atol=1e-10 * np.abs(w).max())
+    assert model._learner.learners[0].n_moves == 30 - passive
+
+
+@settings(max_examples=60)
+@given(seed=seeds, d=st.integers(1, 20), C=st.floats(-4, 3), epsilon=st.sampled_from([0.0, 0.1, 2.0]))
+def test_the_implicit_step_on_the_epsilon_insensitive_loss_is_passive_aggressive(seed, d, C, epsilon):
+    """Crammer et al. 2006, section 5: w' = w + sign(y - w.x) min(C, loss / norm(x)^2) x."""
+    rng = np.random.default_rng(seed)
+    C, X, y, w = 10.0**C, rng.normal(size=(30, d)), 2 * rng.normal(size=30), np.zeros(d)
+    for name in {0.1: ["epsilon_insensitive"], 0.0: ["absolute_error"]}.get(epsilon, []):
+        assert LOSSES[name] == (EpsilonInsensitiveLoss(epsilon) if epsilon else AbsoluteLoss())
+    model = MirrorDescentRegressor(
+        loss=EpsilonInsensitiveLoss(epsilon), eta0=C, learning_rate="constant", fit_intercept=False
+    )
+    for x, target in zip(X, y, strict=True):
+        loss = max(0.0, abs(w @ x - target) - epsilon)
+        w = w + np.sign(target - w @ x) * min(C, loss / (x @ x)) * x
+        model.partial_fit([x], [target])
+    assert_allclose(model.coef_, w, rtol=1e-8, atol=1e-10 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_it_is_the_passive_aggressive_algorithm_of_scikit_learn(C):
+    if parse_version(sklearn.__version__) < parse_version("1.8"):
+        pytest.skip("this scikit-learn has estimators of their own for it")
+    X, y = some_rows(200)
+    parameters = {"penalty": None, "learning_rate": "pa1", "eta0": C, "shuffle": False, "fit_intercept": False}
+    ours = {"eta0": C, "learning_rate": "constant", "fit_intercept": False}
+    labels = (y > 0).astype(int)
+    theirs = SGDClassifier(loss="hinge", **parameters).partial_fit(X, labels, classes=[0, 1])
+    mine = MirrorDescentClassifier(loss="hinge", **ours).partial_fit(X, labels, classes=[0, 1])
+    assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
+    theirs = SGDRegressor(loss="epsilon_insensitive", epsilon=0.1, **parameters).partial_fit(X, y)
+    mine = MirrorDescentRegressor(loss="epsilon_insensitive", **ours).partial_fit(X, y)
+    assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
+
+
+# --- the named estimators ---------------------------------------------------------------------------------------------
+
+NAMED = {
+    "gradient descent": (ImplicitGDRegressor(), {"divergence": "squared_euclidean"}),
+    "EG, signed": (EGRegressor(), {"divergence": "simplex_entropy", "signed": True}),
+    "EG, total 3": (EGRegressor(total=3.0), {"divergence": SimplexEntropy(total=3.0), "signed": True}),
+    "EG, simplex": (EGRegressor(weights="simplex"), {"divergence": "simplex_entropy"}),
+    "EG, positive": (EGRegressor(weights="positive"), {"divergence": "relative_entropy"}),
+    "Burg": (BurgRegressor(), {"divergence": "burg"}),
+    "Burg, bounded": (BurgRegressor(upper_bound=0.3), {"divergence": "burg", "constraint": UpperBound(0.3)}),
+    "p-norm": (PNormRegressor(), {"divergence": "p_norm"}),
+    "3-norm": (PNormRegressor(p=3.0), {"divergence": PNorm(3.0)}),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"update": "explicit", "learning_rate": "sqrt"},
+        {"update": "importance", "fit_intercept": False, "average": 7},
+        {"track_regret": True, "learning_rate": InverseScaling(0.2, 0.3)},
+    ],
+    ids=str,
+)
+def test_the_named_estimators_are_general_ones(name, parameters):
+    X, y = some_rows()
+    named, chosen = NAMED[name]
+    parameters = {"eta0": 0.05, "random_state": 0, "max_iter": 3, "tol": None, **parameters}
+    named = clone(named).set_params(**parameters)
+    general = MirrorDescentRegressor(**chosen).set_params(**parameters)
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=60)
+    for rows in (X, sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))):
+        for model in (named, general):
+            model.fit(rows, y, sample_weight=weights).partial_fit(rows[:7], y[:7])
+        assert_array_equal(named.coef_, general.coef_)
+        assert named.intercept_ == general.intercept_
+        assert named.loss_curve_ == general.loss_curve_
+        assert named.cumulative_loss_ == general.cumulative_loss_
+        assert named.weighted_loss_ == general.weighted_loss_
+        assert_array_equal(named.predict(X), general.predict(X))
+        if parameters.get("track_regret"):
+            u = np.abs(named.coef_)
+            u *= getattr(named.divergence_, "total", u.sum()) / u.sum()
+            assert named.regret_certificate(u, 0.1) == general.regret_certificate(u, 0.1)
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_names_of_divergences(divergence):
+    X, y = some_rows()
+    named = MirrorDescentRegressor(divergence=divergence, eta0=0.05).partial_fit(X, y)
+    given_one = PNorm(2 * np.log(4)) if divergence == "p_norm" else DIVERGENCES[divergence]()
+    assert named.divergence_ == given_one
+    assert_array_equal(named.coef_, MirrorDescentRegressor(divergence=given_one, eta0=0.05).partial_fit(X, y).coef_)
+
+
+# --- any divergence, loss and step ------------------------------------------------------------------------------------
+
+GEOMETRIES = [SquaredEuclidean(), RelativeEntropy(), SimplexEntropy(1.5), Burg(), BinaryEntropy(), PNorm(3.0)]
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+@pytest.mark.parametrize("divergence", GEOMETRIES, ids=repr)
+def test_the_step_solves_its_equation(divergence, loss, update):
+    """f(w') = f(w) - c x with c = eta L'(a, y): a before the step, or after it, where L' may be any subgradient."""
+    X, y = some_rows(20, loss=loss)
+    definition, eta = LOSSES[loss], 0.05 if (loss, update) == ("poisson", "explicit") else 0.3
+    model = MirrorDescentRegressor(
+        divergence=divergence, loss=loss, update=update, eta0=eta, learning_rate="constant", average=False
+    )
+    start = {"SimplexEntropy": 1.5 / 4, "BinaryEntropy": 0.5, "RelativeEntropy": 0.25, "Burg": 0.25}
+    w, b = np.full(4, start.get(type(divergence).__name__, 0.0)), 0.0
+    total = 0.0
+    for x, target in zip(X, y, strict=True):
+        a = w @ x + b
+        model.partial_fit([x], [target])
+        c = b - model.intercept_  # the intercept is a Euclidean coordinate of feature 1
+        assert_allclose(model.coef_, divergence.step(w, x, c), rtol=1e-10, atol=1e-12)
+        total += float(definition.value(a, target))
+        w, b = model.coef_, model.intercept_
+        if update == "explicit":
+            assert c == pytest.approx(eta * float(definition.derivative(a, target)), rel=1e-9, abs=1e-13)
+        else:
+            after = w @ x + b
+            kinks = definition.kinks(target)
+            near = kinks[np.abs(kinks - after) <= 1e-11 * max(1.0, abs(target))]
+            low, high = definition.subdifferential(near[0] if len(near) else after, target)
+            assert eta * low - 1e-9 <= c <= eta * high + 1e-9
+    assert model.cumulative_loss_ == pytest.approx(total, rel=1e-9)
+    assert_allclose(model.predict(X), definition.link(X @ w + b), rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+@pytest.mark.parametrize("divergence", [SquaredEuclidean(), Burg(), SimplexEntropy(1.5)], ids=repr)
+def test_the_importance_step_may_be_split(divergence, loss):
+    X, y = some_rows(20, loss=loss)
+    model = MirrorDescentRegressor(
+        divergence=divergence, loss=loss, update="importance", eta0=0.5, learning_rate="constant"
+    )
+    whole, parts = clone(model), clone(model)
+    for i in range(20):
+        whole.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=[2.0])
+        parts.partial_fit(X[[i, i, i]], y[[i, i, i]], sample_weight=[0.3, 1.2, 0.5])
+        assert_allclose(parts.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
+    assert_allclose(parts.intercept_, whole.intercept_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["implicit", "importance"])
+@pytest.mark.parametrize("loss", ["absolute_error", "epsilon_insensitive", EpsilonInsensitiveLoss(1 / 3)], ids=str)
+@pytest.mark.parametrize("divergence", GEOMETRIES, ids=repr)
+def test_a_row_learned_again_right_away_changes_nothing(divergence, loss, update):
+    """The first step brought its score to the kink, up to rounding, where there is no loss."""
+    X, y = some_rows(40)
+    model = MirrorDescentRegressor(divergence=divergence, loss=loss, update=update, eta0=50.0, learning_rate="constant")
+    for i in range(40):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        coef, intercept = model.coef_, model.intercept_
+        model.partial_fit(X[[i, i, i]], y[[i, i, i]])
+        assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-12)
+        assert_allclose(model.intercept_, intercept, rtol=1e-9, atol=1e-12)
+
+
+def test_poisson_and_logistic_regression_find_the_parameters():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    u, parameters = np.array([0.5, -0.3, 0.1]), {"average": 2000, "eta0": 0.3}
+    counts = rng.poisson(np.exp(X @ u - 0.2))
+    poisson = MirrorDescentRegressor(loss="poisson", **parameters).partial_fit(X, counts)
+    assert_allclose(np.r_[poisson.coef_, poisson.intercept_], np.r_[u, -0.2], atol=0.05)
+    assert (poisson.predict(X) > 0).all()
+    hits = rng.uniform(size=20_000) < 1 / (1 + np.exp(-X @ u + 0.2))
+    logistic = MirrorDescentRegressor(loss="log_loss", **parameters).partial_fit(X, hits.astype(float))
+    assert_allclose(np.r_[logistic.coef_, logistic.intercept_], np.r_[u, -0.2], atol=0.1)
+    assert ((logistic.predict(X) > 0) & (logistic.predict(X) < 1)).all()
+
+
+def test_robust_losses_stand_outliers():
+    X, y = some_rows(2000)
+    spoiled = np.where(np.arange(2000) % 10 == 0, 100.0, y)
+    errors = {}
+    for loss in ("squared_error", "absolute_error", "huber", "epsilon_insensitive"):
+        model = MirrorDescentRegressor(loss=loss, eta0=0.1, random_state=0, max_iter=20, tol=None).fit(X, spoiled)
+        errors[loss] = np.abs(model.predict(X) - y).mean()
+    for loss in ("absolute_error", "huber", "epsilon_insensitive"):
+        assert errors[loss] < 0.5 < 0.1 * errors["squared_error"]
+
+
+# --- constraints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "divergence, constraint",
+    [
+        ("squared_euclidean", L2Ball(0.2)),
+        ("squared_euclidean", L1Ball(0.3)),
+        ("squared_euclidean", Simplex()),
+        ("squared_euclidean", UpperBound(0.1)),
+        ("relative_entropy", Simplex(2.0)),
+        ("relative_entropy", UpperBound([0.1, 0.2, 0.3, 0.4])),
+        ("simplex_entropy", Box(0.1, 0.6)),
+        ("burg", UpperBound(0.2)),
+        ("binary_entropy", UpperBound(0.45)),
+        ("p_norm", L1Ball(0.3)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+def test_each_step_is_followed_by_the_projection(divergence, constraint, update):
+    X, y = some_rows(40)
+    model = MirrorDescentRegressor(
+        divergence=divergence, constraint=constraint, update=update, eta0=0.3, learning_rate="constant"
+    )
+    moved = 0
+    for i in range(40):
+        before, intercept = (model.coef_, model.intercept_) if i else (None, 0.0)
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert constraint.contains(model.coef_)
+        if i:
+            step = model.divergence_.step(before, X[i], intercept - model.intercept_)
+            assert_allclose(model.coef_, constraint.project(model.divergence_, step), rtol=1e-9, atol=1e-12)
+            moved += not constraint.contains(step)
+    assert moved > 3  # the projection was needed
+
+
+def test_a_start_outside_is_projected_and_an_impossible_constraint_refused(unchanged):
+    X, y = some_rows()
+    model = MirrorDescentRegressor(init=1.0, constraint=L2Ball(0.5), eta0=1e-300).partial_fit(X, y)
+    assert_allclose(model.coef_, np.full(4, 0.25), rtol=1e-12)
+    for bad in (Simplex(3.0), Box(0.6, 0.8), L2Ball(0.1)):  # of weights with the sum 1
+        with unchanged(
+            wrong := MirrorDescentRegressor(divergence="simplex_entropy", constraint=bad), "sum 1|total|project"
+        ):
+            wrong.partial_fit(X, y)
+
+
+# --- targets, tags, parameters ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "loss, bad, domain",
+    [
+        ("poisson", -1.0, "y >= 0"),
+        (PoissonLoss(), -0.5, "y >= 0"),
+        ("log_loss", 1.5, "0 <= y <= 1"),
+        ("log_loss", -0.1, "0 <= y <= 1"),
+        (HingeLoss(), 0.0, "y = -1 or 1"),
+    ],
+    ids=str,
+)
+def test_a_target_outside_the_domain_of_the_loss_is_refused_by_name(loss, bad, domain, unchanged, learned):
+    X, _ = some_rows(10)
+    y = np.ones(10)
+    model = MirrorDescentRegressor(loss=loss).partial_fit(X, y)
+    reference = clone(model).partial_fit(X, y).partial_fit(X, y)
+    spoiled = y.copy()
+    spoiled[6] = bad
+    for rows in (X, X.tolist(), sparse.csr_array(X)):
+        with unchanged(model, rf"Target y = {bad:g} at row 6 is outside the domain {domain}"):
+            model.partial_fit(rows, spoiled)
+        with unchanged(model, "at row 6"):
+            model.fit(rows, spoiled)
+    with unchanged(fresh := clone(model), "at row 6"):
+        fresh.fit(X, spoiled)
+    assert learned(model.partial_fit(X, y)) == learned(reference)
+
+
+def test_tags_say_which_targets_are_admissible():
+    positive = {
+        loss for loss in REGRESSION_LOSSES if get_tags(MirrorDescentRegressor(loss=loss)).target_tags.positive_only
+    }
+    assert positive == {"poisson", "log_loss"}
+    assert get_tags(MirrorDescentRegressor(loss=PoissonLoss())).target_tags.positive_only
+    assert get_tags(MirrorDescentRegressor(loss=LogisticLoss())).target_tags.positive_only
+    assert not get_tags(MirrorDescentRegressor(loss=HuberLoss(0.3))).target_tags.positive_only
+    assert not get_tags(MirrorDescentRegressor(loss="no such loss")).target_tags.positive_only
+    assert get_tags(MirrorDescentRegressor()).input_tags.sparse
+    assert get_tags(MirrorDescentClassifier()).classifier_tags.multi_class
+
+
+@pytest.mark.parametrize(
+    "parameters, match",
+    [
+        ({"divergence": "euclid"}, "'divergence' parameter"),
+        ({"divergence": SquaredEuclidean}, "'divergence' parameter"),
+        ({"loss": "hinge"}, "'loss' parameter"),
+        ({"loss": SquaredLoss}, "'loss' parameter"),
+        ({"constraint": "simplex"}, "'constraint' parameter"),
+        ({"signed": "yes"}, "'signed' parameter"),
+        ({"divergence": "burg", "init": 0.0}, r"init\[0\] = 0"),
+        ({"divergence": "binary_entropy", "init": 1.0}, r"init\[0\] = 1.* between 0 and 1"),
+        ({"learning_rate": "theory"}, r"needs data_bounds\['x'\]"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0}}, r"needs data_bounds\['u'\]"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "w": 1.0}}, "has the key 'w'"),
+        ({"learning_rate": "theory", "data_bounds": {"x": -1.0, "u": 1.0}}, r"data_bounds\['x'\] = -1"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0}, "divergence": "burg"}, "Burg.* has no|no theorem"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}, "loss": "huber"}, r"\['n_rows'\]"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}, "init": 0.1}, "init=None"),
+    ],
+    ids=str,
+)
+def test_parameters_that_cannot_be_are_refused(parameters, match, unchanged):
+    X, y = some_rows()
+    with unchanged(model := MirrorDescentRegressor(**parameters), match):
+        model.partial_fit(X, y)
+    with unchanged(model, match):
+        model.fit(X, y)
+
+
+def test_what_shapes_the_weights_is_read_when_learning_starts(learned):
+    X, y = some_rows()
+    model = MirrorDescentRegressor(eta0=0.1).partial_fit(X, y)
+    expected = learned(clone(model).partial_fit(X, y).partial_fit(X, y))
+    model.set_params(divergence="burg", loss="poisson", constraint=L2Ball(1e-3), signed=True)
+    assert learned(model.partial_fit(X, y)) == expected  # y < 0 is no count, but the loss is still the squared one
+    assert model.divergence_ == SquaredEuclidean()
+    model.set_params(divergence="squared_euclidean", loss="huber", signed=False)
+    assert np.linalg.norm(model.fit(X, y).coef_) <= 1e-3 * (1 + 1e-12)
+
+
+def test_the_certificate_is_of_the_weights_that_were_learned():
+    """Signed weights have a certificate for comparators of any sign, whatever the parameter says by now."""
+    X, y = some_rows()
+    model = EGRegressor(total=2.0, track_regret=True).partial_fit(X, y)
+    u = np.array([-0.5, 0.2, 0.1, 0.6])
+    bound = model.regret_certificate(u)
+    assert model.set_params(weights="simplex").regret_certificate(u) == bound
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("loss", ["log_loss", "huber", "absolute_error", "epsilon_insensitive"])
+@pytest.mark.parametrize("divergence, signed", [("squared_euclidean", False), ("simplex_entropy", True)])
+def test_the_loss_bound_of_losses_with_bounded_slope(divergence, signed, loss, update):
+    """L <= L_u + G sqrt(2 M D n) at the rate of the theorem, for rows and comparators that keep to data_bounds."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(500, 10))
+    u = np.r_[0.6, -0.4, np.zeros(8)]
+    y = X @ u + rng.standard_t(2, size=500)
+    y = (y > 0).astype(float) if loss == "log_loss" else y
+    bounds = {"x": np.sqrt(10) if not signed else 1.0, "n_rows": 500, "intercept": 0.0, "u": np.linalg.norm(u)}
+    if signed:
+        del bounds["u"]
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, loss=loss, update=update, learning_rate="theory", data_bounds=bounds
+    ).partial_fit(X, y)
+    of_u = float(LOSSES[loss].value(X @ u, y).sum())
+    assert model.cumulative_loss_ - of_u <= model.regret_bound_
+    assert model.regret_bound_ < 0.5 * of_u  # so that this says something

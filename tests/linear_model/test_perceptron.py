@@ -1,0 +1,213 @@
+"""PerceptronClassifier: the algorithm in NumPy, scikit-learn's Perceptron, mistakes and their bound."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import Perceptron
+
+from onlinebregman import MirrorDescentClassifier, PerceptronClassifier
+from onlinebregman.divergences import SquaredEuclidean
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Rosenblatt:
+    """The Perceptron in NumPy, with its mistakes and the mean of its weights after every row."""
+
+    def __init__(self, d, eta0=1.0, fit_intercept=True, w=None):
+        self.w, self.b = np.zeros(d) if w is None else np.array(w, dtype=float), 0.0
+        self.eta0, self.fit_intercept = eta0, fit_intercept
+        self.mistakes, self.path = 0, []
+
+    def learn(self, x, y, weight=1.0):
+        if weight > 0 and y * (self.w @ x + self.b) <= 0:
+            self.w = self.w + weight * self.eta0 * y * x
+            self.b += weight * self.eta0 * y * self.fit_intercept
+            self.mistakes += 1
+        if weight > 0:
+            self.path.append(np.r_[self.w, self.b])
+
+
+def labelled_rows(rng, n, d, noise=0.0):
+    """Rows with labels -1 and 1 of a random halfspace, some of which are turned."""
+    X = rng.normal(size=(n, d))
+    y = np.where(X @ rng.normal(size=d) + 0.3 * rng.normal() > 0, 1, -1)
+    return X, np.where(rng.uniform(size=n) < noise, -y, y)
+
+
+# --- the algorithm ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    d=st.integers(1, 20),
+    eta0=st.sampled_from([1.0, 0.3, 7.0]),
+    fit_intercept=st.booleans(),
+    weighted=st.booleans(),
+    started=st.booleans(),
+    layout=st.sampled_from([np.asarray, sparse.csr_array, sparse.csr_matrix]),
+)
+def test_it_is_the_perceptron(seed, d, eta0, fit_intercept, weighted, started, layout):
+    rng = np.random.default_rng(seed)
+    X, y = labelled_rows(rng, 60, d, noise=0.1)
+    X[rng.uniform(size=60) < 0.1] = 0.0  # whose score is 0 without an intercept
+    weights = rng.choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
+    init = rng.normal(size=d) if started else None
+    theirs = Rosenblatt(d, eta0, fit_intercept, init)
+    for row in zip(X, y, weights, strict=True):
+        theirs.learn(*row)
+    model = PerceptronClassifier(eta0=eta0, fit_intercept=fit_intercept, init=init)
+    averaged = clone(model).set_params(average=True)
+    for ours in (model, averaged):
+        ours.partial_fit(layout(X), y, classes=[-1, 1], sample_weight=weights if weighted else None)
+        assert_array_equal(ours.n_mistakes_, [theirs.mistakes])
+        assert ours.t_ == len(theirs.path) == (weights > 0).sum()
+    assert_allclose(np.r_[model.coef_[0], model.intercept_], np.r_[theirs.w, theirs.b], rtol=1e-12, atol=1e-12)
+    mean = np.mean(theirs.path, axis=0) if theirs.path else np.r_[theirs.w, theirs.b]
+    assert_allclose(np.r_[averaged.coef_[0], averaged.intercept_], mean, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_it_is_the_perceptron_of_scikit_learn(n_classes, fit_intercept, epochs):
+    """A score of 0 is a mistake in both, so that both begin with the first row."""
+    rng = np.random.default_rng(n_classes)
+    y = rng.integers(n_classes, size=300)
+    X = rng.normal(size=(300, 5)) + np.eye(n_classes, 5)[y]
+    X[::7] = 0.0
+    parameters = {"fit_intercept": fit_intercept, "shuffle": False, "max_iter": epochs, "tol": None, "eta0": 0.5}
+    ours, theirs = PerceptronClassifier(**parameters).fit(X, y), Perceptron(**parameters).fit(X, y)
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12, atol=1e-12)
+    assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-12, atol=1e-12)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    for chunk in (slice(0, 100), slice(100, 300)):
+        ours.partial_fit(X[chunk], y[chunk])
+        theirs.partial_fit(X[chunk], y[chunk])
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12, atol=1e-12)
+
+
+def test_a_rate_only_scales_the_weights():
+    X, y = labelled_rows(np.random.default_rng(0), 200, 6, noise=0.1)
+    one, eight = (PerceptronClassifier(eta0=eta).partial_fit(X, y, classes=[-1, 1]) for eta in (1.0, 8.0))
+    assert_array_equal(eight.coef_, 8 * one.coef_)
+    assert_array_equal(eight.intercept_, 8 * one.intercept_)
+    assert_array_equal(eight.n_mistakes_, one.n_mistakes_)
+
+
+def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():
+    X, y = labelled_rows(np.random.default_rng(1), 200, 6, noise=0.1)
+    named = PerceptronClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
+    general = MirrorDescentClassifier(
+        loss="perceptron", update="explicit", learning_rate="constant", random_state=0, max_iter=3, tol=None
+    ).fit(X, y)
+    assert_array_equal(named.coef_, general.coef_)
+    assert named.loss_curve_ == general.loss_curve_
+    assert named.divergence_ == SquaredEuclidean()
+
+
+def test_it_stops_when_it_makes_no_mistakes_any_more():
+    X, y = labelled_rows(np.random.default_rng(2), 100, 3)
+    keep = np.abs(X @ np.linalg.lstsq(X, y, rcond=None)[0]) > 0.3
+    model = PerceptronClassifier(tol=1e-9, random_state=0).fit(X[keep], y[keep])
+    assert model.n_iter_ < 1000 and model.loss_curve_[-1] == 0.0
+    assert model.score(X[keep], y[keep]) == 1.0
+    mistakes = model.n_mistakes_
+    assert_array_equal(model.partial_fit(X[keep], y[keep]).n_mistakes_, mistakes)
+
+
+# --- mistakes and their bound -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    d=st.integers(1, 10),
+    size=st.floats(-3, 3),
+    margin=st.sampled_from([0.01, 0.1, 0.5]),
+    fit_intercept=st.booleans(),
+    eta0=st.sampled_from([1e-3, 1.0, 50.0]),
+    started=st.booleans(),
+    sparse_rows=st.booleans(),
+)
+def test_the_mistake_bound_holds_on_streams_of_any_length(
+    seed, d, size, margin, fit_intercept, eta0, started, sparse_rows
+):
+    rng = np.random.default_rng(seed)
+    X = 10.0**size * rng.normal(size=(80, d))
+    u, b = rng.normal(size=d), float(rng.normal() * 10.0**size) if fit_intercept else 0.0
+    scores = X @ u + b
+    keep = np.abs(scores) >= margin * np.abs(scores).max()
+    X, y = X[keep], np.where(scores[keep] > 0, "up", "down")
+    init = 1e-3 * rng.normal(size=d) if started else None
+    model = PerceptronClassifier(eta0=eta0, fit_intercept=fit_intercept, init=init)
+    rows = sparse.csr_array(X) if sparse_rows else X
+    for _ in range(20):
+        model.partial_fit(rows, y, classes=["down", "up"])
+    mistakes = model.n_mistakes_[0]
+    bound = model.mistake_bound(rows, y, u, b)
+    assert mistakes <= bound
+    assert model.mistake_bound(X.tolist(), y.tolist(), [u], [b]) == pytest.approx(bound)
+    if init is None:  # any length of the comparator gives the same bound
+        assert model.mistake_bound(X, y, 3 * u, 3 * b) == pytest.approx(bound)
+        R2 = (X**2).sum(axis=1).max() + fit_intercept
+        assert bound == pytest.approx((u @ u + b**2) * R2 / np.abs(X @ u + b).min() ** 2)
+
+
+def test_the_bound_is_reached_by_orthogonal_rows():
+    """n rows at right angles are n mistakes, and (norm(u) / gamma)^2 = n."""
+    X, y = np.eye(9), np.r_[np.ones(5), -np.ones(4)]
+    model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
+    assert model.n_mistakes_[0] == 9
+    assert model.mistake_bound(X, y, coef=y) == pytest.approx(9.0)
+
+
+def test_each_learner_counts_its_own_mistakes():
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=200)
+    X = rng.normal(size=(200, 4)) + 2 * np.eye(3, 4)[y]
+    model = PerceptronClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    for k in range(3):
+        binary = Rosenblatt(4)
+        for x, label in zip(X, y, strict=True):
+            binary.learn(x, 1 if label == k else -1)
+        assert model.n_mistakes_[k] == binary.mistakes
+
+
+def test_what_the_bound_cannot_be_computed_from_is_refused(unchanged):
+    X, y = np.array([[2.0, 1.0], [-1.0, -2.0], [1.0, 2.0]]), np.array([1, 0, 1])
+    model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[0, 1])
+    for arguments, match in [
+        ((X, y, [1.0, -1.0]), r"does not separate the classes: .* = -1 at row 1"),
+        ((X, y, [0.0, 0.0]), "does not separate the classes: .* = 0 at row 0"),
+        ((X, y, [1.0, 1.0, 1.0]), r"coef has shape \(3,\), but X has 2 features"),
+        ((X, y, [1.0, np.nan]), r"coef contains NaN \(row 1\)"),
+        ((X, y, [1.0, 1.0], 0.5), "intercept = 0.5, but this classifier learns none"),
+        ((X, [1, 0, 2], [1.0, 1.0]), "The label 2 at row 2"),
+        ((X[:, :1], y, [1.0, 1.0]), "X has 1 features"),
+        ((np.where(X > 1.5, np.nan, X), y, [1.0, 1.0]), r"X contains NaN \(row 0, column 0\)"),
+    ]:
+        with unchanged(model, match):
+            model.mistake_bound(*arguments)
+    with unchanged(model.set_params(class_weight={0: 2.0}), "rows of weight 1; set class_weight=None"):
+        model.mistake_bound(X, y, [1.0, 1.0])
+    three = PerceptronClassifier().partial_fit(X, [0, 1, 2], classes=[0, 1, 2])
+    with unchanged(three, "for two classes, but there are 3"):
+        three.mistake_bound(X, [0, 1, 2], [1.0, 1.0])
+    for name in ("n_mistakes_", "coef_"):
+        assert not hasattr(PerceptronClassifier(), name)
+    with pytest.raises(AttributeError, match="has not learned"):
+        PerceptronClassifier().mistake_bound(X, y, [1.0, 1.0])
+
+
+def test_there_is_a_mistake_bound_in_place_of_a_regret_certificate():
+    model = PerceptronClassifier().partial_fit([[1.0]], [1], classes=[0, 1])
+    for name in ("regret_certificate", "regret_bound_", "weighted_loss_", "predict_proba"):
+        assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="mistake_bound"):
+        model.regret_certificate([1.0])
