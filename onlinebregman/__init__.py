@@ -15,7 +15,7 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import LogDetMetricLearner
+from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -30,6 +30,7 @@ __all__ = [
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
     "PNormClassifier",

@@ -3,8 +3,9 @@
     python benchmarks/peers/vectors.py [--repeats 7]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
-peer's time over ours, so that above 1 we are faster. `X @ w` is one read of the data, the floor of any method. river
-is used if it is installed.
+peer's time over ours, so that above 1 we are faster. Blocks go to models that have learned a few rows before, as
+validating parameters and making weights is not the work of a row. `X @ w` is one read of the data, the floor of any
+method. river and vowpalwabbit are used if they are installed.
 """
 
 import argparse
@@ -15,21 +16,33 @@ import warnings
 import numpy as np
 import sklearn
 from scipy import sparse
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from threadpoolctl import threadpool_limits
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, __version__
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ImplicitGDRegressor,
+    LearningRatePath,
+    MirrorDescentClassifier,
+    PerceptronClassifier,
+    __version__,
+)
 
 try:
     from river import linear_model as river_models
 except ImportError:
     river_models = None
+try:
+    from vowpalwabbit import Workspace
+except ImportError:
+    Workspace = None
 
 
 def seconds(work):
-    start = time.perf_counter()
+    start = time.thread_time()  # other processes on the machine do not count
     work()
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def compare(name, ours, peer, units, repeats, unit="us/row"):
@@ -43,6 +56,10 @@ def compare(name, ours, peer, units, repeats, unit="us/row"):
 
 def sgd():
     return SGDRegressor(max_iter=1, tol=None, shuffle=False, learning_rate="constant", eta0=1e-4)
+
+
+def sgd_classifier():
+    return SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01)
 
 
 def stream(rows, width, density=None):
@@ -66,6 +83,13 @@ def calls(method, rows):
     return work
 
 
+def on_block(model, X, y):
+    """The work of learning a block by a model that has learned before."""
+    if not hasattr(model, "classes_"):
+        model.partial_fit(X[:10], y[:10])
+    return lambda: model.partial_fit(X, y)
+
+
 def one_row(repeats):
     for width in (6, 20, 100):
         X, y = stream(2000, width)
@@ -79,6 +103,14 @@ def one_row(repeats):
             dicts = [(dict(enumerate(x[0].tolist())), float(target[0])) for x, target in rows]
             online = river_models.LinearRegression()
             compare(f"{name}, partial_fit: river learn_one", learn, calls(online.learn_one, dicts), len(y), repeats)
+        if Workspace is not None:
+            online = Workspace("--quiet --sgd --noconstant")
+            texts = [f"{t} | " + " ".join(f"{i}:{v}" for i, v in enumerate(x[0])) for x, (t,) in rows]
+            lines, parsed = [(text,) for text in texts], [(online.parse(text),) for text in texts]
+            compare(f"{name}, partial_fit: vw learn, text", learn, calls(online.learn, lines), len(y), repeats)
+            compare(f"{name}, partial_fit: vw learn, parsed", learn, calls(online.learn, parsed), len(y), repeats)
+            for (example,) in parsed:
+                online.finish_example(example)
     X, y = stream(200, 10**6, density=5e-5)
     rows = [(X[[i]], y[i : i + 1]) for i in range(len(y))]
     model, peer = ImplicitGDRegressor().partial_fit(X, y), sgd().partial_fit(X, y)
@@ -101,40 +133,43 @@ def blocks(repeats):
         X, y = stream(rows, width)
         weights = np.ones(width)
         for name, make in methods.items():
-            compare(
-                f"block, {name}, d={width}: SGDRegressor",
-                lambda make=make, X=X, y=y: make().partial_fit(X, y),
-                lambda X=X, y=y: sgd().partial_fit(X, y),
-                rows,
-                repeats,
-            )
-        compare(
-            f"block, ImplicitGD, d={width}: X @ w",
-            lambda X=X, y=y: ImplicitGDRegressor(eta0=0.01).partial_fit(X, y),
-            lambda X=X, weights=weights: X @ weights,
-            rows,
-            repeats,
-        )
-    X32 = X.astype(np.float32)
-    compare(
-        "block, ImplicitGD, d=1000, float32: the same in float64",
-        lambda: ImplicitGDRegressor(eta0=0.01).partial_fit(X32, y),
-        lambda: ImplicitGDRegressor(eta0=0.01).partial_fit(X, y),
-        rows,
-        repeats,
-    )
+            learn, peer = on_block(make(), X, y), on_block(sgd(), X, y)
+            compare(f"block, {name}, d={width}: SGDRegressor", learn, peer, rows, repeats)
+        learn, tracked = on_block(methods["ImplicitGD"](), X, y), on_block(ImplicitGDRegressor(track_regret=True), X, y)
+        compare(f"block, ImplicitGD, d={width}: X @ w", learn, lambda X=X, w=weights: X @ w, rows, repeats)
+        compare(f"block, ImplicitGD, d={width}, track_regret: without", tracked, learn, rows, repeats)
+    learn, narrow = on_block(methods["ImplicitGD"](), X, y), on_block(methods["ImplicitGD"](), X.astype(np.float32), y)
+    compare("block, ImplicitGD, d=1000, float32: the same in float64", narrow, learn, rows, repeats)
     for width in (10**4, 10**6):
         X, y = stream(20_000, width, density=50 / width)
         for name in ("ImplicitGD", "EG simplex, implicit", "Burg, implicit"):
-            # learned on beforehand: making 10^6 weights is not the work of a row
-            model, peer = methods[name]().partial_fit(X[:10], y[:10]), sgd().partial_fit(X[:10], y[:10])
-            compare(
-                f"block, CSR, 50 nonzeros, {name}, d={width:.0e}: SGDRegressor",
-                lambda model=model, X=X, y=y: model.partial_fit(X, y),
-                lambda peer=peer, X=X, y=y: peer.partial_fit(X, y),
-                20_000,
-                repeats,
-            )
+            learn, peer = on_block(methods[name](), X, y), on_block(sgd(), X, y)
+            compare(f"block, CSR, 50 nonzeros, {name}, d={width:.0e}: SGDRegressor", learn, peer, 20_000, repeats)
+
+
+def rates(repeats):
+    X, y = stream(20_000, 100)
+    path, one = LearningRatePath(eta0s=16), ImplicitGDRegressor(max_iter=1, tol=None, shuffle=False)
+    peers = [sgd() for _ in range(16)]
+    name = "fit, 16 rates at once, d=100"
+    compare(f"{name}: one rate", lambda: path.fit(X, y), lambda: one.fit(X, y), len(y), repeats)
+    compare(f"{name}: 16 SGDRegressor", lambda: path.fit(X, y), lambda: [p.fit(X, y) for p in peers], len(y), repeats)
+
+
+def classifiers(repeats):
+    pairs = {
+        "Perceptron: scikit-learn's": (PerceptronClassifier, Perceptron),
+        "logistic, implicit: SGDClassifier": (MirrorDescentClassifier, sgd_classifier),
+    }
+    for width, rows in ((20, 50_000), (100, 20_000)):
+        X, y = stream(rows, width)
+        y = (y > np.median(y)).astype(int)
+        single = [(X[i : i + 1], y[i : i + 1]) for i in range(500)]
+        for name, makers in pairs.items():
+            model, peer = (make().partial_fit(X[:10], y[:10], classes=[0, 1]) for make in makers)
+            learn, peers = calls(model.partial_fit, single), calls(peer.partial_fit, single)
+            compare(f"one row, d={width}, {name}", learn, peers, len(single), repeats)
+            compare(f"block, d={width}, {name}", on_block(model, X, y), on_block(peer, X, y), rows, repeats)
 
 
 if __name__ == "__main__":
@@ -150,3 +185,5 @@ if __name__ == "__main__":
     with threadpool_limits(1):
         one_row(repeats)
         blocks(repeats)
+        rates(repeats)
+        classifiers(repeats)

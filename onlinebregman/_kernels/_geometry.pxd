@@ -2,14 +2,20 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
     const double* x           # the values
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # how many values
-    Py_ssize_t stored         # how many columns; twice as many values once a signed geometry has loaded the row
-    double* buffer            # four vectors of `room` values
+    Py_ssize_t stored         # how many columns; half of n once a signed geometry has made it the row (x, -x)
+    double* buffer            # five vectors of `room` values, the last one for the solver
     Py_ssize_t room
     # what `load` finds out
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     double a                  # z'Wz (matrices)
-    double lo, hi             # range of the values (relative entropy)
-    double rest               # unnormalised weight outside the row (simplex)
+    double lo, hi             # range of the values (binary entropy), or of w x (Burg)
+    double rest               # unnormalised weight outside the row (simplex); -1 before it is known
+    # relative entropy: w(c) where it was worked out last
+    double* v                 # exp(-shift) w(centre)
+    double centre, shift
+    double[6] moment          # sums of v x^k
+    double reach              # how far from the centre the moments serve; -1 if only moment[0] is known
+    double largest            # largest |x|, found out by dot(row) and peek(row, 0)
 
 
 cdef struct Scalars:          # the state beside the weights
@@ -64,15 +70,19 @@ cdef class EuclideanGeometry(Geometry):
 
 
 cdef class EntropyGeometry(Geometry):
-    pass
+    cdef void go_back(self, Row* row) noexcept nogil
+    cdef void sums(self, Row* row, double c, double* sums) noexcept nogil
+    cdef double mass(self, Row* row, double c) noexcept nogil
+    cdef void move(self, Row* row, double c, double* v) noexcept nogil
+    cdef void jump(self, Row* row, double c, double* v) noexcept nogil
+    cdef const double* both(self, Row* row) noexcept nogil
 
 
 cdef class SimplexGeometry(EntropyGeometry):
     cdef readonly double size           # U, the sum of the weights
+    cdef double outside(self, Row* row) noexcept nogil
     cdef double weight_outside(self, Row* row) noexcept nogil
-    cdef double factors(self, Row* row, double c, double* m) noexcept nogil
-    cdef double sum_of_factors(self, Row* row, double c, double m) noexcept nogil
-    cdef double largest_exponent(self, Row* row, double c) noexcept nogil
+    cdef double factors(self, Row* row, double c) noexcept nogil
 
 
 cdef class BurgGeometry(Geometry):

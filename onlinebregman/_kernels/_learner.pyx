@@ -42,7 +42,7 @@ cdef object reason(int status):
 cdef int make_room(Row* row, Py_ssize_t room) except -1:
     """Give a row its working memory; to be freed by the caller."""
     row.room = room
-    row.buffer = <double*> malloc(max(4 * room, 1) * sizeof(double))
+    row.buffer = <double*> malloc(max(5 * room, 1) * sizeof(double))
     if row.buffer == NULL:
         raise MemoryError()
     return 0

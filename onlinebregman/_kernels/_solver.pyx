@@ -155,7 +155,7 @@ cdef struct Panel:            # what was found along a piece of the flow
 cdef double size_of_terms(Geometry geometry, Row* row) noexcept nogil:
     """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
     cdef Row other = row[0]
-    cdef double* x = row.buffer + row.room  # working vector 1
+    cdef double* x = row.buffer + 4 * row.room  # the working vector that no geometry uses
     cdef double size
     cdef Py_ssize_t i
     other.x = x

@@ -20,6 +20,12 @@
 #define OB_CLONES
 #endif
 
+/* The bits of a double, and the double of bits; the bits as integers in the order of the doubles, and back. Compilers
+ * vectorise only a minimum or maximum of integers. */
+#define OB_BITS(v) (((union { double value; int64_t bits; }){.value = (v)}).bits)
+#define OB_DOUBLE(b) (((union { double value; int64_t bits; }){.bits = (b)}).value)
+#define OB_RANK(bits) ((bits) ^ (((bits) >> 63) & INT64_MAX))
+
 #define OB_LANES 8
 
 /* Runs BODY(T, L, A) over i in [0, n), eight values at a time, and then four, two and one of what is left. T is the
@@ -164,27 +170,14 @@ OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
 
 /* widen [lo, hi] to hold all of a */
 OB_CLONES static void ob_range(const double *restrict a, ptrdiff_t n, double *lo, double *hi) {
-    double l[OB_LANES], h[OB_LANES];
-    for (int k = 0; k < OB_LANES; ++k) {
-        l[k] = *lo;
-        h[k] = *hi;
+    int64_t l = OB_RANK(OB_BITS(*lo)), h = OB_RANK(OB_BITS(*hi));
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const int64_t bits = OB_BITS(a[i]), v = OB_RANK(bits);
+        l = v < l ? v : l;
+        h = v > h ? v : h;
     }
-    ptrdiff_t i = 0;
-    for (; i + OB_LANES <= n; i += OB_LANES)
-        for (int k = 0; k < OB_LANES; ++k) {
-            l[k] = a[i + k] < l[k] ? a[i + k] : l[k];
-            h[k] = a[i + k] > h[k] ? a[i + k] : h[k];
-        }
-    for (; i < n; ++i) {
-        l[0] = a[i] < l[0] ? a[i] : l[0];
-        h[0] = a[i] > h[0] ? a[i] : h[0];
-    }
-    for (int k = 1; k < OB_LANES; ++k) {
-        l[0] = l[k] < l[0] ? l[k] : l[0];
-        h[0] = h[k] > h[0] ? h[k] : h[0];
-    }
-    *lo = l[0];
-    *hi = h[0];
+    *lo = OB_DOUBLE(OB_RANK(l));
+    *hi = OB_DOUBLE(OB_RANK(h));
 }
 
 /* p = a b; p may be a */
@@ -202,184 +195,10 @@ OB_CLONES static void ob_accumulate(double *restrict sum, double *restrict stamp
     }
 }
 
-/* e = exp(-(c x + shift)), within 1.2 units in the last place; 0 below -708, infinity above 709.
- *
- * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
- * 13, times 2^k put together from bits.
- */
-OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
-    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double z0 = -(c * x[i] + shift);
-        double z = z0 < -708.0 ? -708.0 : z0;
-        z = z > 709.0 ? 709.0 : z;
-        const double shifted = z * log2e + magic;
-        const double kd = shifted - magic;
-        const double r = (z - kd * ln2_hi) - kd * ln2_lo;
-        double p = 1.6059043836821613e-10;
-        p = p * r + 2.08767569878681e-09;
-        p = p * r + 2.505210838544172e-08;
-        p = p * r + 2.755731922398589e-07;
-        p = p * r + 2.7557319223985893e-06;
-        p = p * r + 2.48015873015873e-05;
-        p = p * r + 0.0001984126984126984;
-        p = p * r + 0.001388888888888889;
-        p = p * r + 0.008333333333333333;
-        p = p * r + 0.041666666666666664;
-        p = p * r + 0.16666666666666666;
-        p = p * r + 0.5;
-        p = p * r + 1.0;
-        p = p * r + 1.0;
-        uint64_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
-        double scale;
-        memcpy(&scale, &bits, sizeof scale);
-        double v = p * scale;
-        v = z0 < -708.0 ? 0.0 : v;
-        e[i] = z0 > 709.0 ? HUGE_VAL : v;
-    }
-}
-
-/* w = w e, never below OB_TINY */
-OB_CLONES static void ob_entropy_step(double *restrict w, const double *restrict e, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double v = w[i] * e[i];
-        w[i] = v < OB_TINY ? OB_TINY : v;
-    }
-}
-
-/* sums of v, v x, v x^2 with v = w e */
-OB_CLONES static void ob_entropy_sums(const double *restrict w, const double *restrict e, const double *restrict x,
-                                      ptrdiff_t n, double *sum, double *dot, double *square) {
-    ob_lanes s = OB_ZERO, d = OB_ZERO, q = OB_ZERO;
-#define OB_BODY(T, L, A) { const T v = L(w) * L(e), u = v * L(x); A(s) += v; A(d) += u; A(q) += u * L(x); }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    *sum = OB_SUM8(s);
-    *dot = OB_SUM8(d);
-    *square = OB_SUM8(q);
-}
-
-/* sums of w x and w x^2 */
-OB_CLONES static void ob_weighted_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
-                                       double *square) {
-    ob_lanes d = OB_ZERO, q = OB_ZERO;
-#define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += u * L(x); }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    *dot = OB_SUM8(d);
-    *square = OB_SUM8(q);
-}
-
-/* Burg at w(c) = w / (1 + c x w): sums of w(c) x and of (w(c) x)^2 */
-OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restrict x, double c, ptrdiff_t n,
-                                   double *dot, double *square) {
-    ob_lanes d = OB_ZERO, q = OB_ZERO;
-#define OB_BODY(T, L, A) { const T u = L(w) * L(x), r = u / (1.0 + c * u); A(d) += r; A(q) += r * r; }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    *dot = OB_SUM8(d);
-    *square = OB_SUM8(q);
-}
-
-/* w = w / (1 + c x w), never below OB_TINY */
-OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double v = w[i] / (1.0 + c * (w[i] * x[i]));
-        w[i] = v < OB_TINY ? OB_TINY : v;
-    }
-}
-
-/* r = 1 + c x w, by what Burg's weights are divided */
-OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict w, const double *restrict x, double c,
-                                     ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        r[i] = 1.0 + c * (w[i] * x[i]);
-}
-
 /* w = min(w, upper) */
 OB_CLONES static void ob_clip(double *restrict w, double upper, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         w[i] = w[i] > upper ? upper : w[i];
-}
-
-/* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2), and
- * of the sum of their exponents */
-OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
-    const uint64_t half_octave = 0x3ff0000000000000ULL - 0x3fe6a09e667f3bcdULL; /* 1 against sqrt(1/2), in bits */
-    double total = 0.0, exponents = 0.0;
-    for (ptrdiff_t start = 0; start < n; start += 64 * OB_LANES) {
-        const ptrdiff_t end = n - start < 64 * OB_LANES ? n : start + 64 * OB_LANES;
-        double product[OB_LANES], power[OB_LANES];
-        for (int k = 0; k < OB_LANES; ++k) {
-            product[k] = 1.0;
-            power[k] = 0.0;
-        }
-        ptrdiff_t i = start;
-#define OB_FACTOR(K)                                                                                                   \
-    {                                                                                                                  \
-        uint64_t bits;                                                                                                 \
-        double m;                                                                                                      \
-        memcpy(&bits, &a[i + (K)], sizeof bits);                                                                       \
-        const uint64_t octave = (bits + half_octave) >> 52;                                                            \
-        bits -= (octave - 1023) << 52;                                                                                 \
-        memcpy(&m, &bits, sizeof m);                                                                                   \
-        product[K] *= m;                                                                                               \
-        power[K] += (double)((int32_t)octave - 1023);                                                                  \
-    }
-        for (; i + OB_LANES <= end; i += OB_LANES)
-            for (int k = 0; k < OB_LANES; ++k)
-                OB_FACTOR(k)
-        for (; i < end; ++i)
-            OB_FACTOR(0)
-#undef OB_FACTOR
-        exponents += ((power[0] + power[1]) + (power[2] + power[3])) +
-                     ((power[4] + power[5]) + (power[6] + power[7]));
-        total += log(((product[0] * product[1]) * (product[2] * product[3])) *
-                     ((product[4] * product[5]) * (product[6] * product[7])));
-    }
-    return total + 0.6931471805599453 * exponents;
-}
-
-/* v = w e / (1 - w + w e) strictly between 0 and 1, with e a factor of the odds w / (1 - w); v may be w or e */
-OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *e, ptrdiff_t n) {
-    const double largest = 1.0 - DBL_EPSILON / 2;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double up = w[i] * (e[i] > 1e300 ? 1e300 : e[i]);
-        double moved = up / (1.0 - w[i] + up);
-        moved = moved < OB_TINY ? OB_TINY : moved;
-        v[i] = moved > largest ? largest : moved;
-    }
-}
-
-/* r = 1 - w + w e, by what the weights' odds are normalised; r may be e */
-OB_CLONES static void ob_binary_ratios(double *r, const double *w, const double *e, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        r[i] = 1.0 - w[i] + w[i] * e[i];
-}
-
-/* sums of w x and w (1 - w) x^2 */
-OB_CLONES static void ob_binary_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
-                                     double *square) {
-    ob_lanes d = OB_ZERO, q = OB_ZERO;
-#define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += (u - u * L(w)) * L(x); }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    *dot = OB_SUM8(d);
-    *square = OB_SUM8(q);
-}
-
-/* largest x / (1/w - 1/upper), and 0: how fast the first weight reaches its upper bound */
-OB_CLONES static double ob_burg_speed(const double *restrict w, const double *restrict x, double inverse_upper,
-                                      ptrdiff_t n) {
-    double h = 0.0;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double v = x[i] / (1.0 / w[i] - inverse_upper);
-        h = v > h ? v : h;
-    }
-    return h;
 }
 
 /* s += row z, v += row z_i, over one row of the triangle: returns the sum */

@@ -260,7 +260,10 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
             check_classification_targets(y)
         self.classes_ = np.unique(classes if partial else y)
         if len(self.classes_) < 2:
-            raise ValueError(f"A classifier needs at least two classes, but classes = {self.classes_.tolist()}.")
+            n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
+            raise ValueError(
+                f"A classifier needs at least two classes, but there is {n_classes}: {self.classes_.tolist()}."
+            )
         # the targets of each class's rows, one column for each learner: 1 for its own class
         low = 0.0 if isinstance(self._loss(), LogisticLoss) else -1.0
         book = np.where(np.eye(len(self.classes_), dtype=bool), 1.0, low)

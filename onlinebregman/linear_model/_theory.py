@@ -100,6 +100,11 @@ def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int,
     """The largest D(u, w_1), from the start that prefers no feature."""
     if isinstance(divergence, SimplexEntropy):
         return divergence.total * log(2 * n_features if signed else max(n_features, 2))
+    if signed:
+        raise ValueError(
+            f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights have any sign by "
+            "themselves, so leave signed out."
+        )
     if isinstance(divergence, SquaredEuclidean | PNorm):
         return _needed(bounds, "u") ** 2 / 2
     raise ValueError(

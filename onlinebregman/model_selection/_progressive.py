@@ -127,7 +127,7 @@ def progressive_val_score(
     if not hasattr(estimator, "partial_fit"):
         raise ValueError(
             f"{type(estimator).__name__} has no partial_fit, so it cannot learn in steps; use an online learner (and "
-            "for a Pipeline, which has none, transform the rows first)."
+            "for a Pipeline, which has none, take onlinebregman.pipeline.OnlinePipeline)."
         )
     for name, value in (("chunk_size", chunk_size), ("n_points", n_points)):
         if value is not None:
@@ -224,7 +224,7 @@ def _is_fitted(estimator) -> bool:
 
 def _labels(learner, y, classes, started: bool):
     """`classes` for the first call of `partial_fit`; None if it takes none, or knows them."""
-    if "classes" not in inspect.signature(learner.partial_fit).parameters:
+    if is_regressor(learner) or "classes" not in inspect.signature(learner.partial_fit).parameters:
         if classes is not None:
             raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit takes none; leave it out.")
         return None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import metrics
 from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 
 from .._sklearn_compat import response_method, score_function
 
@@ -52,6 +53,8 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
                 f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
                 "with predictions; name a scorer."
             )
+        while isinstance(estimator, Pipeline):  # whose score is that of its last step
+            estimator = estimator.steps[-1][1]
         return type(estimator).score, ["predict"]
     scorer = scoring
     if isinstance(scoring, str):

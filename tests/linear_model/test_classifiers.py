@@ -305,7 +305,7 @@ def test_class_weights_multiply_those_of_the_rows(model, n_classes, learned):
             given_part = {name: value[part] for name, value in given.items()}
             stream.partial_fit(X[part], y[part], classes=range(n_classes), **given_part)
             if not given and part.stop < 60:  # and without classes, where the fast path could be
-                stream.partial_fit(X[part][:0:-1], y[part][:0:-1])
+                stream.partial_fit(X[part][:0:-1].copy(), y[part][:0:-1].copy())
         order = np.arange(60) if given else np.r_[0:20, 19:0:-1, 20:40, 39:20:-1, 40:60]
         whole = clone(model)
         whole.partial_fit(X[order], y[order], classes=range(n_classes), sample_weight=expected[order])

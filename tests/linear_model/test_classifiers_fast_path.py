@@ -1,4 +1,4 @@
-"""The linear classifiers, a row or a block at a time: plain arrays skip the validation, with the same numbers and errors."""
+"""The linear classifiers row by row: plain arrays skip the validation, with the same numbers and the same errors."""
 
 import copy
 import re

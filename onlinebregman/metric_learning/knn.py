@@ -1,0 +1,388 @@
+"""k-nearest neighbours in a metric that goes on learning, over a window of rows."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_finite, check_rows
+from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
+from ._base import dense
+from ._window import Window
+from .logdet import LogDetMetricLearner
+
+
+class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+    """k-nearest-neighbours classifier whose metric and whose rows come from one stream.
+
+    Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
+    the most recent `window_size` rows. Rows are mapped when a prediction is wanted, so that all of them, old and new,
+    are compared in the metric of the moment.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Neighbours that vote. While the window has fewer rows, all of them do.
+    metric_learner : estimator or None, default=None
+        A transformer with `partial_fit`, whose Euclidean distances after `transform` are the metric; for instance an
+        :class:`~onlinebregman.pipeline.OnlinePipeline` of a scaler and a metric learner. A fitted one inside a
+        :class:`~sklearn.frozen.FrozenEstimator` does not learn. None: a :class:`LogDetMetricLearner`.
+    weights : {"uniform", "distance"}, callable or None, default="uniform"
+        Votes of the neighbours: equal, or one over their distance, or a function of an array of distances.
+    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
+        How neighbours are searched. Trees are built again when the window or the metric has changed.
+    window_size : int or None, default=1000
+        Rows kept, the most recent ones. None: all.
+    n_jobs : int or None, default=None
+        Threads of the search.
+    random_state : int, RandomState instance or None, default=None
+        For `metric_learner=None`; an estimator has a `random_state` of its own.
+
+    Attributes
+    ----------
+    metric_ : estimator
+        The metric learner, fitted.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    X_ : ndarray of shape (n_samples_fit_, n_features_in_)
+        The rows in the window, oldest first, as they came.
+    y_ : ndarray of shape (n_samples_fit_,)
+        Their labels.
+    n_samples_fit_ : int
+        Rows in the window.
+    n_samples_seen_ : int
+        Rows learned.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    LogDetMetricLearner : The metric alone, as a transformer.
+    sklearn.neighbors.KNeighborsClassifier : For rows that come once; a metric learner can precede it in a pipeline.
+
+    Notes
+    -----
+    Parameters are read at each call, those of `metric_learner` when learning begins; `metric_` is the estimator that
+    learns, and can be set, or be taught pairs of its own, in mid-stream. Rows are mapped again if its `n_updates_` or
+    `t_` has changed, or, where it has neither, after each call of `partial_fit`. While it stands still, only new rows
+    are mapped.
+
+    A window of recent rows forgets what has changed, and classes that have not come for a while.
+
+    References
+    ----------
+    .. [1] P. Jain, B. Kulis, I. S. Dhillon, K. Grauman, "Online Metric Learning and Fast Similarity Search", NIPS 2008.
+    .. [2] A. Bifet, B. Pfahringer, J. Read, G. Holmes, "Efficient Data Stream Classification via Probabilistic Adaptive
+           Windows", SAC 2013: neighbours in a window of a stream.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier
+    >>> from onlinebregman.pipeline import make_online_pipeline
+    >>> X, y = load_digits(return_X_y=True)
+    >>> metric = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
+    >>> model = MetricKNeighborsClassifier(3, metric_learner=metric, window_size=500)
+    >>> for start in range(0, 1500, 100):
+    ...     chunk = slice(start, start + 100)
+    ...     model = model.partial_fit(X[chunk], y[chunk], classes=range(10))
+    >>> print(model.n_samples_fit_, f"{model.score(X[1500:], y[1500:]):.1f}")
+    500 0.9
+    """
+
+    _parameter_constraints: dict = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "metric_learner": [BaseEstimator, None],
+        "weights": [StrOptions({"uniform", "distance"}), callable, None],
+        "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
+        "window_size": [Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        metric_learner: BaseEstimator | None = None,
+        weights: str | Callable | None = "uniform",
+        algorithm: str = "auto",
+        window_size: int | None = 1000,
+        n_jobs: int | None = None,
+        random_state=None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric_learner = metric_learner
+        self.weights = weights
+        self.algorithm = algorithm
+        self.window_size = window_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y) -> Self:
+        """Learn from nothing: the metric by its own `fit`, and the last `window_size` rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; sparse ones are made dense.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            X, y = self._check(X, y, reset=True)
+            check_classification_targets(y)
+            self.classes_ = np.unique(y)
+            self.metric_ = self._new_metric().fit(X, y)
+            self._start(X, self._codes(y))
+        if len(self._window) < len(y):
+            warnings.warn(
+                f"fit was given {len(y)} rows, and keeps the last {len(self._window)} of them as neighbours; set "
+                "window_size=None to keep all.",
+                stacklevel=3,
+            )
+        return self
+
+    def partial_fit(self, X, y, classes: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order: the metric first, then the window; both or, if it raises, none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; sparse ones are made dense.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. Needed by the first call, may be left out afterwards.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        validate_parameters(self)
+        with all_or_nothing(self):
+            first = not self.__sklearn_is_fitted__()
+            X, y = self._check(X, y, reset=first)
+            self._check_classes(classes, first)
+            codes = self._codes(y)
+            metric = self._new_metric() if first else self.metric_
+            check_online(metric, "metric_learner")
+            # the estimators of this package take back by themselves what they refuse
+            own = isinstance(metric, OnlineEstimator | OnlinePipeline)
+            with contextlib.nullcontext() if first or own else restored_on_error([metric]):
+                learn_more(metric, X, y)
+            if first:
+                self.metric_ = metric
+                self._start(X, codes)
+            else:
+                self._window.append(X, codes, self.window_size)
+        return self
+
+    def _check(self, X, y, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+            check_finite(np.asarray(y), "y")
+        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
+        return dense(X).astype(np.float64, copy=False), y
+
+    def _check_classes(self, classes, first: bool) -> None:
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+        if first:
+            self.classes_ = np.unique(classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
+                f"{self.classes_.tolist()}; leave it out."
+            )
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        """The number of each label's class."""
+        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+        codes = np.array([numbers.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        if (codes < 0).any():
+            row = int(np.argmin(codes))
+            raise ValueError(
+                f"The label {y.tolist()[row]!r} at row {row} is not one of the classes {self.classes_.tolist()}; give "
+                "all labels that will come as `classes` to the first call of partial_fit."
+            )
+        return codes
+
+    def _new_metric(self) -> BaseEstimator:
+        if self.metric_learner is None:
+            return LogDetMetricLearner(random_state=self.random_state)
+        if not hasattr(self.metric_learner, "transform"):
+            raise ValueError(
+                f"metric_learner ({type(self.metric_learner).__name__}) has no transform; use one that maps rows."
+            )
+        return clone(self.metric_learner)
+
+    def _start(self, X: np.ndarray, codes: np.ndarray) -> None:
+        self._window = Window(np.empty((0, X.shape[1])), np.empty(0, dtype=np.intp))
+        self._window.append(X, codes, self.window_size)
+        self._mapped = _Mapped()
+
+    # --- neighbours -----------------------------------------------------------------------------------------------
+
+    def kneighbors(self, X, n_neighbors: int | None = None, return_distance: bool = True):
+        """Nearest rows of the window in the metric of the moment.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_queries, n_features)
+            Rows.
+        n_neighbors : int or None, default=None
+            How many; by default the parameter. Never more than there are rows in the window.
+        return_distance : bool, default=True
+            Return the distances, too.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, n_neighbors)
+            Distances (not squared), increasing; if `return_distance`.
+        indices : ndarray of shape (n_queries, n_neighbors)
+            Positions of the neighbours in `X_` and `y_`.
+        """
+        queries = self._queries(X)
+        count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(self._window))
+        return self._searcher().kneighbors(queries, count, return_distance)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Shares of the neighbours' votes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            One column for each of `classes_`; 0 for those of which the window has no row.
+        """
+        queries, searcher = self._queries(X), self._searcher()
+        probabilities = np.zeros((len(queries), len(self.classes_)))
+        probabilities[:, searcher.classes_] = searcher.predict_proba(queries)
+        return probabilities
+
+    def predict(self, X) -> np.ndarray:
+        """Predict labels: those with most votes, of equal ones the first in `classes_`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def _queries(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return self._map(dense(check_rows(self, X, reset=False)))
+
+    def _map(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(dense(self.metric_.transform(X)), dtype=np.float64)
+
+    def _searcher(self) -> KNeighborsClassifier:
+        """The search among the mapped rows of the window: the one of before, if it still holds."""
+        place = (self._metric_state(), self._window.first, self._window.last)
+        settings = (min(self.n_neighbors, len(self._window)), self.weights, self.algorithm, self.n_jobs)
+        known = self._mapped.content  # read once, and replaced as a whole: other threads may predict, too
+        if known is None or known[:2] != (place, settings):
+            rows = self._mapped_window(known)
+            names = ("n_neighbors", "weights", "algorithm", "n_jobs")
+            searcher = KNeighborsClassifier(**dict(zip(names, settings, strict=True))).fit(rows, self._window.codes)
+            known = self._mapped.content = (place, settings, rows, searcher)
+        return known[-1]
+
+    def _mapped_window(self, known) -> np.ndarray:
+        """The rows of the window, mapped; of those that were mapped by the same metric, only the new ones anew."""
+        window = self._window
+        if known is not None:
+            (state, first, last), _, rows, _ = known
+            if state == self._metric_state() and last > window.first:
+                kept, new = rows[window.first - first :], window.rows[last - window.first :]
+                return np.concatenate([kept, self._map(new)]) if len(new) else kept
+        return self._map(window.rows)
+
+    def _metric_state(self) -> int:
+        """A number that is another one when the metric is."""
+        if not learns(self.metric_):
+            return 0
+        return getattr(self.metric_, "n_updates_", getattr(self.metric_, "t_", self._window.last))
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def X_(self) -> np.ndarray:
+        """The rows in the window, oldest first, as they came; not writeable."""
+        return self._fitted_window().rows
+
+    @property
+    def y_(self) -> np.ndarray:
+        """The labels of the rows in the window."""
+        window = self._fitted_window()
+        return self.classes_[window.codes]
+
+    @property
+    def n_samples_fit_(self) -> int:
+        """Rows in the window."""
+        return len(self._fitted_window())
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned."""
+        return self._fitted_window().last
+
+    def _fitted_window(self) -> Window:
+        try:
+            return vars(self)["_window"]
+        except KeyError:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
+            ) from None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_window" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Mapped:
+    """Mapped rows and the search among them. They follow from all the rest, so that no copy carries them."""
+
+    content: tuple | None = None
+
+    def __reduce__(self):
+        return _Mapped, ()

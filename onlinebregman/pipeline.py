@@ -1,0 +1,259 @@
+"""Pipelines that learn from a stream: `partial_fit` through all steps."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
+
+__all__ = ["OnlinePipeline", "make_online_pipeline"]
+
+
+class OnlinePipeline(Pipeline):
+    """Pipeline with `partial_fit`: all steps learn from one stream.
+
+    A chunk of rows goes through the steps in their order. Each transformer learns it with its own `partial_fit`, then
+    maps it with what it knows now, and hands it on; the last step learns what arrives. Everything else is that of
+    scikit-learn's `Pipeline`: `fit`, `predict`, `set_output`, parameters by the names of the steps, metadata routing.
+
+    Three kinds of steps can be part of it: those with `partial_fit`; transformers that have nothing to learn (their tag
+    `requires_fit` is False, as with `Normalizer` and `FunctionTransformer`); and whatever is fitted and inside a
+    :class:`~sklearn.frozen.FrozenEstimator`, which stays as it is.
+
+    Parameters
+    ----------
+    steps : list of tuples of (str, estimator)
+        Names and estimators, the last of which may predict. "passthrough" or None stands for no step.
+    transform_input : list of str or None, default=None
+        As in `Pipeline`; for `fit` alone.
+    memory : str, object with the joblib.Memory interface or None, default=None
+        As in `Pipeline`; for `fit` alone.
+    verbose : bool, default=False
+        As in `Pipeline`; for `fit` alone.
+
+    Attributes
+    ----------
+    named_steps : :class:`~sklearn.utils.Bunch`
+        The steps by their names.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, if the last step is a classifier.
+    n_features_in_ : int
+        Number of features of the first step.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features of the first step, if X had any.
+
+    See Also
+    --------
+    make_online_pipeline : The same without naming the steps.
+    onlinebregman.MetricKNeighborsClassifier : Keeps rows as they came, and maps them as such a pipeline does now.
+
+    Notes
+    -----
+    A step sees each row as the steps before it mapped it at that time. What it has learned of earlier rows is not
+    mapped again, so let scalers see some rows before those that follow are used, or choose steps that forget.
+
+    What all steps have learned is copied before each call, to go back to if a row is refused. For scalers and linear
+    models that takes 5 to 30 microseconds a step, for a metric learner with 5 classes and 64 features 0.3 ms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.pipeline import OnlinePipeline
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3)) * [1.0, 10.0, 100.0]
+    >>> y = X @ [3.0, 0.2, 0.01]
+    >>> model = OnlinePipeline([("scale", StandardScaler()), ("regress", ImplicitGDRegressor())])
+    >>> for start in range(0, 1000, 100):
+    ...     model = model.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> print(int(model["scale"].n_samples_seen_), f"{model.score(X, y):.2f}")
+    1000 1.00
+    """
+
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **params,
+    ) -> Self:
+        """Let each step learn these rows, once, as the steps before it map them; all steps or, if one raises, none.
+
+        Parameters
+        ----------
+        X : array-like, or what else the first step takes
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Targets, for every step that takes them.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come, for every step whose `partial_fit` takes them: a classifier needs them at
+            the first call. Left out where none does.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, for the last step; with metadata routing, for the steps that request them.
+        **params : dict
+            Parameters for the `partial_fit` of a step, as `step__parameter`; with metadata routing those that steps
+            request, under their own names.
+
+        Returns
+        -------
+        self : object
+            The pipeline.
+
+        Raises
+        ------
+        ValueError
+            If a step cannot learn in steps, or does not take a parameter. What a step raises passes through. In each
+            case all steps are as they were before the call.
+        """
+        self._validate_steps()
+        if self.transform_input is not None:
+            raise ValueError("transform_input is for fit; set it to None, and hand partial_fit the rows to be learned.")
+        steps = [(name, step) for name, step in self.steps if step is not None and step != "passthrough"]
+        for name, step in steps:
+            check_online(step, f"Step {name!r}")
+        parameters = self._parameters_of_steps(sample_weight, params)
+        with restored_on_error(step for _, step in steps):
+            for number, (name, step) in enumerate(steps):
+                to_learn, to_transform = parameters(name)
+                learn_more(step, X, y, classes, **to_learn)
+                if number + 1 < len(steps):
+                    X = step.transform(X, **to_transform)
+        return self
+
+    def _parameters_of_steps(self, sample_weight, params: dict):
+        """A function from a step's name to what its `partial_fit` and its `transform` are given."""
+        if get_config()["enable_metadata_routing"]:
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+            routed = process_routing(self, "partial_fit", **weights, **params)
+            return lambda name: (routed[name].partial_fit, routed[name].get("transform", {}))
+        given = {name: {} for name, step in self.steps if learns(step)}
+        for key, value in params.items():
+            name, _, parameter = key.partition("__")
+            if not parameter or name not in given:
+                raise ValueError(
+                    f"partial_fit does not take {key!r}; write parameters of a step as step__parameter, with one of "
+                    f"the steps that learn: {', '.join(given) or 'none'}."
+                )
+            given[name][parameter] = value
+        if sample_weight is not None:
+            name, last = self.steps[-1]
+            if name not in given or "sample_weight" not in inspect.signature(last.partial_fit).parameters:
+                raise ValueError(
+                    f"sample_weight is for the last step, but {name!r} ({_kind(last)}) takes none; leave it out, or "
+                    "give it to a step that does, as step__sample_weight."
+                )
+            given[name]["sample_weight"] = sample_weight
+        return lambda name: (given.get(name, {}), {})
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing: what `Pipeline` routes, and the parameters of `partial_fit`.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Which step is given what.
+        """
+        router = super().get_metadata_routing()
+        last = self.steps[-1][0]
+        for name, (mapping, _) in router:
+            mapping.add(caller="partial_fit", callee="partial_fit")
+            if name != last:
+                mapping.add(caller="partial_fit", callee="transform")
+        return router
+
+
+def make_online_pipeline(
+    *steps: BaseEstimator | str | None, memory=None, transform_input: list[str] | None = None, verbose: bool = False
+) -> OnlinePipeline:
+    """An `OnlinePipeline` of these steps, with names made of their types as `make_pipeline` makes them.
+
+    Parameters
+    ----------
+    *steps : estimators
+        The steps.
+    memory : str, object with the joblib.Memory interface or None, default=None
+        As in `Pipeline`; for `fit` alone.
+    transform_input : list of str or None, default=None
+        As in `Pipeline`; for `fit` alone.
+    verbose : bool, default=False
+        As in `Pipeline`; for `fit` alone.
+
+    Returns
+    -------
+    pipeline : OnlinePipeline
+        The pipeline.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from onlinebregman import LogDetMetricLearner
+    >>> from onlinebregman.pipeline import make_online_pipeline
+    >>> [name for name, _ in make_online_pipeline(StandardScaler(), LogDetMetricLearner()).steps]
+    ['standardscaler', 'logdetmetriclearner']
+    """
+    return OnlinePipeline(make_pipeline(*steps).steps, memory=memory, transform_input=transform_input, verbose=verbose)
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def learns(step) -> bool:
+    """Whether `partial_fit` moves this estimator; frozen and stateless ones stand still."""
+    return hasattr(step, "partial_fit") and not isinstance(step, FrozenEstimator)
+
+
+def check_online(step, what: str) -> None:
+    """Raise a ValueError if the estimator would have to learn, but cannot do so in steps."""
+    if not (learns(step) or isinstance(step, FrozenEstimator)) and get_tags(step).requires_fit:
+        raise ValueError(
+            f"{what} ({_kind(step)}) has no partial_fit, so it cannot learn in steps; use an "
+            "online one, or fit it beforehand and wrap it in sklearn.frozen.FrozenEstimator."
+        )
+
+
+def learn_more(step, X, y=None, classes=None, **parameters) -> None:
+    """Let an estimator learn rows by `partial_fit`, with `y` and `classes` if it takes them.
+
+    One that stands still is only told, once, what the features are, for the sake of their names.
+    """
+    if not learns(step) and hasattr(step, "n_features_in_"):
+        return
+    method = step.partial_fit if learns(step) else step.fit
+    takes = inspect.signature(method).parameters
+    if classes is not None and "classes" in takes:
+        parameters["classes"] = classes
+    if "y" in takes:
+        parameters["y"] = y
+    method(X, **parameters)
+
+
+@contextmanager
+def restored_on_error(estimators: Iterable[BaseEstimator]) -> Iterator[None]:
+    """Give estimators back all they had, if the body raises; they may change in place.
+
+    Their state is copied in one go, so that what they share is still shared after it.
+    """
+    estimators = [estimator for estimator in estimators if not isinstance(estimator, FrozenEstimator)]
+    before = copy.deepcopy([vars(estimator) for estimator in estimators])
+    try:
+        yield
+    except BaseException:
+        for estimator, state in zip(estimators, before, strict=True):
+            vars(estimator).clear()
+            vars(estimator).update(state)
+        raise
+
+
+def _kind(step) -> str:
+    return step if isinstance(step, str) else type(step).__name__

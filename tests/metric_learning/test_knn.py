@@ -1,0 +1,420 @@
+"""MetricKNeighborsClassifier: its votes, its window, when rows are mapped, and what it refuses."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import PCA, IncrementalPCA
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier
+from onlinebregman.metric_learning._window import Window
+from onlinebregman.model_selection import progressive_val_score
+from onlinebregman.pipeline import make_online_pipeline
+
+CLASSES = ["a", "b", "c"]
+RNG = np.random.default_rng(0)
+LABELS = RNG.choice(CLASSES, size=200)
+X = RNG.normal(size=(200, 5)) * [1, 1, 1, 3, 3] + 2.0 * (LABELS[:, None] == np.array(CLASSES)) @ np.eye(3, 5)
+
+
+def learned_in_chunks(model, size=20, rows=X, y=LABELS):
+    for start in range(0, len(rows), size):
+        model.partial_fit(rows[start : start + size], y[start : start + size], classes=CLASSES)
+    return model
+
+
+class Counting(TransformerMixin, BaseEstimator):
+    """The identity times `factor_`, which counts the rows it maps; `t_` says when the factor has moved."""
+
+    def __init__(self, moves=True, counts=True):
+        self.moves = moves
+        self.counts = counts
+
+    def fit(self, X, y=None):
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X, y=None):
+        self.factor_ = getattr(self, "factor_", 1.0) + self.moves * len(X)
+        self.mapped_ = getattr(self, "mapped_", 0)
+        if self.counts:
+            self.t_ = getattr(self, "t_", 0) + self.moves * len(X)
+        return self
+
+    def transform(self, X):
+        self.mapped_ += len(X)
+        return self.factor_ * X
+
+
+# --- votes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance", np.ones_like, None])
+@pytest.mark.parametrize("window_size", [50, None])
+def test_neighbours_are_those_of_the_window_in_the_metric_of_the_moment(weights, window_size):
+    model = MetricKNeighborsClassifier(3, weights=weights, window_size=window_size, random_state=0)
+    metric = LogDetMetricLearner(random_state=0)
+    for start in range(0, 160, 40):
+        chunk = slice(start, start + 40)
+        model.partial_fit(X[chunk], LABELS[chunk], classes=CLASSES)
+        metric.partial_fit(X[chunk], LABELS[chunk])
+        window = slice(max(0, start + 40 - (window_size or 200)), start + 40)
+        knn = KNeighborsClassifier(3, weights=weights).fit(metric.transform(X[window]), LABELS[window])
+        queries = metric.transform(X[160:])
+        assert_array_equal(model.predict_proba(X[160:]), knn.predict_proba(queries))
+        assert_array_equal(model.predict(X[160:]), knn.predict(queries))
+        for one, two in zip(model.kneighbors(X[160:], 7), knn.kneighbors(queries, 7), strict=True):
+            assert_array_equal(one, two)
+        assert_array_equal(model.X_, X[window])
+        assert_array_equal(model.y_, LABELS[window])
+        assert (model.n_samples_seen_, model.n_samples_fit_) == (start + 40, window.stop - window.start)
+
+
+def test_fit_is_the_metrics_fit_and_the_last_rows():
+    model = MetricKNeighborsClassifier(random_state=0).fit(X, LABELS)
+    metric = LogDetMetricLearner(random_state=0).fit(X, LABELS)
+    knn = KNeighborsClassifier().fit(metric.transform(X), LABELS)
+    assert_array_equal(model.predict_proba(X), knn.predict_proba(metric.transform(X)))
+    with pytest.warns(UserWarning, match="given 200 rows, and keeps the last 50.*window_size=None"):
+        model.set_params(window_size=50).fit(X, LABELS)
+    assert_array_equal(model.X_, X[150:])
+    model.set_params(window_size=None).fit(X, LABELS).partial_fit(X[:1], LABELS[:1])
+    assert model.n_samples_fit_ == model.n_samples_seen_ == 201
+
+
+@pytest.mark.parametrize("window_size", [1, 30, 200, None])
+def test_any_cutting_gives_the_same_model(window_size, learned):
+    model = MetricKNeighborsClassifier(window_size=window_size, random_state=0)
+    whole = clone(model).partial_fit(X, LABELS, classes=CLASSES)
+    rows = learned_in_chunks(clone(model), 1)
+    parts = clone(model)
+    for start, stop in [(0, 7), (7, 8), (8, 150), (150, 200)]:
+        parts.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
+        parts.predict(X[:3])  # looking changes nothing
+    assert learned(whole) == learned(rows)
+    for model in (rows, parts):
+        assert_array_equal(whole.predict_proba(X), model.predict_proba(X))
+    assert learned(whole) == learned(parts)  # now that all have mapped their rows
+
+
+def test_all_there_is_votes_while_there_are_few():
+    model = MetricKNeighborsClassifier(5, random_state=0).partial_fit(X[:1], ["b"], classes=CLASSES)
+    assert model.predict(X[:3]).tolist() == ["b"] * 3
+    assert_array_equal(model.predict_proba(X[:1]), [[0.0, 1.0, 0.0]])
+    assert model.kneighbors(X[:2], return_distance=False).tolist() == [[0], [0]]
+    model.partial_fit(X[1:4], ["b", "c", "b"])  # some classes have not come
+    assert_array_equal(model.predict_proba(X[:1]), [[0.0, 0.75, 0.25]])
+    assert model.kneighbors(X[:2])[0].shape == (2, 4)
+
+
+def test_classes_leave_with_their_rows():
+    model = MetricKNeighborsClassifier(3, window_size=20, random_state=0)
+    model.partial_fit(X[:40], ["a"] * 20 + ["b"] * 20, classes=CLASSES)
+    assert set(model.predict(X[:20])) == {"b"}
+    assert_array_equal(model.predict_proba(X[:2]), [[0.0, 1.0, 0.0]] * 2)
+
+
+def test_of_equal_votes_the_first_class_wins():
+    model = MetricKNeighborsClassifier(2, random_state=0)
+    model.partial_fit([[0.0], [1.0]], ["c", "a"], classes=CLASSES)
+    assert model.predict([[0.1]]).tolist() == ["a"]
+
+
+def test_learning_the_metric_pays():
+    """Two features that tell, twenty that do not: against the same window in the Euclidean metric."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=1500)
+    rows = rng.normal(size=(1500, 22))
+    rows[:, :2] = 0.3 * rows[:, :2] + np.eye(3, 2)[y]
+    scores = {
+        metric: progressive_val_score(
+            MetricKNeighborsClassifier(metric_learner=metric, window_size=500, random_state=0),
+            rows,
+            y,
+            chunk_size=100,
+        ).score
+        for metric in (None, FunctionTransformer())
+    }
+    learned, euclidean = scores.values()
+    assert learned > euclidean + 0.05
+
+
+def test_the_metric_follows_a_pipeline_of_scaler_and_metric():
+    units = np.array([1.0, 1e3, 1e-3, 1.0, 1.0])
+    metric = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
+    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=metric), rows=X * units)
+    by_hand = clone(metric)
+    for start in range(0, 200, 20):
+        by_hand.partial_fit((X * units)[start : start + 20], LABELS[start : start + 20])
+    knn = KNeighborsClassifier().fit(by_hand.transform(X * units), LABELS)
+    assert_array_equal(model.predict_proba(X * units), knn.predict_proba(by_hand.transform(X * units)))
+
+
+# --- when rows are mapped ---------------------------------------------------------------------------------------------
+
+
+def mapped_by(model, action):
+    before = model.metric_.mapped_
+    action()
+    return model.metric_.mapped_ - before
+
+
+def test_rows_are_mapped_again_when_the_metric_has_moved():
+    model = MetricKNeighborsClassifier(metric_learner=Counting(), window_size=30)
+    model.partial_fit(X[:20], LABELS[:20], classes=CLASSES)
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 20 + 2
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 2
+    assert mapped_by(model, lambda: model.partial_fit(X[20:40], LABELS[20:40])) == 0
+    assert mapped_by(model, lambda: model.predict_proba(X[:2])) == 30 + 2
+    assert_allclose(model.kneighbors(model.X_[:3], 1)[0], 0.0, atol=1e-6)
+    model.metric_.partial_fit(X)  # taught by someone else: its t_ tells
+    assert mapped_by(model, lambda: model.kneighbors(X[:1])) == 30 + 1
+    model.set_params(n_neighbors=2, weights="distance", algorithm="brute")
+    assert mapped_by(model, lambda: model.predict(X[:1])) == 1
+    knn = KNeighborsClassifier(2, weights="distance", algorithm="brute").fit(model.metric_.factor_ * model.X_, model.y_)
+    assert_allclose(model.predict_proba(X), knn.predict_proba(model.metric_.factor_ * X))
+
+
+@pytest.mark.parametrize("window_size", [25, None])
+@pytest.mark.parametrize("still", ["t_", "frozen"])
+def test_while_the_metric_stands_still_only_new_rows_are_mapped(window_size, still):
+    metric = Counting(moves=False)
+    if still == "frozen":
+        metric = FrozenEstimator(Counting(counts=False).fit(X))
+    model = MetricKNeighborsClassifier(3, metric_learner=metric, window_size=window_size)
+    for start, stop in [(0, 10), (10, 15), (15, 40), (40, 41), (41, 71), (71, 150)]:
+        model.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
+        new = min(stop - start, window_size or 200)
+        assert mapped_by(model, lambda: model.predict(X[:2])) == new + 2
+        knn = KNeighborsClassifier(3).fit(model.X_, model.y_)
+        assert_array_equal(model.predict_proba(X), _with_all_classes(knn, knn.predict_proba(X)))
+    if still == "frozen":
+        assert model.metric_.factor_ == 201.0
+    model.partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:9], LABELS[5:9])  # two calls without a look between them
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 9 + 2
+
+
+def _with_all_classes(knn, probabilities):
+    full = np.zeros((len(probabilities), len(CLASSES)))
+    full[:, np.searchsorted(CLASSES, knn.classes_)] = probabilities
+    return full
+
+
+def test_a_metric_that_does_not_count_is_taken_to_move_with_every_call():
+    model = MetricKNeighborsClassifier(metric_learner=Counting(counts=False)).partial_fit(X, LABELS, classes=CLASSES)
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 202
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 2
+    model.partial_fit(X[:1], LABELS[:1])
+    assert mapped_by(model, lambda: model.predict(X[:2])) == 203
+
+
+def test_pairs_may_be_taught_to_the_metric_itself():
+    model = MetricKNeighborsClassifier(1, random_state=0).partial_fit(X, LABELS, classes=CLASSES)
+    before = model.kneighbors(X[:5], 3)[0]
+    model.metric_.partial_fit_pairs(X, [[0, 1]], [1000.0])
+    after = model.kneighbors(X[:5], 3)[0]
+    assert (before != after).any()
+    knn = KNeighborsClassifier(3).fit(model.metric_.transform(X), LABELS)
+    assert_array_equal(after, knn.kneighbors(model.metric_.transform(X[:5]))[0])
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [IncrementalPCA(2), FunctionTransformer(np.tanh), StandardScaler().set_output(transform="pandas")],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_any_transformer_that_learns_in_steps_may_be_the_metric(metric):
+    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=metric))
+    by_hand = clone(metric)
+    for start in range(0, 200, 20):
+        getattr(by_hand, "partial_fit", by_hand.fit)(X[start : start + 20])
+    knn = KNeighborsClassifier().fit(np.asarray(by_hand.transform(X)), LABELS)
+    assert_array_equal(model.predict_proba(X), knn.predict_proba(np.asarray(by_hand.transform(X))))
+
+
+def test_a_copy_does_not_carry_the_mapped_rows(state):
+    model = MetricKNeighborsClassifier(random_state=0).partial_fit(X, LABELS, classes=CLASSES)
+    model.metric_.transform(X[:1])  # it keeps its factor
+    before, size = state(model), len(pickle.dumps(model))
+    expected = model.predict_proba(X)
+    assert state(model) == before and len(pickle.dumps(model)) == size
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert_array_equal(copied.predict_proba(X), expected)
+        copied.partial_fit(X[:3], LABELS[:3])
+        assert (copied.n_samples_seen_, model.n_samples_seen_) == (203, 200)
+
+
+# --- the window -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(
+    appends=st.lists(
+        st.tuples(st.integers(1, 12), st.none() | st.integers(1, 9), st.sampled_from(["", "pickle", "deepcopy"])),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_a_window_is_the_end_of_a_list(appends):
+    window, kept, seen, most, views = Window(np.empty((0, 2)), np.empty(0, dtype=np.intp)), [], 0, 0, []
+    for n, size, copying in appends:
+        numbers = list(range(seen, seen + n))
+        rows = np.repeat(np.array(numbers, dtype=float), 2).reshape(-1, 2)
+        if copying:
+            views.append((window, list(kept)))
+            window = pickle.loads(pickle.dumps(window)) if copying == "pickle" else copy.deepcopy(window)
+        window.append(rows, np.array(numbers), size)
+        kept = (kept + numbers)[-(size or 10**6) :]
+        seen, most = seen + n, max(most, len(kept))
+        views.append((window.rows, list(kept)))
+        assert (window.first, window.last, len(window)) == (kept[0], seen, len(kept))
+        assert window.codes.tolist() == kept
+        assert len(window._rows) <= 2 * most  # room, but not without bounds
+    for seen_before, numbers in views:  # what was handed out is still what it was
+        rows = seen_before.rows if isinstance(seen_before, Window) else seen_before
+        assert rows[:, 0].tolist() == numbers
+        assert not rows.flags.writeable
+
+
+def test_rows_are_seldom_moved():
+    window, arrays = Window(np.empty((0, 1)), np.empty(0, dtype=np.intp)), []
+    for number in range(1000):
+        window.append(np.array([[number]]), np.array([number]), 100)
+        if not arrays or arrays[-1] is not window._rows:
+            arrays.append(window._rows)
+    assert len(arrays) < 1000 / 100 + np.log2(100) + 1
+
+
+def test_the_size_may_change_in_mid_stream():
+    model = MetricKNeighborsClassifier(window_size=50, random_state=0).partial_fit(X[:100], LABELS[:100], CLASSES)
+    model.set_params(window_size=10).partial_fit(X[100:101], LABELS[100:101])
+    assert_array_equal(model.X_, X[91:101])
+    model.set_params(window_size=30).partial_fit(X[101:140], LABELS[101:140])
+    assert_array_equal(model.X_, X[110:140])
+    model.set_params(window_size=None).partial_fit(X[140:], LABELS[140:])
+    assert_array_equal(model.X_, X[110:])
+    assert_array_equal(model.y_, LABELS[110:])
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_labels_have_to_be_known(unchanged):
+    fresh = MetricKNeighborsClassifier()
+    with unchanged(fresh, "classes must be passed on the first call"):
+        fresh.partial_fit(X, LABELS)
+    with unchanged(fresh, "label 'c' at row .* is not one of the classes"):
+        fresh.partial_fit(X, LABELS, classes=["a", "b"])
+    model = clone(fresh).partial_fit(X[:9], LABELS[:9], classes=CLASSES)
+    with unchanged(model, r"label 'd' at row 1 is not one of the classes \['a', 'b', 'c'\]"):
+        model.partial_fit(X[:2], ["a", "d"])
+    with unchanged(model, "not the same as on the first call"):
+        model.partial_fit(X[:2], ["a", "b"], classes=["a", "b"])
+    with unchanged(model, "label 1 at row 0"):
+        model.partial_fit(X[:1], [1])
+    with unchanged(model, r"y contains NaN \(row 1\)"):
+        model.partial_fit(X[:2], [1.0, np.nan])
+    with unchanged(model, "continuous"):
+        model.fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("metric", [PCA(2), GaussianNB()], ids=lambda metric: type(metric).__name__)
+def test_a_metric_that_cannot_do_it_is_refused(metric, unchanged):
+    model = MetricKNeighborsClassifier(metric_learner=metric)
+    with unchanged(model, rf"metric_learner \({type(metric).__name__}\) has no (partial_fit|transform)"):
+        model.partial_fit(X, LABELS, classes=CLASSES)
+    if isinstance(metric, PCA):  # no need to learn in steps
+        assert set(model.fit(X, LABELS).predict(X)) == set(CLASSES)
+        with unchanged(model, r"metric_learner \(PCA\) has no partial_fit.*FrozenEstimator"):
+            model.partial_fit(X, LABELS)
+        model = MetricKNeighborsClassifier(metric_learner=FrozenEstimator(metric.fit(X)))
+        model.partial_fit(X, LABELS, classes=CLASSES)
+    else:
+        with unchanged(model, "has no transform"):
+            model.fit(X, LABELS)
+
+
+def test_a_metric_that_fails_half_way_is_given_back(unchanged):
+    class Fragile(Counting):
+        def partial_fit(self, X, y=None):
+            super().partial_fit(X, y)
+            if np.max(X) > 100:
+                raise ValueError("too large")
+            return self
+
+    model = MetricKNeighborsClassifier(metric_learner=Fragile())
+    with unchanged(model, "too large"):
+        model.partial_fit(1000 * X, LABELS, classes=CLASSES)
+    model.partial_fit(X, LABELS, classes=CLASSES)
+    metric, expected = model.metric_, model.predict_proba(X)
+    with unchanged(model, "too large"):
+        model.partial_fit(1000 * X, LABELS)
+    assert model.metric_ is metric
+    assert_array_equal(model.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_neighbors": 0},
+        {"metric_learner": "identity"},
+        {"metric_learner": LogDetMetricLearner},
+        {"window_size": 0},
+        {"window_size": 2.5},
+        {"n_jobs": "all"},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused_first_and_in_mid_stream(parameters, unchanged):
+    (name,) = parameters
+    fresh = MetricKNeighborsClassifier(**parameters)
+    with unchanged(fresh, f"'{name}' parameter"):
+        fresh.partial_fit(X, LABELS, classes=CLASSES)
+    with unchanged(fresh, f"'{name}' parameter"):
+        fresh.fit(X, LABELS)
+    model = MetricKNeighborsClassifier().partial_fit(X, LABELS, classes=CLASSES).set_params(**parameters)
+    with unchanged(model, f"'{name}' parameter"):
+        model.partial_fit(X, LABELS)
+
+
+def test_before_learning():
+    fresh = MetricKNeighborsClassifier()
+    for method in (fresh.predict, fresh.predict_proba, fresh.kneighbors):
+        with pytest.raises(NotFittedError):
+            method(X)
+    for name in ("X_", "y_", "n_samples_fit_", "n_samples_seen_"):
+        with pytest.raises(AttributeError, match="has not learned a row yet"):
+            getattr(fresh, name)
+
+
+# --- scikit-learn -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0)), FunctionTransformer()],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_check_estimator_with_other_metrics(metric):
+    model = MetricKNeighborsClassifier(metric_learner=metric, weights="distance", window_size=None)
+    check_estimator(model, on_skip=None)
+
+
+def test_the_metric_can_be_searched():
+    model = MetricKNeighborsClassifier(metric_learner=LogDetMetricLearner(random_state=0), random_state=0)
+    grid = {"metric_learner__eta0": [0.1, 1.0], "n_neighbors": [1, 5], "metric_learner": [model.metric_learner]}
+    search = GridSearchCV(model, grid, cv=2).fit(X, LABELS)
+    assert search.best_score_ > 0.6
+    assert search.best_estimator_.metric_.eta0 == search.best_params_["metric_learner__eta0"]
+    assert not hasattr(model.metric_learner, "bounds_")

@@ -1,0 +1,678 @@
+"""Regret: the certificate of a run against any comparator, and the rates whose bounds are theorems.
+
+For a run with steps of rate eta_t (times the row's weight) and any comparator u of the domain
+
+    sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S.
+
+It is an equality up to what convexity gives away, which for the squared loss is known: eta_t (a - a_u)^2 / 2.
+"""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman._mirror import starting_weights
+from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.divergences import (
+    BinaryEntropy,
+    Burg,
+    Divergence,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+)
+from onlinebregman.linear_model._theory import theory_rate
+from onlinebregman.losses import (
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    SquaredLoss,
+    resolve_loss,
+)
+
+
+class OwnBurg(Burg):
+    """The same numbers by the NumPy path."""
+
+
+class OwnSimplex(SimplexEntropy):
+    pass
+
+
+class Cosh(Divergence):
+    """F(w) = sum cosh w."""
+
+    def potential(self, w):
+        return float(np.cosh(w).sum())
+
+    def mirror(self, w):
+        return np.sinh(w)
+
+    def inverse_mirror(self, theta):
+        return np.arcsinh(theta)
+
+
+GEOMETRIES = {
+    "squared_euclidean": (SquaredEuclidean(), False),
+    "relative_entropy": (RelativeEntropy(), False),
+    "simplex_entropy": (SimplexEntropy(1.5), False),
+    "burg": (Burg(), False),
+    "binary_entropy": (BinaryEntropy(), False),
+    "p_norm": (PNorm(3.0), False),
+    "signed relative_entropy": (RelativeEntropy(), True),
+    "signed simplex_entropy": (SimplexEntropy(1.5), True),
+    "own burg": (OwnBurg(), False),
+    "own signed simplex": (OwnSimplex(1.5), True),
+    "own cosh": (Cosh(), False),
+}
+LOSSES = ["squared_error", "log_loss", "poisson", "absolute_error", "epsilon_insensitive", "huber", "hinge"]
+SCHEDULES = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0}
+geometries = pytest.mark.parametrize("geometry", GEOMETRIES)
+
+
+def comparator(divergence, signed, rng, n):
+    """A point of the domain: in its midst, near its edge, or on it, where the divergence is finite there."""
+    edge = rng.choice([1.0, 1e-8, 0.0 if not isinstance(divergence, Burg) else 1e-8], size=n)
+    if signed:
+        u = rng.dirichlet(np.ones(n)) * rng.choice([-1.0, 1.0], size=n) * edge
+        return u * rng.choice([1.0, 0.3]) * getattr(divergence, "total", 3.0)
+    if isinstance(divergence, SimplexEntropy):
+        u = (rng.dirichlet(np.ones(n)) + 1e-9) * np.where(edge.any(), edge, 1.0)
+        return u * divergence.total / u.sum()
+    if isinstance(divergence, BinaryEntropy):
+        return rng.uniform(0.001, 0.999, size=n) * edge
+    if isinstance(divergence, RelativeEntropy | Burg):
+        return rng.gamma(1.0, 2.0, size=n) * edge + (1e-9 if isinstance(divergence, Burg) else 0.0)
+    return 3.0 * rng.normal(size=n)
+
+
+def target(loss):
+    return {
+        "log_loss": st.sampled_from([0.0, 1.0, 0.3]),
+        "poisson": st.sampled_from([0.0, 1.0, 20.0]),
+        "hinge": st.sampled_from([-1.0, 1.0]),
+    }.get(loss, st.floats(-20, 20))
+
+
+@st.composite
+def streams(draw, loss, n_max=4):
+    """Rows, targets and weights without any plan: zeros, repetitions and contradictions among them."""
+    n, rows = draw(st.integers(1, n_max)), draw(st.integers(1, 8))
+    entry = st.integers(-300, 300).map(lambda k: k / 100)
+    X = np.array(draw(st.lists(st.lists(entry, min_size=n, max_size=n), min_size=rows, max_size=rows)))
+    y = np.array(draw(st.lists(target(loss), min_size=rows, max_size=rows)))
+    h = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 4.0]), min_size=rows, max_size=rows)))
+    return X, y, h
+
+
+def model_of(geometry, loss, **parameters):
+    divergence, signed = GEOMETRIES[geometry]
+    return MirrorDescentRegressor(
+        divergence=divergence, signed=signed, loss=HingeLoss() if loss == "hinge" else loss, **parameters
+    )
+
+
+class Run:
+    """A stream learned row by row, and what is needed to write its certificate once more."""
+
+    def __init__(self, model, X, y, h, *, power=0.0):
+        self.X, self.y, self.loss = X, y, resolve_loss(model.loss)
+        self.scores, self.after, t = [], [], 0
+        model.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # the start
+        self.rates = np.zeros(len(y))
+        for i in range(len(y)):
+            self.scores.append(X[i] @ model.coef_ + model.intercept_)
+            model.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=h[i : i + 1])
+            self.after.append(X[i] @ model.coef_ + model.intercept_)
+            t += h[i] > 0
+            self.rates[i] = model.eta0 / t**power * h[i] if h[i] > 0 else 0.0
+        self.model = model
+
+    def left_side(self, u, b=0.0):
+        losses = self.loss.value(np.array(self.scores), self.y) - self.loss.value(self.X @ u + b, self.y)
+        return float(self.rates @ losses)
+
+    @property
+    def weighted_loss(self):
+        return float(self.rates @ self.loss.value(np.array(self.scores), self.y))
+
+    def rounding(self, u, b=0.0):
+        """1e-9 of the sizes of all terms of the inequality."""
+        learner, divergence, n = self.model._learner, self.model.divergence_, len(u)
+        point = starting_weights(divergence, u, n, self.model.signed, name="coef")
+        ends = sum(divergence.divergence(point, w) for w, _ in (learner.origin, learner.position))
+        ends += sum((b - intercept) ** 2 for _, intercept in (learner.origin, learner.position))
+        scores = np.abs(self.scores) + np.abs(self.after)
+        slopes = np.abs(self.loss.derivative(np.array(self.scores), self.y))
+        sizes = self.rates @ (self.loss.value(self.X @ u + b, self.y) + slopes * scores) + self.weighted_loss
+        return 1e-9 * float(1e-3 + sizes + ends + abs(learner.slack))
+
+
+def learned(geometry, loss, X, y, h, *, learning_rate="constant", **parameters):
+    """The run, or an unmet assumption if an explicit step leaves the domain."""
+    model = model_of(geometry, loss, track_regret=True, learning_rate=learning_rate, **parameters)
+    try:
+        return Run(model, X, y, h, power=SCHEDULES[learning_rate])
+    except ValueError:
+        assert parameters["update"] == "explicit"
+        assume(False)
+
+
+# --- the certificate --------------------------------------------------------------------------------------------------
+
+
+@geometries
+@pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
+@settings(max_examples=25)
+@given(
+    data=st.data(),
+    loss=st.sampled_from(LOSSES),
+    learning_rate=st.sampled_from(list(SCHEDULES)),
+    fit_intercept=st.booleans(),
+    rate=st.floats(-3.0, 1.0),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_certificate_holds(geometry, update, data, loss, learning_rate, fit_intercept, rate, seed):
+    X, y, h = data.draw(streams(loss))
+    eta0 = 10**rate * (0.002 if update == "explicit" else 1.0)
+    steps = {"update": update, "learning_rate": learning_rate, "eta0": eta0, "fit_intercept": fit_intercept}
+    run = learned(geometry, loss, X, y, h, **steps)
+    model, rng = run.model, np.random.default_rng(seed)
+    assert_allclose(model.weighted_loss_, run.weighted_loss, rtol=1e-10, atol=1e-300)
+    candidates = [comparator(*GEOMETRIES[geometry], rng, X.shape[1]) for _ in range(4)] + [model.coef_]
+    for u in candidates:
+        b = float(rng.normal()) * fit_intercept
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(run.left_side(u, b))  # Poisson's loss of a comparator may be infinite
+        if finite:
+            assert run.left_side(u, b) <= model.regret_certificate(u, b) + run.rounding(u, b)
+
+
+@geometries
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@settings(max_examples=10)
+@given(data=st.data(), rate=st.floats(-3.0, 0.0), fit_intercept=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_for_the_squared_loss_the_certificate_is_an_identity(geometry, update, data, rate, fit_intercept, seed):
+    """(a - y)^2/2 lies above its tangent by (a - a_u)^2/2, nothing else is given away."""
+    X, y, h = data.draw(streams("squared_error"))
+    eta0 = 10**rate * (0.002 if update == "explicit" else 1.0)
+    run = learned(geometry, "squared_error", X, y, h, update=update, eta0=eta0, fit_intercept=fit_intercept)
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        u, b = comparator(*GEOMETRIES[geometry], rng, X.shape[1]), float(rng.normal()) * fit_intercept
+        tangent = np.array(run.scores if update == "explicit" else run.after)
+        given_away = float(run.rates @ (tangent - X @ u - b) ** 2) / 2
+        certificate = run.model.regret_certificate(u, b)
+        assert abs(certificate - run.left_side(u, b) - given_away) <= run.rounding(u, b) + 1e-9 * given_away
+
+
+@geometries
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_for_a_linear_loss_the_certificate_is_an_equality(geometry, update):
+    """Absolute errors below all scores: the loss is linear where the run and the comparator are."""
+    rng = np.random.default_rng(7)
+    X, y, h = rng.uniform(0.1, 1.0, size=(30, 4)), np.full(30, -1e3), rng.choice([0.5, 1.0, 2.0], size=30)
+    run = learned(geometry, "absolute_error", X, y, h, update=update, eta0=0.01)
+    assert min(run.scores) > -900 and min(run.after) > -900
+    for _ in range(10):
+        u, b = comparator(*GEOMETRIES[geometry], rng, 4), float(rng.normal())
+        certificate = run.model.regret_certificate(u, b)
+        assert abs(certificate - run.left_side(u, b)) <= run.rounding(u, b)
+
+
+CONSTRAINED = [
+    (divergence, constraint)
+    for divergence in ("squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm")
+    for constraint in (UpperBound(0.6), Box(0.1, 0.6), Simplex(0.9), L1Ball(0.9), L2Ball(0.7))
+    if divergence != "simplex_entropy" or isinstance(constraint, Box | UpperBound | L2Ball)
+]
+
+
+@pytest.mark.parametrize(("geometry", "constraint"), CONSTRAINED, ids=str)
+@settings(max_examples=8)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    update=st.sampled_from(["explicit", "implicit", "importance"]),
+    loss=st.sampled_from(LOSSES),
+    rate=st.floats(-2.0, 1.0),
+)
+def test_the_certificate_holds_under_constraints(geometry, constraint, seed, update, loss, rate):
+    """A projection only strengthens it, for comparators that satisfy the constraint."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(10, 4))
+    y = {
+        "log_loss": rng.choice([0.0, 1.0], size=10),
+        "poisson": rng.poisson(3.0, size=10).astype(float),
+        "hinge": rng.choice([-1.0, 1.0], size=10),
+    }.get(loss, 5.0 * rng.normal(size=10))
+    eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)
+    divergence = SimplexEntropy() if geometry == "simplex_entropy" else GEOMETRIES[geometry][0]
+    model = MirrorDescentRegressor(
+        divergence=divergence,
+        constraint=constraint,
+        loss=HingeLoss() if loss == "hinge" else loss,
+        update=update,
+        eta0=eta0,
+        learning_rate="constant",
+        track_regret=True,
+    )
+    run = Run(model, X, y, np.ones(10))
+    for _ in range(4):
+        u = constraint.project(divergence, divergence.inverse_mirror(-np.abs(rng.normal(size=4))))
+        u = np.minimum(u, 1 - 1e-9) if geometry == "binary_entropy" else u
+        assert constraint.contains(u)
+        assert run.left_side(u, 0.3) <= model.regret_certificate(u, 0.3) + run.rounding(u, 0.3)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "perceptron"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
+    rng = np.random.default_rng(4)
+    X, labels = rng.normal(size=(40, 3)), rng.integers(n_classes, size=40)
+    update = "explicit" if loss == "perceptron" else "implicit"
+    model = MirrorDescentClassifier(
+        divergence="p_norm", loss=loss, update=update, eta0=0.3, learning_rate="sqrt", track_regret=True
+    )
+    definition, low = resolve_loss(loss), 0.0 if loss == "log_loss" else -1.0
+    left, u, b = 0.0, rng.normal(size=(1 if n_classes == 2 else 3, 3)), rng.normal(size=1 if n_classes == 2 else 3)
+    weighted = 0.0
+    model.partial_fit(X[:1], labels[:1], classes=range(n_classes), sample_weight=[0.0])
+    for t, (x, label) in enumerate(zip(X, labels, strict=True), start=1):
+        y = np.where([label == 1] if n_classes == 2 else label == np.arange(3), 1.0, low)
+        losses = definition.value(model.coef_ @ x + model.intercept_, y)
+        left = left + 0.3 / np.sqrt(t) * (losses - definition.value(u @ x + b, y))
+        weighted = weighted + 0.3 / np.sqrt(t) * losses
+        model.partial_fit([x], [label])
+    assert_allclose(model.weighted_loss_, weighted, rtol=1e-11)
+    assert (left <= model.regret_certificate(u, b)).all()
+    assert model.regret_certificate(u[0]).shape == (len(u),)  # one comparator for all
+
+
+def test_the_rates_are_those_of_the_run():
+    """The gradient step lowers its rate by itself; the certificate takes the rates as they were."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 4))
+    y = X @ [0.6, 0.1, 0.3, 0.9] + 0.3 * rng.uniform(size=60)
+    model = BurgRegressor(update="gradient", fit_intercept=False, track_regret=True, learning_rate="constant", eta0=9.0)
+    u, given_away, weighted = np.array([0.5, 0.2, 0.3, 0.9]), 0.0, 0.0
+    model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    before = 0.0
+    for x, target_ in zip(X, y, strict=True):
+        a = model.coef_ @ x
+        model.partial_fit([x], [target_])
+        eta = (model.weighted_loss_ - before) / ((a - target_) ** 2 / 2)
+        before = model.weighted_loss_
+        given_away += eta * (a - u @ x) ** 2 / 2
+        weighted += eta * (u @ x - target_) ** 2 / 2
+    assert len(model.rate_history_ if hasattr(model, "rate_history_") else [1, 2]) > 1
+    assert_allclose(model.regret_certificate(u), model.weighted_loss_ - weighted + given_away, rtol=1e-9)
+
+
+# --- what belongs to a run --------------------------------------------------------------------------------------------
+
+
+def some_run(geometry="squared_euclidean", rows=30, **parameters):
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(rows, 4))
+    y = X @ [0.3, 0.2, 0.4, 0.1] + 0.1 * rng.normal(size=rows)
+    parameters = {"eta0": 0.3, "track_regret": True, **parameters}
+    return X, y, model_of(geometry, "squared_error", **parameters), comparator(*GEOMETRIES[geometry], rng, 4)
+
+
+@geometries
+def test_a_round_trip_in_mid_stream_changes_nothing(geometry):
+    X, y, model, u = some_run(geometry)
+    model.partial_fit(X[:10], y[:10])
+    twins = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    for one in (model, *twins):
+        one.partial_fit(X[10:], y[10:])
+    for twin in twins:
+        assert twin.regret_certificate(u, 0.2) == model.regret_certificate(u, 0.2)
+        assert twin.weighted_loss_ == model.weighted_loss_
+
+
+@geometries
+def test_the_cutting_of_the_stream_does_not_matter(geometry):
+    X, y, model, u = some_run(geometry)
+    parts = copy.deepcopy(model)
+    model.partial_fit(X, y)
+    for start in range(0, 30, 7):
+        parts.partial_fit(X[start : start + 7], y[start : start + 7])
+    assert parts.regret_certificate(u, 0.2) == model.regret_certificate(u, 0.2)
+    assert parts.weighted_loss_ == model.weighted_loss_
+
+
+@pytest.mark.parametrize("geometry", ["squared_euclidean", "simplex_entropy", "p_norm", "own burg"])
+def test_averaging_does_not_enter(geometry):
+    X, y, model, u = some_run(geometry)
+    averaged = copy.deepcopy(model).set_params(average=5).partial_fit(X, y)
+    model.partial_fit(X, y)
+    assert_allclose(averaged.regret_certificate(u, 0.2), model.regret_certificate(u, 0.2), rtol=1e-12)
+    assert_allclose(averaged.weighted_loss_, model.weighted_loss_, rtol=1e-12)
+
+
+@geometries
+def test_it_starts_where_tracking_starts(geometry):
+    X, y, model, u = some_run(geometry, learning_rate="constant")
+    model.set_params(track_regret=False).partial_fit(X[:10], y[:10])
+    model.set_params(track_regret=True)
+    run = Run(model, X[10:], y[10:], np.ones(20))
+    assert_allclose(model.weighted_loss_, run.weighted_loss, rtol=1e-11)
+    given_away = float(run.rates @ (np.array(run.after) - X[10:] @ u - 0.2) ** 2) / 2
+    assert abs(model.regret_certificate(u, 0.2) - run.left_side(u, 0.2) - given_away) <= run.rounding(u, 0.2)
+    # switched off it is forgotten, and starts anew
+    model.set_params(track_regret=False).partial_fit(X[:1], y[:1])
+    assert model.weighted_loss_ == 0.0
+    with pytest.raises(ValueError, match="track_regret=True before learning"):
+        model.regret_certificate(u)
+    model.set_params(track_regret=True).partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    assert model.weighted_loss_ == 0.0
+    assert_allclose(model.regret_certificate(u), 0.0, atol=1e-12)
+
+
+def test_a_call_that_fails_leaves_it_alone(unchanged):
+    X, y, model, _ = some_run("squared_euclidean", update="explicit")
+    model.partial_fit(X, y)
+    with unchanged(model, "row 1"):
+        model.partial_fit([X[0], np.full(4, 1e200)], [0.0, 0.0])
+
+
+def test_errors_of_the_certificate():
+    X, y, model, _ = some_run("squared_euclidean", track_regret=False)
+    with pytest.raises(AttributeError, match="has not learned"):
+        model.regret_certificate(np.zeros(4))
+    with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
+        model.partial_fit(X, y).regret_certificate(np.zeros(4))
+    cases = [
+        ("relative_entropy", [0.1, -0.2, 0.3, 0.4], r"coef\[1\] = -0.2, .* have to be > 0"),
+        ("simplex_entropy", [0.1, 0.2, 0.3, 0.4], "coef sums to 1, .* sum to total=1.5"),
+        ("signed simplex_entropy", [1.0, -1.0, 0.0, 0.0], "absolute values of coef sum to 2"),
+        ("burg", [0.1, 0.0, 0.3, 0.4], "outside the domain w > 0"),
+        ("binary_entropy", [0.1, 1.2, 0.3, 0.4], r"coef\[1\] = 1.2, .* between 0 and 1"),
+        ("squared_euclidean", [0.1, np.nan, 0.3, 0.4], "coef"),
+        ("p_norm", [0.1, 0.2], r"coef has shape \(2,\), but X has 4 features"),
+    ]
+    for geometry, u, message in cases:
+        X, y, model, _ = some_run(geometry)
+        model.partial_fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            model.regret_certificate(u)
+    X, y, model, u = some_run("squared_euclidean", fit_intercept=False)
+    model.partial_fit(X, y).regret_certificate(u)
+    with pytest.raises(ValueError, match=r"intercept = 0\.5, but this run learned none"):
+        model.regret_certificate(u, 0.5)
+
+
+# --- theorems ---------------------------------------------------------------------------------------------------------
+
+THEORY = {
+    "squared_euclidean": (SquaredEuclidean(), False),
+    "simplex_entropy": (SimplexEntropy(1.5), False),
+    "signed simplex_entropy": (SimplexEntropy(1.5), True),
+    "p_norm": (PNorm(4.0), False),
+}
+UPDATES = {  # L <= factor(k) L_u + price(k) M D, with the rate k / M
+    "explicit": (lambda k: 1 / (1 - k), lambda k: 1 / k),
+    "implicit": (lambda k: 1 + k, lambda k: 1 + 1 / k),
+    "importance": (lambda k: 2 * k / -np.expm1(-2 * k), lambda k: 2 / -np.expm1(-2 * k)),
+}
+
+
+@pytest.mark.parametrize("name", ["squared_euclidean", "simplex_entropy", "p_norm"])
+@pytest.mark.parametrize("update", UPDATES)
+@settings(max_examples=50)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 5),
+    log_k=st.floats(-4.0, 4.0),
+    spread=st.floats(-2.0, 1.0),
+    residual=st.floats(-3.0, 3.0),
+    hostile=st.booleans(),
+    fit_intercept=st.booleans(),
+)
+def test_a_single_step_gains_what_the_theorem_sums_up(
+    name, update, seed, n, log_k, spread, residual, hostile, fit_intercept
+):
+    """D(u, w) - D(u, w') >= eta (p^2 - factor q^2) / (2 price k), residuals p = a - y and q = a_u - y, eta = k / M."""
+    divergence, rng = THEORY[name][0], np.random.default_rng(seed)
+    k = 1 / (1 + np.exp(-log_k)) if update == "explicit" else np.exp(log_k)
+    w, u = (divergence.inverse_mirror(10**spread * rng.normal(size=n)) for _ in range(2))
+    x = 10 ** rng.uniform(-1, 1) * (hostile_row(divergence, w, u, 1.0) if hostile else rng.normal(size=n))
+    v = float(rng.normal()) * fit_intercept  # the comparator's intercept, the model's being 0
+    y = x @ u + v - residual
+    smoothness = divergence.smoothness(divergence.row_size(x)) + fit_intercept
+    model = MirrorDescentRegressor(
+        divergence=divergence,
+        update=update,
+        eta0=k / smoothness,
+        learning_rate="constant",
+        init=w,
+        fit_intercept=fit_intercept,
+    ).partial_fit([x], [y])
+    moved, b = model._learner.position
+    sizes = [divergence.divergence(u, w) + v**2 / 2, divergence.divergence(u, moved) + (v - b) ** 2 / 2]
+    factor, price = (f(k) for f in UPDATES[update])
+    p = x @ w - y
+    bound = k / smoothness * (p**2 - factor * residual**2) / (2 * price * k)
+    assert sizes[0] - sizes[1] >= bound - 1e-10 * (sum(sizes) + k / smoothness * (p**2 + residual**2))
+
+
+def hostile_row(divergence, w, u, size):
+    """The row of a given size on which the model w and the comparator u are farthest apart."""
+    gap = w - u
+    if not np.abs(gap).any():
+        gap = np.ones_like(gap)
+    p = {SquaredEuclidean: 2.0, PNorm: getattr(divergence, "p", 2.0)}.get(type(divergence), np.inf)
+    x = np.sign(gap) * (np.abs(gap) ** (1 / (p - 1)) if p < np.inf else 1.0)
+    return size * x / divergence.row_size(x)
+
+
+def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_intercept, bounds):
+    """A stream that keeps to its bounds, the model that learned it, and the comparator."""
+    divergence, signed = THEORY[name]
+    if name.endswith("simplex_entropy"):
+        u = 1.5 * rng.dirichlet(np.ones(n))
+        u = u * rng.choice([-1.0, 1.0], size=n) if signed else u
+    else:
+        u = rng.normal(size=n)
+        u *= 2.0 / np.linalg.norm(u, 2.0 if name == "squared_euclidean" else divergence.q)
+    b = float(rng.choice([-0.5, 0.5])) * fit_intercept
+    model = MirrorDescentRegressor(
+        divergence=divergence,
+        signed=signed,
+        loss=loss,
+        update=update,
+        learning_rate="theory",
+        data_bounds={**bounds, **({} if name.endswith("simplex_entropy") else {"u": 2.0})},
+        fit_intercept=fit_intercept,
+    )
+    X, y = np.empty((rows, n)), np.empty(rows)
+    for t in range(rows):
+        w, intercept = (model.coef_, model.intercept_) if t else (np.zeros(n), 0.0)
+        if hostile:
+            X[t] = hostile_row(divergence, w, u, 0.7)
+        else:
+            X[t] = rng.normal(size=n)
+            X[t] *= 0.7 * rng.uniform() / divergence.row_size(X[t])
+        a, a_u = X[t] @ w + intercept, X[t] @ u + b
+        away = np.sign(a_u - a) or 1.0
+        if isinstance(loss, SquaredLoss):
+            y[t] = a_u + noise * (away if hostile else rng.choice([-1.0, 1.0]))
+        elif isinstance(loss, LogisticLoss | HingeLoss):
+            y[t] = (-1.0 if a > 0 else 1.0) if hostile else rng.choice([-1.0, 1.0])
+            y[t] = (y[t] + 1) / 2 if isinstance(loss, LogisticLoss) else y[t]
+        else:
+            y[t] = a_u + (1e3 * away if hostile else 3.0 * rng.normal())
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+    return X, y, model, u, b
+
+
+@pytest.mark.parametrize("name", THEORY)
+@pytest.mark.parametrize("update", UPDATES)
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 5),
+    hostile=st.booleans(),
+    noise=st.sampled_from([0.0, 1e-3, 0.3, 3.0]),
+    fit_intercept=st.booleans(),
+)
+def test_the_theorem_for_the_squared_loss(name, update, seed, n, hostile, noise, fit_intercept):
+    """L <= factor L_u + constant, on rows and targets that are chosen against the model, too."""
+    rng, rows = np.random.default_rng(seed), 40
+    bounds = {"x": 0.7, "loss": rows * noise**2 / 2, "intercept": 0.5 * fit_intercept}
+    X, y, model, u, b = theory_stream(
+        name,
+        update,
+        SquaredLoss(),
+        rng,
+        n,
+        rows,
+        hostile=hostile,
+        noise=noise,
+        fit_intercept=fit_intercept,
+        bounds=bounds,
+    )
+    regret = model.cumulative_loss_ - float(((X @ u + b - y) ** 2).sum() / 2)
+    assert regret <= model.regret_bound_ * (1 + 1e-9) + 1e-9
+    theory = model._theory()
+    others = [comparator_in_bounds(name, rng, n) for _ in range(5)]
+    for v in others:
+        a = X @ v + rng.uniform(-0.5, 0.5) * fit_intercept
+        assert model.cumulative_loss_ <= (theory.factor * ((a - y) ** 2).sum() / 2 + theory.constant) * (1 + 1e-9)
+
+
+def comparator_in_bounds(name, rng, n):
+    divergence, signed = THEORY[name]
+    if name.endswith("simplex_entropy"):
+        u = 1.5 * rng.dirichlet(np.full(n, 0.3))
+        return u * rng.choice([-1.0, 1.0], size=n) * rng.uniform() if signed else u
+    u = rng.normal(size=n)
+    return u * 2.0 * rng.uniform() / np.linalg.norm(u, 2.0 if name == "squared_euclidean" else divergence.q)
+
+
+@pytest.mark.parametrize("name", THEORY)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss(), EpsilonInsensitiveLoss(0.2), HuberLoss(0.5)], ids=repr)
+@settings(max_examples=3)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 5), hostile=st.booleans(), fit_intercept=st.booleans())
+def test_the_theorem_for_losses_of_bounded_slope(name, update, loss, seed, n, hostile, fit_intercept):
+    rng, rows = np.random.default_rng(seed), 40
+    bounds = {"x": 0.7, "n_rows": rows, "intercept": 0.5 * fit_intercept}
+    X, y, model, u, b = theory_stream(
+        name, update, loss, rng, n, rows, hostile=hostile, noise=1.0, fit_intercept=fit_intercept, bounds=bounds
+    )
+    for v in [u, *(comparator_in_bounds(name, rng, n) for _ in range(5))]:
+        regret = model.cumulative_loss_ - float(loss.value(X @ v + b, y).sum())
+        assert regret <= model.regret_bound_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@settings(max_examples=60)
+@given(x=st.floats(-2.0, 2.0), u=st.floats(-2.0, 2.0), loss=st.one_of(st.none(), st.floats(-6.0, 6.0)))
+def test_the_rate_minimises_its_bound(update, fit_intercept, x, u, loss):
+    bounds = {"x": 10**x, "u": 10**u, "intercept": 0.3} | ({} if loss is None else {"loss": 10**loss})
+    rate = theory_rate(SquaredEuclidean(), SquaredLoss(), update, bounds, 4, signed=False, fit_intercept=fit_intercept)
+    smoothness, distance = 100**x + fit_intercept, (100**u + 0.09) / 2
+    factor, price = UPDATES[update]
+    comparator_loss = smoothness * distance if loss is None else 10**loss
+
+    def bound(k):
+        return factor(k) * comparator_loss + price(k) * smoothness * distance
+
+    k = rate.eta0 * smoothness
+    assert_allclose([rate.factor, rate.constant], [factor(k), price(k) * smoothness * distance], rtol=1e-12)
+    for other in np.r_[k * np.array([0.5, 0.99, 1.01, 2.0]), np.geomspace(1e-6, 0.999, 50)]:
+        if update != "explicit" or other < 1:
+            assert bound(k) <= bound(other) * (1 + 1e-9)
+    if update == "explicit":
+        assert_allclose(k, 1 / (1 + np.sqrt(comparator_loss / (smoothness * distance))), rtol=1e-5)
+    elif update == "implicit":
+        assert_allclose(k, np.sqrt(smoothness * distance / comparator_loss), rtol=1e-5)
+
+
+@settings(max_examples=30)
+@given(x=st.floats(-2.0, 2.0), u=st.floats(-2.0, 2.0), n_rows=st.integers(1, 10**6), slope=st.sampled_from([0.5, 2.0]))
+def test_the_rate_for_losses_of_bounded_slope(x, u, n_rows, slope):
+    rate = theory_rate(
+        PNorm(3.0),
+        HuberLoss(slope),
+        "implicit",
+        {"x": 10**x, "u": 10**u, "n_rows": n_rows},
+        4,
+        signed=False,
+        fit_intercept=False,
+    )
+
+    def bound(eta):
+        return 100**u / 2 / eta + eta * 2 * 100**x * slope**2 * n_rows / 2
+
+    assert rate.factor == 1.0
+    assert_allclose(rate.constant, bound(rate.eta0), rtol=1e-12)
+    assert bound(rate.eta0) <= min(bound(0.99 * rate.eta0), bound(1.01 * rate.eta0))
+
+
+def test_perfect_comparators_and_the_largest_rates():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X @ [0.6, 0.0, 0.8]
+    for update in UPDATES:
+        model = MirrorDescentRegressor(
+            update=update, learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "loss": 0.0}, fit_intercept=False
+        ).partial_fit(X, y)
+        assert np.isfinite(model.regret_bound_)
+        assert model.cumulative_loss_ <= model.regret_bound_ * (1 + 1e-9)
+        assert_allclose(model.regret_bound_, 0.5 if update != "importance" else 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"data_bounds": None}, r"needs data_bounds\['x'\]"),
+        ({"data_bounds": {"x": 1.0}}, r"needs data_bounds\['u'\], a bound on the size of the comparator"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "loss": "huber"}, r"needs data_bounds\['n_rows'\]"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0, "rows": 3}}, "has the key 'rows'; it may have: 'x', 'u'"),
+        ({"data_bounds": {"x": 0.0, "u": 1.0}}, r"data_bounds\['x'\] = 0.0, .* positive finite"),
+        ({"data_bounds": {"x": 1.0, "u": np.inf}}, r"data_bounds\['u'\] = inf"),
+        ({"data_bounds": {"x": 1.0, "u": -1.0}}, r"data_bounds\['u'\] = -1.0"),
+        ({"data_bounds": {"x": 1.0, "u": np.nan}}, r"data_bounds\['u'\] = nan"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "loss": "poisson"}, r"no theorem for PoissonLoss\(\)"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "divergence": "burg"}, r"Burg\(\) has no bound"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "divergence": "relative_entropy"}, "has no bound"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "divergence": "binary_entropy"}, "no theorem for BinaryEntropy"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "signed": True}, "no theorem for signed=True"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "divergence": "p_norm", "signed": True}, "no theorem for signed=True"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}, "init": 0.5}, "init=None"),
+    ],
+    ids=str,
+)
+def test_theory_says_what_it_lacks(parameters, message, unchanged):
+    X, y = np.eye(3), np.ones(3)
+    model = MirrorDescentRegressor(learning_rate="theory", **parameters)
+    with unchanged(model, message):
+        model.partial_fit(X, y)
+    going_on = MirrorDescentRegressor(**{k: v for k, v in parameters.items() if k != "data_bounds"})
+    going_on.partial_fit(X, y).set_params(learning_rate="theory", data_bounds=parameters["data_bounds"])
+    with unchanged(going_on, message):
+        going_on.partial_fit(X, y)
+
+
+def test_the_bound_belongs_to_theory():
+    X, y = np.eye(3), np.ones(3)
+    model = MirrorDescentRegressor()
+    with pytest.raises(AttributeError, match="has not learned"):
+        _ = model.regret_bound_
+    with pytest.raises(AttributeError, match="needs learning_rate='theory'"):
+        _ = model.partial_fit(X, y).regret_bound_
+    model = MirrorDescentRegressor(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).partial_fit(X, y)
+    with pytest.raises(AttributeError, match=r"needs data_bounds\['loss'\]"):
+        _ = model.regret_bound_
