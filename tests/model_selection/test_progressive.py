@@ -381,7 +381,7 @@ def test_several_outputs_of_a_classifier():
     "model, arguments, match",
     [
         (LinearRegression(), {}, "LinearRegression has no partial_fit"),
-        (make_pipeline(SGDRegressor()), {}, "Pipeline has no partial_fit.*transform the rows first"),
+        (make_pipeline(SGDRegressor()), {}, "Pipeline has no partial_fit.*OnlinePipeline"),
         (SGDRegressor(), {"scoring": 3}, "scoring = 3 is not the name of a scorer"),
         (SGDRegressor(), {"scoring": ["r2"]}, "is not the name of a scorer"),
         (SGDRegressor(), {"scoring": "no such"}, "no such"),
