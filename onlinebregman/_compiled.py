@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._kernels import _loss as compiled_losses
-from ._kernels._geometry import (
-    BinaryEntropyGeometry,
-    BurgGeometry,
-    EntropyGeometry,
-    EuclideanGeometry,
-    Geometry,
-    SimplexGeometry,
-)
+from ._kernels._entropy_geometry import BinaryEntropyGeometry, BurgGeometry, EntropyGeometry, SimplexGeometry
+from ._kernels._geometry import EuclideanGeometry, Geometry
 from ._kernels._numpy_path import NumPyGeometry, NumPyLoss
 from ._kernels._pnorm_geometry import PNormGeometry
 from .constraints import Constraint, L2Ball, UpperBound

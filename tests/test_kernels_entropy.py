@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels._geometry import BurgGeometry, EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels._entropy_geometry import BurgGeometry, EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels._learner import Learner
 from onlinebregman._kernels._loss import SquaredLoss
 from scipy import sparse

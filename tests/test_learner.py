@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels._geometry import (
+from onlinebregman._kernels._entropy_geometry import (
     BinaryEntropyGeometry,
     BurgGeometry,
     EntropyGeometry,
-    EuclideanGeometry,
     SimplexGeometry,
 )
+from onlinebregman._kernels._geometry import EuclideanGeometry
 from onlinebregman._kernels._learner import Learner
 from onlinebregman._kernels._loss import HingeLoss, SquaredLoss
 from onlinebregman._kernels._pnorm_geometry import PNormGeometry

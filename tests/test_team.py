@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels._geometry import BurgGeometry, EuclideanGeometry, SimplexGeometry
+from onlinebregman._kernels._entropy_geometry import BurgGeometry, SimplexGeometry
+from onlinebregman._kernels._geometry import EuclideanGeometry
 from onlinebregman._kernels._learner import Learner
 from onlinebregman._kernels._loss import HingeLoss, LogisticLoss, SquaredLoss
 from onlinebregman._kernels._team import Team

@@ -27,6 +27,11 @@ cdef struct Scalars:          # the state beside the weights
     Py_ssize_t steps          # sparse steps since then
 
 
+cdef inline double* scratch(Row* row, int k) noexcept nogil:
+    """Working vector 1 or 2; vector 0 holds gathered weights, vector 3 the row (x, -x) of signed weights."""
+    return row.buffer + k * row.room
+
+
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t blocks  # weights per feature: 2 for w+ and w-, n_features for a matrix
@@ -67,27 +72,3 @@ cdef class Geometry:
 cdef class EuclideanGeometry(Geometry):
     cdef public double radius           # of the ball around 0 that holds the weights
     cdef bint in_place(self, Row* row) noexcept nogil
-
-
-cdef class EntropyGeometry(Geometry):
-    cdef void go_back(self, Row* row) noexcept nogil
-    cdef void sums(self, Row* row, double c, double* sums) noexcept nogil
-    cdef double mass(self, Row* row, double c) noexcept nogil
-    cdef void move(self, Row* row, double c, double* v) noexcept nogil
-    cdef void jump(self, Row* row, double c, double* v) noexcept nogil
-    cdef const double* both(self, Row* row) noexcept nogil
-
-
-cdef class SimplexGeometry(EntropyGeometry):
-    cdef readonly double size           # U, the sum of the weights
-    cdef double outside(self, Row* row) noexcept nogil
-    cdef double weight_outside(self, Row* row) noexcept nogil
-    cdef double factors(self, Row* row, double c) noexcept nogil
-
-
-cdef class BurgGeometry(Geometry):
-    pass
-
-
-cdef class BinaryEntropyGeometry(Geometry):
-    pass

@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
 from libc.string cimport memcpy
 
-from onlinebregman._kernels._geometry cimport Geometry, Row
+from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
 
 cdef extern from "pnorm_ops.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -22,11 +22,6 @@ cdef extern from "pnorm_ops.h":
 cdef double LARGEST_P = 500.0
 # A difference of totals that has fallen below this fraction of them has lost too many digits.
 cdef double CANCELLED = 1e-3
-
-
-cdef inline double* scratch(Row* row, int k) noexcept nogil:
-    """Working vector 1 or 2."""
-    return row.buffer + k * row.room
 
 
 cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:

@@ -1,6 +1,9 @@
+cimport cython
+
 from onlinebregman._kernels._geometry cimport Row
 
 
+@cython.final
 cdef class Rows:
     cdef const char* values
     cdef const char* indices     # NULL for dense rows

@@ -1,5 +1,6 @@
 """Blocks of rows, read where they lie: C-contiguous float64 or float32 arrays, and canonical CSR matrices."""
 
+cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -31,6 +32,7 @@ cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexc
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
 
 
+@cython.final
 cdef class Rows:
     """A block of rows; `fetch` points a `Row` at one of them."""
 
