@@ -28,6 +28,7 @@ from onlinebregman.divergences import (
 )
 from onlinebregman.losses import (
     AbsoluteLoss,
+    BoundLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     HuberLoss,
@@ -287,6 +288,7 @@ DEFINITIONS = [
     AbsoluteLoss(),
     EpsilonInsensitiveLoss(0.4),
     HuberLoss(0.7),
+    BoundLoss(),
     HingeLoss(),
     HingeLoss(margin=0.0),
     HingeLoss(margin=2.5),
