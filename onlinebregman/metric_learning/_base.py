@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from .._compiled import make_loss
 from .._mirror import OnlineEstimator
@@ -236,22 +236,6 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     # --- what comes out -------------------------------------------------------------------------------------------
 
-    def predict(self, Z) -> np.ndarray:
-        """Squared distances z'Wz.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n_samples, n_features)
-            Differences of two rows each.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples,)
-            The squared distances.
-        """
-        check_is_fitted(self)
-        return self._learner.predict(dense(check_rows(self, Z, reset=False)))
-
     def regret_certificate(self, U: ArrayLike) -> float:
         """Bound on the regret of this very run against a fixed metric: no assumption on the data.
 
@@ -309,6 +293,9 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _metric(self) -> tuple[int, np.ndarray]:
         learner = self._fitted_learner()
         return learner.t, learner.coef
+
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        return self._learner.predict(np.ascontiguousarray(Z))
 
     # --- learning -------------------------------------------------------------------------------------------------
 
