@@ -163,6 +163,13 @@ def factor(matrix: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
 
 
+def balanced_factor(matrix: np.ndarray) -> np.ndarray:
+    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
+    scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    scale[scale == 0] = 1.0
+    return factor(matrix / np.outer(scale, scale)) * scale
+
+
 def dense(X) -> np.ndarray:
     """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
     return X.toarray() if sparse.issparse(X) else X
