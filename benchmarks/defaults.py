@@ -81,12 +81,13 @@ def metric():
         return 100 * (1 - cross_val_score(model, X, y, cv=splits).mean())
 
     rows = {"Euclidean": "passthrough"}
-    for schedule in ("constant", "sqrt"):
-        for epochs in (1, 3):
-            for eta0 in (0.01, 0.1, 1.0, 10.0):
-                rows[f"{schedule}, {eta0:g}, {epochs} epochs"] = LogDetMetricLearner(
-                    eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
-                )
+    for pairs in ("random", "neighbors"):
+        for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
+            for epochs in (1, 5):
+                for eta0 in rates:
+                    rows[f"{pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = LogDetMetricLearner(
+                        pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                    )
     table(rows, data, error, "error %")
 
 
