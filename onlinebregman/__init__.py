@@ -15,7 +15,7 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import FrobeniusMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -25,6 +25,7 @@ __all__ = [
     "DefiniteBoost",
     "EGRegressor",
     "ForwardRegressor",
+    "FrobeniusMetricLearner",
     "ImplicitGDRegressor",
     "LearningRateMixture",
     "LearningRatePath",
