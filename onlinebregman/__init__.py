@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .kernel_learning import DefiniteBoost, MEGKernelLearner
+from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
     EGRegressor,
@@ -31,6 +31,7 @@ __all__ = [
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MatrixBurgRegressor",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",

@@ -18,6 +18,7 @@ from ._kernels._blocked_geometry import BlockedLogDetGeometry
 from ._kernels._frobenius_geometry import FrobeniusGeometry
 from ._kernels._geometry import Geometry
 from ._kernels._learner import Learner
+from ._kernels._matrix_burg_geometry import MatrixBurgGeometry
 from ._kernels._matrix_geometry import LogDetGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
 from ._validation import check_finite
@@ -294,6 +295,18 @@ class LogDetMirrorMixin(MirrorMixin):
 
     def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
         return LogDetGeometry(prior) if len(prior) < BLOCKED_FROM else BlockedLogDetGeometry(prior)
+
+
+class MatrixBurgMirrorMixin(MirrorMixin):
+    """Mirror map of the LogDet potential on 0 < W < I, which the rate of its explicit steps keeps to."""
+
+    update = "gradient"
+
+    def _mirror_map(self, n_features: int | None) -> LogDet:
+        return LogDet()
+
+    def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
+        return MatrixBurgGeometry(init)
 
 
 class FrobeniusMirrorMixin(MirrorMixin):

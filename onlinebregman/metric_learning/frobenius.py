@@ -13,8 +13,8 @@ from ._base import OnlineMetricLearner
 class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     """Mahalanobis metric learned online with the squared Frobenius distance: gradient descent on matrices.
 
-    Each pair with difference z and target y moves the metric to argmin norm_F(W' - W)^2 / 2 + eta (z'W'z - y)^2 / 2, and
-    from there to the nearest positive semidefinite matrix,
+    Each pair with difference z and target y moves the metric to argmin norm_F(W' - W)^2 / 2 + eta (z'W'z - y)^2 / 2,
+    and from there to the nearest positive semidefinite matrix,
 
         W' = P(W - c z z'),    c = eta (a - y) / (1 + eta norm(z)^4),    a = z'Wz,
 

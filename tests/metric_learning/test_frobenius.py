@@ -85,7 +85,7 @@ def test_a_rate_that_overflows_is_an_error_that_leaves_the_metric():
     learner = FrobeniusMetricLearner(eta0=1e200, scale_eta=False, update="explicit")
     learner.partial_fit_pairs(np.eye(3), [[0, 1]], [2.0])
     before = pickle.dumps(learner)
-    with pytest.raises(ValueError, match="overflowed at row 0.*Lower eta0"):
+    with pytest.raises(ValueError, match=r"overflowed at row 0.*Lower eta0"):
         learner.partial_fit_pairs(np.eye(3), [[0, 1]], [1e300])
     assert pickle.dumps(learner) == before
 
