@@ -12,6 +12,9 @@ from onlinebregman._kernels._geometry cimport Row, scratch
 from onlinebregman._kernels._matrix_geometry cimport LogDetGeometry
 
 cdef extern from "matrix_ops.h":
+    enum:
+        OB_PART
+        OB_PANEL
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_times_one(const double* w, const double* z, double* y, double* t, Py_ssize_t d) noexcept nogil
@@ -53,7 +56,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             weights = np.vstack([whole, np.zeros((VECTORS + -(-VECTORS // d), d))])
         super().__init__(weights)
         self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))
-        self.room_ = np.zeros((d + 5) * VECTORS)
+        self.room_ = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
 
     def _arguments(self):
         return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
