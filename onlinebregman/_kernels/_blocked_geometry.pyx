@@ -59,7 +59,10 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         self.room_ = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
 
     def _arguments(self):
-        return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
+        d = self.n_features
+        state = np.asarray(self.weights).reshape(self.blocks, d).copy()
+        state[d + self.state.steps : d + VECTORS] = 0.0  # left from calls that were undone
+        return (state,)
 
     def _to_coef(self, weights):
         d, m = self.n_features, self.state.steps
@@ -67,6 +70,10 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
         upper = np.triu(weights[:d] - (v.T * s) @ v)
         return upper + np.triu(upper, 1).T
+
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
+        """All but the s_p, if they need not be worked in: vectors beyond the m-th count for nothing."""
+        return (self.n_features + VECTORS) * self.n_features if self.state.steps + 2 * n_rows < BLOCK else 0
 
     cdef void forget(self) noexcept nogil:
         self.n_coming = self.n_done = 0
