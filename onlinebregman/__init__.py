@@ -15,7 +15,12 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import FrobeniusMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import (
+    DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+)
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -23,6 +28,7 @@ __version__ = version(__name__)
 __all__ = [
     "BurgRegressor",
     "DefiniteBoost",
+    "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
     "FrobeniusMetricLearner",
