@@ -23,7 +23,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner, __version__
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    FrobeniusMetricLearner,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    __version__,
+)
 from onlinebregman.datasets import load_balance_scale, load_dataset
 
 REGRESSION = (
@@ -81,13 +88,14 @@ def metric():
         return 100 * (1 - cross_val_score(model, X, y, cv=splits).mean())
 
     rows = {"Euclidean": "passthrough"}
-    for pairs in ("random", "neighbors"):
-        for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
-            for epochs in (1, 5):
-                for eta0 in rates:
-                    rows[f"{pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = LogDetMetricLearner(
-                        pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
-                    )
+    for name, kind in {"LogDet": LogDetMetricLearner, "Frobenius": FrobeniusMetricLearner}.items():
+        for pairs in ("random", "neighbors"):
+            for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
+                for epochs in (1, 5):
+                    for eta0 in rates:
+                        rows[f"{name}, {pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
+                            pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                        )
     table(rows, data, error, "error %")
 
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .kernel_learning import DefiniteBoost, MEGKernelLearner
+from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
     EGRegressor,
@@ -15,7 +15,12 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import DefiniteBoostMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import (
+    DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+)
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -26,11 +31,13 @@ __all__ = [
     "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
+    "FrobeniusMetricLearner",
     "ImplicitGDRegressor",
     "LearningRateMixture",
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MatrixBurgRegressor",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",

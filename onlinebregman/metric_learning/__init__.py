@@ -1,7 +1,13 @@
 """Mahalanobis metrics as transformers, most of them learned online, and neighbours in them."""
 
 from .definite_boost import DefiniteBoostMetricLearner
+from .frobenius import FrobeniusMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
 
-__all__ = ["DefiniteBoostMetricLearner", "LogDetMetricLearner", "MetricKNeighborsClassifier"]
+__all__ = [
+    "DefiniteBoostMetricLearner",
+    "FrobeniusMetricLearner",
+    "LogDetMetricLearner",
+    "MetricKNeighborsClassifier",
+]
