@@ -420,10 +420,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
         if refused is not None:
-            raise ValueError(
-                f"The metric diverges under update={self.update!r} and eta0={self.eta0:g} ({refused[0]}). Lower eta0, "
-                "scale the features (sklearn.preprocessing.StandardScaler), or use update='implicit'."
-            )
+            reason, row = refused
+            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
         return float(rates.sum())
 
     def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
