@@ -28,7 +28,7 @@ from onlinebregman.divergences import (
     SimplexEntropy,
     SquaredEuclidean,
 )
-from onlinebregman.linear_model._theory import theory_rate
+from onlinebregman._theory import theory_rate
 from onlinebregman.losses import (
     EpsilonInsensitiveLoss,
     HingeLoss,

@@ -29,7 +29,7 @@ cdef extern from "spectral_ops.h":
     void ob_matvec(const double* a, const double* z, Py_ssize_t n, double* out) noexcept nogil
     void ob_gather_dot(const double* a, const Py_ssize_t* index, const double* z, Py_ssize_t nonzeros, Py_ssize_t n,
                        double* out) noexcept nogil
-    void ob_rotate(double* a, double* b, double c, double s, Py_ssize_t n) noexcept nogil
+    void ob_rotate_pair(double* a, double* b, double c, double s, Py_ssize_t n) noexcept nogil
     void ob_close_poles(double* pole, double* w, Py_ssize_t k, double total) noexcept nogil
     void ob_secular(const double* pole, const double* w, Py_ssize_t k, double growth, double* origin, double* tau,
                     double* energy) noexcept nogil
@@ -57,9 +57,10 @@ cdef class Secular:
     come from.
     """
 
-    cdef Py_ssize_t d, k, n_rotations
-    cdef bint solved, found       # are the roots for `rho`, or for another value of that sign?
-    cdef double rho
+    cdef Py_ssize_t d, n_poles, n_rotations
+    cdef Py_ssize_t k             # poles that `rho` moves: all, or none if that is below rounding
+    cdef bint found               # are there roots, for `rho`?
+    cdef double rho, largest      # largest: of the eigenvalues
     cdef Py_ssize_t[::1] order, slot
     cdef double[::1] values       # of diag(g) after the rotations
     cdef double[::1] u, pole, v, w, origin, tau, energy, loewner, row
@@ -80,20 +81,21 @@ cdef class Secular:
     cdef void deflate(self, const double* g, const double* u) noexcept nogil:
         """Take over diag(g) and u."""
         cdef Py_ssize_t d = self.d, i, j, k, last = -1
-        cdef double largest = 0.0, length = sqrt(ob_dot(u, u, d)), tolerance, t, c, s
+        cdef double length = sqrt(ob_dot(u, u, d)), tolerance, t, c, s
         cdef Py_ssize_t* order = &self.order[0]
-        self.k = self.n_rotations = 0
+        self.n_poles = self.n_rotations = 0
         self.found = False
+        self.largest = 0.0
         for i in range(d):
             j = i
             while j > 0 and g[order[j - 1]] > g[i]:
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = i
-            largest = max(largest, fabs(g[i]))
+            self.largest = max(self.largest, fabs(g[i]))
             self.values[i] = g[i]
             self.u[i] = u[i]
-        tolerance = 8.0 * DBL_EPSILON * largest
+        tolerance = 8.0 * DBL_EPSILON * self.largest
         for k in range(d):
             j = order[k]
             if fabs(u[j]) <= DBL_EPSILON * length or u[j] * u[j] == 0:
@@ -111,34 +113,35 @@ cdef class Secular:
                     t = self.values[last]
                     self.values[last] = t * c * c + self.values[j] * s * s
                     self.values[j] = t * s * s + self.values[j] * c * c
-                    self.slot[self.k - 1] = j
+                    self.slot[self.n_poles - 1] = j
                     last = j
                     continue
-            self.slot[self.k] = last = j
-            self.k += 1
+            self.slot[self.n_poles] = last = j
+            self.n_poles += 1
 
     cdef void solve(self, double rho) noexcept nogil:
         """Roots for diag(g) + rho u u'."""
-        cdef Py_ssize_t i, j, k = self.k
+        cdef Py_ssize_t i, j, k = self.n_poles
         cdef double total = 0.0, length = sqrt(fabs(rho))
         cdef double growth = rho / self.rho - 1.0 if self.found else 0.0
         if self.found and rho == self.rho:
             return
-        self.rho, self.found = rho, True
+        self.rho, self.k = rho, k
         for i in range(k):
-            j = self.slot[i if rho > 0 else k - 1 - i]
+            j = self.place(i)
             self.pole[i] = self.values[j] if rho > 0 else -self.values[j]
             self.v[i] = length * self.u[j]
             self.w[i] = self.v[i] * self.v[i]
             total += self.w[i]
-        if total < 1e-280:  # nothing moves
+        self.found = total > DBL_EPSILON * self.largest and total > 1e-280
+        if not self.found:
             self.k = 0
-        if self.k:
-            ob_close_poles(&self.pole[0], &self.w[0], k, total)
-            ob_secular(
-                &self.pole[0], &self.w[0], k, growth if -0.5 < growth < 1.0 else 0.0, &self.origin[0], &self.tau[0],
-                &self.energy[0]
-            )
+            return
+        ob_close_poles(&self.pole[0], &self.w[0], k, total)
+        ob_secular(
+            &self.pole[0], &self.w[0], k, growth if -0.5 < growth < 1.0 else 0.0, &self.origin[0], &self.tau[0],
+            &self.energy[0]
+        )
 
     cdef inline Py_ssize_t place(self, Py_ssize_t i) noexcept nogil:
         """Where root i goes."""
@@ -160,7 +163,7 @@ cdef class Secular:
         """x = u in the new basis, up to signs."""
         cdef Py_ssize_t i
         cdef double scale = sqrt(fabs(self.rho))
-        memset(x, 0, self.d * sizeof(double))
+        memcpy(x, &self.u[0], self.d * sizeof(double))
         for i in range(self.k):
             x[self.place(i)] = sqrt(self.energy[i]) / scale
 
@@ -177,7 +180,7 @@ cdef class Secular:
         """Apply the rotations to rows of n values each."""
         cdef Py_ssize_t i
         for i in range(self.n_rotations):
-            ob_rotate(
+            ob_rotate_pair(
                 rows + self.rotations[i].i * n, rows + self.rotations[i].j * n, self.rotations[i].c,
                 self.rotations[i].s, n
             )
@@ -278,7 +281,7 @@ cdef class VonNeumannGeometry(Geometry):
 
     @property
     def state_weights(self):
-        return self.coef()
+        return self.log_coef  # what a step moves
 
     def coef(self, average_over=0.0):
         factor = self.factor
@@ -296,12 +299,18 @@ cdef class VonNeumannGeometry(Geometry):
         return value, slope, gained
 
     def move(self, x, double c):
-        """W <- W(c)."""
+        """W <- W(c); returns `conjugate`."""
         cdef Row row
         self.open(&row, x)
         self.load(&row)
+        gained = 0.0
+        if not (self.matrices and self.trace):
+            gained = self.conjugate(&row, c)
         self.step(&row, c)
+        if self.matrices and self.trace and c != 0:
+            gained = -self.trace * self.log_scale  # G was log W before the step
         free(row.buffer)
+        return gained
 
     cdef int open(self, Row* row, const double[::1] x) except -1:
         row.x, row.index, row.n = &x[0], NULL, x.shape[0]

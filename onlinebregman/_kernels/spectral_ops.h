@@ -155,7 +155,7 @@ OB_CLONES static void ob_eigenvector(const double *restrict pole, const double *
 }
 
 /* a, b = c a + s b, c b - s a */
-OB_CLONES static void ob_rotate(double *restrict a, double *restrict b, double c, double s, ptrdiff_t n) {
+OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, double c, double s, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = c * a[i] + s * b[i];
         b[i] = c * b[i] - s * a[i];
