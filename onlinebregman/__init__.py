@@ -15,7 +15,7 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier, VonNeumannMetricLearner
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -36,5 +36,6 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
+    "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

@@ -2,5 +2,6 @@
 
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
+from .von_neumann import VonNeumannMetricLearner
 
-__all__ = ["LogDetMetricLearner", "MetricKNeighborsClassifier"]
+__all__ = ["LogDetMetricLearner", "MetricKNeighborsClassifier", "VonNeumannMetricLearner"]
