@@ -57,10 +57,23 @@ class Constraints:
         block.configure(geometry)
         return block.row(j), sign
 
-    def values(self, geometry: VonNeumannGeometry) -> Array:
-        """tr(W C_j) for all j, W of trace one."""
-        factor = geometry.factor
+    def values(self, factor: Array) -> Array:
+        """tr(W C_j) for all j, W = L L' of trace one with the given L."""
         return self.signs * (np.concatenate([block.dot_again(factor) for block in self.blocks]) - self.bounds)
+
+    def combined(self, alpha: Array) -> Array:
+        """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""
+        ends = np.cumsum([len(block) for block in self.blocks])[:-1]
+        parts = np.split(alpha * self.signs, ends)
+        return sum(block.combined(part) for block, part in zip(self.blocks, parts, strict=True))
+
+    def dual(self, alpha: Array, log_first: Array) -> tuple[float, Array]:
+        """ln tr exp(log W_1 - sum alpha_j C_j) and its gradient, -tr(W C_j)."""
+        values, vectors = np.linalg.eigh(log_first - self.combined(alpha))
+        weights = np.exp(values - values[-1])
+        total = weights.sum()
+        value = values[-1] + np.log(total) + alpha @ (self.signs * self.bounds)
+        return float(value), -self.values(vectors * np.sqrt(weights / total))
 
 
 def check_senses(sense, n: int) -> Array:

@@ -70,6 +70,14 @@ class Rows:
             return self.dot(factor)
         return self._entries @ (factor @ factor.T).ravel()
 
+    def combined(self, weights: Array) -> Array:
+        """The sum of weights times instances, shape (d, d)."""
+        if self._entries is not None:
+            return (weights @ self._entries).reshape(self.data.shape[1], -1)
+        scaled = self.data.multiply(weights[:, None]) if sparse.issparse(self.data) else self.data * weights[:, None]
+        total = self.data.T @ scaled
+        return total.toarray() if sparse.issparse(total) else total
+
     @cached_property
     def _entries(self) -> sparse.csr_matrix | None:
         """The matrices z z' as sparse rows of d^2 values; None where that would be no gain."""
@@ -111,6 +119,9 @@ class Matrices(Rows):
         return self.data @ (factor @ factor.T).ravel()
 
     dot_again = dot
+
+    def combined(self, weights: Array) -> Array:
+        return (weights @ self.data).reshape(self.size, self.size)
 
     def joined(self, other: Matrices) -> Matrices:
         return Matrices(np.concatenate([self.data, other.data]).reshape(-1, self.size, self.size))
