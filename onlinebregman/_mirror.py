@@ -19,6 +19,7 @@ from ._kernels._learner import Learner
 from ._kernels._matrix_geometry import LogDetGeometry
 from ._kernels._spectral_geometry import VonNeumannGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
+from ._threads import few_threads
 from ._validation import check_finite
 from .constraints import Constraint
 from .divergences import (
@@ -302,6 +303,10 @@ class VonNeumannMirrorMixin(MirrorMixin):
 
     def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
+
+    def _learn(self, X, y, sample_weight, order=None) -> float:
+        with few_threads(self.n_features_in_):
+            return super()._learn(X, y, sample_weight, order)
 
 
 def starting_weights(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
-from threadpoolctl import ThreadpoolController
 
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._validation import check_finite, check_indices, check_symmetric
@@ -17,7 +16,6 @@ from .._validation import check_finite, check_indices, check_symmetric
 Array = NDArray[np.float64]
 
 EPS = np.finfo(np.float64).eps
-_THREADS_PAY_FROM = 400  # objects; below, more BLAS threads make an eigendecomposition slower
 _FACTORS_PAY_UPTO = 4  # beyond, one eigendecomposition costs less than that many rank-one changes
 
 
@@ -165,16 +163,6 @@ def factored(factors: Array, signs: Array) -> Rows:
     if factors.shape[1] <= min(_FACTORS_PAY_UPTO, factors.shape[2]):
         return Factors(factors, signs)
     return Matrices(np.einsum("nr,nri,nrj->nij", signs, factors, factors, optimize=True))
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def few_threads(d: int):
-    """Context in which BLAS has one thread, if matrices of d rows are too small for more."""
-    return _controller().limit(limits=1 if d < _THREADS_PAY_FROM else None, user_api="blas")
 
 
 def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:

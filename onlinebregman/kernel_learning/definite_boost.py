@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._threads import few_threads
 from ._base import KernelLearner
 from ._constraints import Constraints, check_senses
-from ._instances import EPS, Array, few_threads
+from ._instances import EPS, Array
 
 
 class DefiniteBoost(KernelLearner):

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._threads import few_threads
 from .._validation import check_weights
 from ..schedules import LEARNING_RATES, Schedule
 from ._base import KernelLearner
 from ._bounds import LossBounds
-from ._instances import Rows, check_factors, check_targets, factored, few_threads
+from ._instances import Rows, check_factors, check_targets, factored
 
 
 class MEGKernelLearner(LossBounds, KernelLearner):

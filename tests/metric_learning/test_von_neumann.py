@@ -155,6 +155,19 @@ def test_units_of_the_rows_make_no_difference(update):
     assert other.cumulative_loss_ == pytest.approx(one.cumulative_loss_, rel=1e-9)
 
 
+def test_bounds_are_those_of_the_prior_of_that_trace():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    free = VonNeumannMetricLearner(random_state=0, learning_rate="constant").fit(X, y)
+    for trace in (13.0, 1.0):
+        given = VonNeumannMetricLearner(trace=trace, random_state=0, learning_rate="constant").fit(X, y)
+        assert_allclose(given.bounds_, np.multiply(free.bounds_, trace / 13.0), rtol=1e-12)
+    # and so the learned metric is the same up to its scale, as rates have no unit
+    w = VonNeumannMetricLearner(trace=13.0, random_state=0).fit(X, y).get_mahalanobis_matrix()
+    other = VonNeumannMetricLearner(trace=1.0, random_state=0).fit(X, y).get_mahalanobis_matrix()
+    assert_allclose(13 * other, w, rtol=0, atol=1e-9)
+
+
 def test_neighbours_are_better_than_euclidean_ones():
     X, y = load_wine(return_X_y=True)
     plain = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(5)), X, y).mean()
