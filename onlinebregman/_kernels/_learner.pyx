@@ -449,11 +449,12 @@ cdef class Learner:
         cdef double cap = geometry.rate_cap(row, residual)
         if cap < 0:
             return cap
-        eta = min(eta, min(cap / weight, geometry.state.rate))
-        if eta < geometry.state.rate:
-            geometry.state.rate = eta
+        eta = min(eta, geometry.state.rate)
+        if cap / weight < eta:  # the falls of a schedule are not noted: they would fill the memory
+            eta = cap / weight
             with gil:
                 self.rates.append((self.clockwork.t + 1.0, eta))
+        geometry.state.rate = eta
         return eta
 
 
