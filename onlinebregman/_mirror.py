@@ -183,6 +183,15 @@ class MirrorMixin:
         )
         return learner
 
+    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
+        """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
+        if learner.origin is None:
+            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        gap = self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
+        gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
+        return float(gap + learner.slack)
+
     def _schedule(self) -> Schedule:
         """The learning rates."""
         return resolve_schedule(self.learning_rate, self.eta0, self.power_t)

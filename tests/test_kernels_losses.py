@@ -12,6 +12,7 @@ from scipy.special import expit
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.losses import (
     AbsoluteLoss,
+    BoundLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     HuberLoss,
@@ -122,6 +123,7 @@ DEFINITIONS = [
     AbsoluteLoss(),
     EpsilonInsensitiveLoss(0.4),
     HuberLoss(0.7),
+    BoundLoss(),
     HingeLoss(),
     HingeLoss(margin=0.0),
     HingeLoss(margin=2.5),

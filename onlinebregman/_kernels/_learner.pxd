@@ -11,7 +11,7 @@ from onlinebregman._kernels._solver cimport Score
 @cython.final
 cdef class Learner:
     cdef readonly Geometry geometry
-    cdef readonly Loss loss
+    cdef public Loss loss     # of the rows of the next call
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
     cdef Clockwork clockwork
     cdef Settings settings

@@ -1,23 +1,36 @@
-"""Matrix geometries on rank-one instances z z': they predict z'Wz, and a step is a rank-one update.
+"""Matrix geometries: they predict tr(W X) for instances X of rank one or two, and a step is an update of that rank.
+
+A row z of d values is a pair, X = z z'. A row (p, q) of 2 d values is a triplet, X = p p' - q q': with the differences
+p and q of an anchor to two other rows, tr(W X) is how much farther the first one is, in squared distance.
 
 Of the symmetric state W, shape (d, d), only the upper triangle is kept up to date.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, log1p, sqrt
 
-from onlinebregman._kernels._geometry cimport Geometry, Row
+from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
 
 cdef extern from "vector_ops.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
     void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
 
 
 cdef class LogDetGeometry(Geometry):
-    """LogDet divergence: (W^-1 + c z z')^-1 = W - c / (1 + c a) v v' with v = W z, a = z'W z.
+    """LogDet divergence: W(c) = (W^-1 + c X)^-1.
 
-    On the row z this is the Burg geometry of the single number a: w(c) = a / (1 + c a), S = a^2.
+    On the eigenvalues mu of X against W, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
+    S = sum mu^2 / (1 + c mu)^2. A pair has hi = z'Wz and lo = 0. A triplet can be written as X = x x' - y y' with
+    x'Wx = hi, y'Wy = -lo and x'Wy = 0, so that its step is that of two pairs,
+
+        W(c) = W - c / (1 + c hi) v v' + c / (1 + c lo) u u',    v = W x, u = W y.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, d)
+        The positive definite matrix to start from; copied.
     """
 
     def __init__(self, weights):
@@ -28,6 +41,11 @@ cdef class LogDetGeometry(Geometry):
     def _arguments(self):
         return (np.asarray(self.weights).reshape(self.n_features, self.n_features).copy(),)
 
+    @property
+    def state_weights(self):
+        """W; a new array."""
+        return self._to_coef(np.asarray(self.weights))
+
     def _to_coef(self, weights):
         upper = np.triu(weights.reshape(self.n_features, self.n_features))
         return upper + np.triu(upper, 1).T
@@ -36,25 +54,62 @@ cdef class LogDetGeometry(Geometry):
         return n
 
     cdef void load(self, Row* row) noexcept nogil:
-        row.w = row.buffer  # v
-        row.a = ob_symv(&self.weights[0], row.x, row.w, self.n_features)
+        row.w = row.buffer  # v, and behind it u
+        row.lo = 0.0
+        if row.n > self.n_features:
+            self.load_triplet(row)
+            return
+        row.hi = ob_symv(&self.weights[0], row.x, row.w, self.n_features)
+        if row.hi <= 0:  # z = 0, or nothing but rounding errors
+            row.hi = 0.0
+
+    cdef void load_triplet(self, Row* row) noexcept nogil:
+        """With s = p + q and t = p - q, X = (s t' + t s') / 2, and x and y are half the sum and half the difference of s
+        and t, scaled to be equally long in W: no digits are lost where p and q are near each other."""
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* s = scratch(row, 1)
+        cdef double* t = s + d
+        cdef double* v = row.w
+        cdef double* u = v + d
+        cdef double ss, tt, st, length, scale, ws, wt
+        for i in range(d):
+            s[i] = row.x[i] + row.x[d + i]
+            t[i] = row.x[i] - row.x[d + i]
+        ss, tt = ob_symv(&self.weights[0], s, v, d), ob_symv(&self.weights[0], t, u, d)
+        if ss <= 0 or tt <= 0:  # X = 0, or nothing but rounding errors
+            row.hi = 0.0
+            return
+        st, length = ob_dot(s, u, d), sqrt(ss * tt)
+        row.hi, row.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
+        scale = sqrt(sqrt(tt / ss))
+        for i in range(d):
+            ws, wt = 0.5 * v[i] * scale, 0.5 * u[i] / scale
+            v[i], u[i] = ws + wt, ws - wt
 
     cdef void store(self, Row* row) noexcept nogil:
         pass
 
     cdef double dot(self, Row* row) noexcept nogil:
-        return row.a
+        return row.hi + row.lo
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        value[0] = row.a / (1.0 + c * row.a)
-        slope[0] = value[0] * value[0]
+        cdef double hi = row.hi / (1.0 + c * row.hi), lo = row.lo / (1.0 + c * row.lo)
+        value[0], slope[0] = hi + lo, hi * hi + lo * lo
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        lo[0] = -1.0 / row.a if row.a > 0 else -INFINITY
-        hi[0] = INFINITY
+        lo[0] = -1.0 / row.hi if row.hi > 0 else -INFINITY
+        hi[0] = -1.0 / row.lo if row.lo < 0 else INFINITY
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)
 
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        return -log1p(c * row.hi) - log1p(c * row.lo)
+
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_syr(&self.weights[0], row.w, c / (1.0 + c * row.a), self.n_features)
+        cdef double shrink = 1.0 + c * row.hi, grow = 1.0 + c * row.lo
+        if row.hi > 0:
+            ob_syr(&self.weights[0], row.w, c / shrink, self.n_features)
+        if row.lo < 0:
+            ob_syr(&self.weights[0], row.w + self.n_features, -c / grow, self.n_features)
+        row.hi, row.lo = row.hi / shrink, row.lo / grow
