@@ -17,6 +17,7 @@ from ._compiled import make_geometry, make_loss
 from ._kernels._geometry import Geometry
 from ._kernels._learner import Learner
 from ._kernels._matrix_geometry import LogDetGeometry
+from ._kernels._spectral_geometry import VonNeumannGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
 from ._validation import check_finite
 from .constraints import Constraint
@@ -29,6 +30,7 @@ from .divergences import (
     RelativeEntropy,
     SimplexEntropy,
     SquaredEuclidean,
+    VonNeumann,
     resolve_divergence,
 )
 from .divergences._names import automatic_p
@@ -296,6 +298,19 @@ class LogDetMirrorMixin(MirrorMixin):
 
     def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
         return LogDetGeometry(prior)
+
+
+class VonNeumannMirrorMixin(MirrorMixin):
+    """Mirror map of the von Neumann potential: f(W) = log W, on symmetric positive definite matrices.
+
+    They have the trace that `trace` says; None for any.
+    """
+
+    def _mirror_map(self, n_features: int | None) -> VonNeumann:
+        return VonNeumann(trace=self.trace)
+
+    def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
+        return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
 
 
 def starting_weights(

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from onlinebregman import MirrorDescentRegressor
+from onlinebregman._theory import theory_rate
 from onlinebregman.divergences import (
     PNorm,
     SimplexEntropy,
     SquaredEuclidean,
 )
-from onlinebregman.linear_model._theory import theory_rate
 from onlinebregman.losses import (
     EpsilonInsensitiveLoss,
     HingeLoss,

@@ -283,7 +283,7 @@ cdef class Learner:
 
     cdef Geometry _model(self):
         """The geometry to predict with: the learning one, or a Euclidean one that holds the weights it amounts to."""
-        if not self.clockwork.averaged and not self.geometry.whole:
+        if self.geometry.quadratic or not (self.clockwork.averaged or self.geometry.whole):
             return self.geometry
         if self.prediction_model is None or self.prediction_model[0] != self.clockwork.t:
             self.prediction_model = (self.clockwork.t, EuclideanGeometry(self.coef))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from numbers import Integral, Real
 from typing import Self
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from ._base import KernelLearner
-from ._gibbs import Array, few_threads, solve
-from ._instances import Constraints, check_senses
+from ._constraints import Constraints, check_senses
+from ._instances import EPS, Array, few_threads
 
 
 class DefiniteBoost(KernelLearner):
@@ -26,8 +28,8 @@ class DefiniteBoost(KernelLearner):
         W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
 
     and each round moves one alpha_j, the one farthest from its optimality conditions: that of the most violated
-    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round costs one
-    eigendecomposition if approximate, two to four if exact.
+    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round on a row or
+    pair changes the eigendecomposition of W by rank one, a round on a general matrix makes it afresh.
 
     With diagonal C this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights of the examples on the
     diagonal of W, and alpha_j the vote of h_j.
@@ -235,12 +237,12 @@ class DefiniteBoost(KernelLearner):
     @property
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
-        return self._fitted_state().size * np.exp(self._log_dual)
+        return self.n_features_in_ * np.exp(self._log_dual)
 
     @property
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
-        return self._fitted_state().size * np.exp(self._log_bound)
+        return self.n_features_in_ * np.exp(self._log_bound)
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -248,7 +250,8 @@ class DefiniteBoost(KernelLearner):
         with all_or_nothing(self):
             X, bounds = self._begin(check, anew=True)
             self._extend(X, bounds, sense)
-            self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
+            with few_threads(self.n_features_in_):
+                self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
             trouble = self._assess()
         return self._report(trouble, stacklevel=5)
 
@@ -256,12 +259,21 @@ class DefiniteBoost(KernelLearner):
         with all_or_nothing(self):
             validate_parameters(self)
             self._extend(*self._begin(check, anew=not self.__sklearn_is_fitted__()), sense)
-            self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
+            with few_threads(self.n_features_in_):
+                self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
             trouble = self._assess()
         return self._report(trouble, stacklevel=4)
 
-    def _start(self, d: int) -> None:
-        super()._start(d)
+    def _geometry_in_use(self) -> VonNeumannGeometry | None:
+        return vars(self).get("_geometry")
+
+    def _reconstruction_attributes(self) -> dict:
+        return {"_geometry": copy.deepcopy(self._geometry)}
+
+    def _start(self, prior: Array) -> None:
+        self._divergence = self._mirror_map(None)
+        self._geometry = self._make_geometry(prior)
+        self._least_log = float(self._geometry.log_values[0])
         self._constraints = Constraints()
         self.alpha_ = np.empty(0)
         self._log_dual, self._log_bound = [0.0], [0.0]
@@ -270,6 +282,7 @@ class DefiniteBoost(KernelLearner):
         self._constraints = self._constraints.extended(X, bounds, check_senses(sense, len(bounds)))
         self.alpha_ = np.append(self.alpha_, np.zeros(len(bounds)))
         self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
+        self._geometry = copy.deepcopy(self._geometry)  # rounds change it in place
 
     @property
     def _hopeless(self) -> bool:
@@ -278,12 +291,12 @@ class DefiniteBoost(KernelLearner):
         If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
         eigenvalue of W_1.
         """
-        return self._log_dual[-1] < self._first.log_values[0] - 1e-9
+        return self._log_dual[-1] < self._least_log - 1e-9
 
     def _conditions(self) -> tuple[Array, Array]:
         """Violations tr(W C_j) and distances from the optimality conditions, relative to spread_j / n_features."""
         spreads = self._constraints.spreads
-        violations = self._constraints.values(self._state.factor) * self._state.size / spreads
+        violations = self._constraints.values(self._geometry) * self.n_features_in_ / spreads
         return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
     def _round(self, i: int) -> bool:
@@ -295,41 +308,41 @@ class DefiniteBoost(KernelLearner):
         if self.verbose and i % 100 == 0:
             print(
                 f"[{type(self).__name__}] round {i}: optimality {residuals[j]:.3g}, largest violation "
-                f"{self._constraints.spreads[j] * violations.max() / self._state.size:.3g}, "
-                f"dual objective {self._state.size * np.exp(self._log_dual[-1]):.6g}"
+                f"{self._constraints.spreads[j] * violations.max() / self.n_features_in_:.3g}, "
+                f"dual objective {self.n_features_in_ * np.exp(self._log_dual[-1]):.6g}"
             )
         if residuals[j] <= self.tol or self._hopeless:
             return True
-        with few_threads(self._state.size), np.errstate(over="ignore", invalid="ignore"):
-            self._move(j, violations[j] * self._constraints.spreads[j] / self._state.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._move(j, violations[j] * self._constraints.spreads[j] / self.n_features_in_)
         return False
 
     def _move(self, j: int, r: float) -> None:
         """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
-        constraints, state = self._constraints, self._state
-        x, bound, spread = constraints.signed(j), constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
+        constraints, geometry = self._constraints, self._geometry
+        bound, spread = constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
         lowest = -self.alpha_[j]
-        margin = self.tol * spread / state.size
+        margin = self.tol * spread / self.n_features_in_
         step, log_factor = approximate_step(r, constraints.lows[j], constraints.highs[j], margin, lowest)
-        if self.projection == "approximate":
-            moved = state.step(x, step)
-        elif r > 0:
-            enough = self._first.log_values[0] - 1 - self._log_dual[-1]
-            step, moved = solve(state, x, bound, 0.0, 0.0, np.inf, step, spread, enough)
-        else:
-            step, moved = lowest, state.step(x, lowest)  # all the way back, if that violates nothing
-            if moved.dot(x) > bound:
-                step, moved = solve(state, x, bound, 0.0, lowest, 0.0, max(step, lowest / 2), spread)
-        self._state = moved
+        x, sign = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
+        if self.projection == "exact":
+            if r > 0:
+                enough = self._least_log - 1 - self._log_dual[-1]
+                step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
+            else:
+                step = lowest  # all the way back, if that violates nothing
+                if sign * geometry.look(x, sign * lowest)[0] > bound:
+                    step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
+        grown = geometry.move(x, sign * step)
         self.alpha_ = self.alpha_.copy()
         self.alpha_[j] += step
-        self._log_dual.append(self._log_dual[-1] + moved.log_trace + step * bound)
+        self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
 
     def _assess(self) -> str | None:
         """Set the measures of success; returns what to warn of."""
         violations, residuals = self._conditions()
-        values = violations * self._constraints.spreads / self._state.size
+        values = violations * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(values))
         self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
         found = f"constraint {worst} is violated most, by {values[worst]:g}"
@@ -366,3 +379,38 @@ def approximate_step(r: float, low: float, high: float, margin: float, lowest: f
     step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
     log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)
     return float(step), float(log_factor)
+
+
+def exact_step(
+    geometry: VonNeumannGeometry,
+    x: Array,
+    sign: float,
+    target: float,
+    low: float,
+    high: float,
+    guess: float,
+    scale: float,
+    enough: float = -np.inf,
+) -> float:
+    """Root c of target - tr(W(c) X) between low and high, X = sign x, by safeguarded Newton.
+
+    The function increases; it has to be negative at `low` and positive at `high`, which may be infinite. The residual
+    is at most 1e-12 `scale`, save for what rounding G does to tr(W X). The search also ends when ln tr exp(G - c X) +
+    c target, the dual objective of the projection, is below `enough`.
+    """
+    c, rounding = guess, 4 * EPS * abs(geometry.log_values[0])
+    for _ in range(200):
+        value, slope, grown = geometry.look(x, sign * c)
+        excess = target - sign * value
+        if abs(excess) <= max(1e-12 * scale, rounding * np.sqrt(slope)) or grown + c * target < enough:
+            break
+        low, high = (low, c) if excess > 0 else (c, high)
+        newton = c - excess / slope if slope > 0 else np.inf
+        if high == np.inf:
+            newton = min(newton, c + 4 * max(abs(c), abs(guess)))
+        if not low < newton < high:
+            newton = low + (high - low) / 2
+            if not low < newton < high:
+                break
+        c = newton
+    return c
