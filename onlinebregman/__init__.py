@@ -15,7 +15,7 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import DefiniteBoostMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -23,6 +23,7 @@ __version__ = version(__name__)
 __all__ = [
     "BurgRegressor",
     "DefiniteBoost",
+    "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
     "ImplicitGDRegressor",

@@ -1,6 +1,7 @@
-"""Mahalanobis metrics learned online, as transformers, and neighbours in them."""
+"""Mahalanobis metrics as transformers, most of them learned online, and neighbours in them."""
 
+from .definite_boost import DefiniteBoostMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
 
-__all__ = ["LogDetMetricLearner", "MetricKNeighborsClassifier"]
+__all__ = ["DefiniteBoostMetricLearner", "LogDetMetricLearner", "MetricKNeighborsClassifier"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from .._compiled import make_loss
 from .._mirror import OnlineEstimator
@@ -20,7 +20,7 @@ from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context,
 from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
-from ._mahalanobis import MahalanobisTransformer, dense, factor
+from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
 from ._pairs import SAMPLERS, Block
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
@@ -46,6 +46,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         "track_regret": ["boolean"],
     }
 
+    _takes_triplets = False  # does the geometry step on p p' - q q'? Otherwise on pairs alone
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
     def __init__(
@@ -63,7 +64,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         pairs_per_row: int = 20,
         memory_size: int = 200,
         n_components: int | None = None,
-        max_iter: int = 1,
+        max_iter: int = 5,
         tol: float | None = None,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
@@ -236,22 +237,6 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     # --- what comes out -------------------------------------------------------------------------------------------
 
-    def predict(self, Z) -> np.ndarray:
-        """Squared distances z'Wz.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n_samples, n_features)
-            Differences of two rows each.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples,)
-            The squared distances.
-        """
-        check_is_fitted(self)
-        return self._learner.predict(dense(check_rows(self, Z, reset=False)))
-
     def regret_certificate(self, U: ArrayLike) -> float:
         """Bound on the regret of this very run against a fixed metric: no assumption on the data.
 
@@ -310,6 +295,9 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         learner = self._fitted_learner()
         return learner.t, learner.coef
 
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        return self._learner.predict(np.ascontiguousarray(Z))
+
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _fit(self, check, learn) -> Self:
@@ -365,7 +353,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _learn_labelled(self, X, y, weights, *, again: bool) -> float:
         def components():
-            return factor(self._learner.coef)
+            return balanced_factor(self._learner.coef)
 
         return self._learn_blocks(self._sampler.draw(X, y, weights, components, again=again))
 
@@ -397,7 +385,11 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
-        return self._learn_blocks([Block(rows, margins, np.full(len(rows), -1.0), weights, margins)])
+        block = Block(rows, margins, np.full(len(rows), -1.0), weights, margins)
+        if self._takes_triplets:
+            return self._learn_blocks([block])
+        # as pairs they depend on the metric of the moment: one by one, so that any cutting gives the same
+        return self._learn_blocks(Block(*(part[i : i + 1] for part in block)) for i in range(len(rows)))
 
     def _learn_blocks(self, blocks: Iterable[Block]) -> float:
         """Learn blocks one after the other; returns the weighted mean loss before each instance was learned."""
@@ -419,13 +411,23 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             return 0.0
         rates = weights / np.where(scales > 0, scales, 1.0) ** 2 if self.scale_eta else weights
         one_sided = self.loss == "one_sided" or rows.shape[1] > d
-        self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         if one_sided:
             targets = targets * senses
         if not sound.all():
             rows, targets, rates = rows[sound], targets[sound], rates[sound]
+        if rows.shape[1] > d and not self._takes_triplets:
+            rows, targets, rates = self._as_pairs(rows, -targets, rates)
+        self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         self._learn(np.ascontiguousarray(rows), targets, rates)
         return float(rates.sum())
+
+    def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Two bounds for each triplet: each of its distances is to make up for half of what the margin lacks."""
+        d = self.n_features_in_
+        far, near = (self._squared_lengths(z) for z in (rows[:, :d], rows[:, d:]))
+        half = np.maximum(margins - (far - near), 0.0) / 2
+        targets = np.column_stack([-(far + half), np.maximum(near - half, 0.0)])
+        return rows.reshape(-1, d), targets.ravel(), np.repeat(rates, 2)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 

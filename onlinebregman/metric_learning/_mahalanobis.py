@@ -40,6 +40,22 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return check_rows(self, X, reset=False) @ self.components_.T
 
+    def predict(self, Z) -> np.ndarray:
+        """Squared distances z'Wz.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features)
+            Differences of two rows each.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            The squared distances.
+        """
+        check_is_fitted(self)
+        return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
+
     def pair_distance(self, X, Y) -> np.ndarray:
         """Distances (not squared) between the rows of X and the rows of Y, one by one.
 
@@ -57,7 +73,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
         if X.shape != Y.shape:
             raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
-        return np.sqrt(squared_lengths(X - Y, self._metric()[1]))
+        return np.sqrt(self._squared_lengths(X - Y))
 
     def pairwise_distances(self, X, Y=None) -> np.ndarray:
         """Distances (not squared) between all rows of X and all rows of Y.
@@ -100,6 +116,9 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         components = self._all_components()
         self._check_n_components(components.shape[1])
         return components[: self.n_components]
+
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        return np.maximum(np.einsum("ij,ij->i", Z @ self._metric()[1], Z), 0.0)
 
     def _all_components(self) -> np.ndarray:
         number, matrix = self._metric()
@@ -144,11 +163,13 @@ def factor(matrix: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
 
 
+def balanced_factor(matrix: np.ndarray) -> np.ndarray:
+    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
+    scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    scale[scale == 0] = 1.0
+    return factor(matrix / np.outer(scale, scale)) * scale
+
+
 def dense(X) -> np.ndarray:
     """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
     return X.toarray() if sparse.issparse(X) else X
-
-
-def squared_lengths(Z: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """z'Wz of each row z."""
-    return np.maximum(np.einsum("ij,ij->i", Z @ matrix, Z), 0.0)

@@ -16,8 +16,6 @@ _ROWS_A_BLOCK = 256
 _DISTANCES_A_ROW = 4
 # Triplets join an anchor to one of so many nearest rows of its class and one of so many nearest of others.
 _NEAREST_SIMILAR, _NEAREST_IMPOSTORS = 5, 5
-# Anchors beside the new row: remembered rows, which have neighbours now that they had not when they came.
-_REPLAYED = 3
 # The metric in which rows are near is looked up after so many rows, at first when the stream has grown by a fifth.
 _REFRESH_ROWS, _REFRESH_GROWTH = 50, 5
 
@@ -120,9 +118,8 @@ class RandomPairs(Sampler):
 class NeighborTriplets(Sampler):
     """A row, one of its nearest of its class, and one of its nearest of other classes, in the metric of the moment.
 
-    The nearest rows are what k-NN votes by. The new row is one anchor, a few remembered rows are others. Beside each
-    row its place x L' in the metric W = L'L is remembered; L and all places are renewed every few rows, counted from
-    the beginning of the stream.
+    The nearest rows are what k-NN votes by. Beside each remembered row its place L x in the metric W = L'L is kept; L
+    and all places are renewed every few rows, counted from the beginning of the stream.
     """
 
     _copies = 2
@@ -153,29 +150,22 @@ class NeighborTriplets(Sampler):
         self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
 
     def _triplets(self, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
-        table, classes, d = self.memory.rows, self.memory.classes, self.n_features
-        replayed = draw(self.rng, len(table), _REPLAYED)
-        anchors = np.concatenate([row[None], table[replayed]])
-        mine = np.concatenate([[number], classes[replayed]])[:, None] == classes
-        distances = _squared_distances(anchors[:, d:], table[:, d:])
-        itself = distances <= 1e-12 * distances.max()
-        similar, n_similar = _nearest(np.where(mine & ~itself, distances, np.inf), _NEAREST_SIMILAR)
-        impostors, n_impostors = _nearest(np.where(mine, np.inf, distances), _NEAREST_IMPOSTORS)
-        if n_similar[0]:
-            self.targets.measure_similar(row[:d] - table[similar[0, : n_similar[0]], :d])
+        d = self.n_features
+        rows, places = self.memory.rows[:, :d], self.memory.rows[:, d:]
+        anchor, mine = row[:d], self.memory.classes == number
+        gaps = places - row[d:]
+        distances = np.einsum("ij,ij->i", gaps, gaps)
+        itself = distances <= 1e-12 * distances.max()  # a row that comes again, or one equal to it
+        similar = _nearest(distances, np.flatnonzero(mine & ~itself), _NEAREST_SIMILAR)
+        impostors = _nearest(distances, np.flatnonzero(~mine), _NEAREST_IMPOSTORS)
+        self.targets.measure_similar(rows[similar] - anchor)
         margin = self.targets.margin
-        anchor = np.arange(self.per_row) % len(anchors)
-        draws = self.rng.random_sample((self.per_row, 2))
-        sound = (n_similar[anchor] > 0) & (n_impostors[anchor] > 0)
-        if margin is None or not sound.any():
+        if not len(similar) or not len(impostors) or margin is None:
             return
-        anchor, draws = anchor[sound], draws[sound]
-        here = anchors[anchor, :d]
-        near = table[similar[anchor, (draws[:, 0] * n_similar[anchor]).astype(np.intp)], :d]
-        far = table[impostors[anchor, (draws[:, 1] * n_impostors[anchor]).astype(np.intp)], :d]
-        n = len(here)
+        n = self.per_row
+        near, far = rows[similar[draw(self.rng, len(similar), n)]], rows[impostors[draw(self.rng, len(impostors), n)]]
         yield Block(
-            np.concatenate([far - here, near - here], axis=1),
+            np.concatenate([far - anchor, near - anchor], axis=1),
             np.full(n, margin),
             np.full(n, -1.0),
             np.full(n, weight),
@@ -190,16 +180,8 @@ def _joined(blocks: list[Block]) -> Block:
     return Block(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Between the rows of A and the rows of B, shape (len(A), len(B))."""
-    products = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B) - 2 * (A @ B.T)
-    return np.maximum(products, 0.0)
-
-
-def _nearest(distances: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the `count` least distances of each row, nearest first, and how many of them are finite."""
-    count = min(count, distances.shape[1])
-    columns = np.argpartition(distances, count - 1, axis=1)[:, :count]
-    found = np.take_along_axis(distances, columns, axis=1)
-    columns = np.take_along_axis(columns, np.argsort(found, axis=1, kind="stable"), axis=1)
-    return columns, np.isfinite(found).sum(axis=1)
+def _nearest(distances: np.ndarray, candidates: np.ndarray, count: int) -> np.ndarray:
+    """Those of the candidates with the `count` least distances."""
+    if len(candidates) > count:
+        candidates = candidates[np.argpartition(distances[candidates], count)[:count]]
+    return candidates

@@ -74,7 +74,7 @@ class Targets:
 
     def measure_similar(self, z: np.ndarray) -> None:
         """Take in differences z of anchors and similar rows."""
-        if self._margin.measured:
+        if self._margin.measured and len(z):
             self._margin.add(self._squared(z), self._rng)
 
     @property

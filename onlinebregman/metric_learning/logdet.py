@@ -43,10 +43,9 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     power_t : float, default=0.5
         Exponent of "invscaling".
     pairs : {"neighbors", "random"}, default="neighbors"
-        What labelled rows are made into. "neighbors": triplets of an anchor, one of its nearest rows of the same class
-        and one of its nearest of other classes, in the metric of the moment; anchors are the new row and a few
-        remembered ones. "random", as in the papers: pairs of the new row with any remembered rows, in turn of the same
-        and of another class.
+        What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
+        its class and one of its nearest of other classes, in the metric of the moment. "random", as in the papers:
+        pairs of the new row with any remembered rows, in turn of its class and of another one.
     bounds : tuple of (float, float) or None, default=None
         Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
         the 95th percentile of squared distances in the prior metric, from a running sample of the stream.
@@ -60,7 +59,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     n_components : int or None, default=None
         Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
         whole metric.
-    max_iter : int, default=1
+    max_iter : int, default=5
         Largest number of epochs of `fit`.
     tol : float or None, default=None
         `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
@@ -154,3 +153,5 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     >>> bool(learner.pair_distance(rows[:1], rows[1:2])[0] > learner.pair_distance(rows[:1], rows[2:])[0])
     True
     """
+
+    _takes_triplets = True
