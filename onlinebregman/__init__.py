@@ -15,7 +15,12 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import DefiniteBoostMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
+from .metric_learning import (
+    DefiniteBoostMetricLearner,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    VonNeumannMetricLearner,
+)
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -37,5 +42,6 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
+    "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

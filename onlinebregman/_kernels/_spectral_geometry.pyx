@@ -15,13 +15,13 @@ from scipy.linalg.cython_lapack cimport dsyevd
 
 from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
 from onlinebregman._kernels._learner cimport make_room
+from onlinebregman._kernels._secular cimport Secular
 
 cdef extern from "entropy_ops.h":
     void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
 
 cdef extern from "spectral_ops.h":
     Py_ssize_t OB_SPARE
-    double DBL_EPSILON
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     double ob_weighted_square(const double* p, const double* u, Py_ssize_t n) noexcept nogil
     void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
@@ -29,171 +29,11 @@ cdef extern from "spectral_ops.h":
     void ob_matvec(const double* a, const double* z, Py_ssize_t n, double* out) noexcept nogil
     void ob_gather_dot(const double* a, const Py_ssize_t* index, const double* z, Py_ssize_t nonzeros, Py_ssize_t n,
                        double* out) noexcept nogil
-    void ob_rotate_pair(double* a, double* b, double c, double s, Py_ssize_t n) noexcept nogil
-    void ob_close_poles(double* pole, double* w, Py_ssize_t k, double total) noexcept nogil
-    void ob_secular(const double* pole, const double* w, Py_ssize_t k, double growth, double* origin, double* tau,
-                    double* energy) noexcept nogil
-    void ob_loewner(const double* pole, const double* u, Py_ssize_t k, const double* origin, const double* tau,
-                    double* v) noexcept nogil
-    void ob_eigenvector(const double* pole, const double* v, Py_ssize_t k, double origin, double tau,
-                        double* out) noexcept nogil
     double ob_mean_square(const double* g, const double* p, const double* q, const double* x, Py_ssize_t vectors,
                           Py_ssize_t positive, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 cdef Py_ssize_t REFRESH = 500    # steps after which the eigendecomposition is made afresh from G
 cdef double LARGEST = 1e100      # of |c z z'|: beyond, differences of eigenvalues say nothing
-
-
-cdef struct Rotation:            # rows i and j of Q' that a rotation turns into each other
-    Py_ssize_t i, j
-    double c, s
-
-
-cdef class Secular:
-    """Working memory of a rank-one change diag(g) + rho u u': what deflates, and the rest of its poles and roots.
-
-    Entries of u that are zero to rounding leave their eigenvalue alone; of two eigenvalues that are equal to rounding
-    a rotation leaves one alone. The other k poles are in ascending order of sign(rho) g, and `slot` says where they
-    come from.
-    """
-
-    cdef Py_ssize_t d, n_poles, n_rotations
-    cdef Py_ssize_t k             # poles that `rho` moves: all, or none if that is below rounding
-    cdef bint found               # are there roots, for `rho`?
-    cdef double rho, largest      # largest: of the eigenvalues
-    cdef Py_ssize_t[::1] order, slot
-    cdef double[::1] values       # of diag(g) after the rotations
-    cdef double[::1] u, pole, v, w, origin, tau, energy, loewner, row
-    cdef object kept
-    cdef Rotation* rotations
-
-    def __cinit__(self, Py_ssize_t d):
-        self.d = d
-        self.order, self.slot = np.empty((2, d), dtype=np.intp)
-        self.kept = np.empty(d, dtype=[("i", np.intp), ("j", np.intp), ("c", float), ("s", float)])
-        cdef Py_ssize_t room = d + OB_SPARE
-        self.values, self.u, self.pole, self.v, self.w, self.origin, self.tau, self.energy, self.loewner, self.row = (
-            np.zeros((10, room))
-        )
-        cdef Py_ssize_t address = self.kept.ctypes.data
-        self.rotations = <Rotation*> address
-
-    cdef void deflate(self, const double* g, const double* u) noexcept nogil:
-        """Take over diag(g) and u."""
-        cdef Py_ssize_t d = self.d, i, j, k, last = -1
-        cdef double length = sqrt(ob_dot(u, u, d)), tolerance, t, c, s
-        cdef Py_ssize_t* order = &self.order[0]
-        self.n_poles = self.n_rotations = 0
-        self.found = False
-        self.largest = 0.0
-        for i in range(d):
-            j = i
-            while j > 0 and g[order[j - 1]] > g[i]:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i
-            self.largest = max(self.largest, fabs(g[i]))
-            self.values[i] = g[i]
-            self.u[i] = u[i]
-        tolerance = 8.0 * DBL_EPSILON * self.largest
-        for k in range(d):
-            j = order[k]
-            if fabs(u[j]) <= DBL_EPSILON * length or u[j] * u[j] == 0:
-                self.u[j] = 0.0
-                continue
-            if last >= 0:
-                t = self.u[last] * self.u[last] + self.u[j] * self.u[j]
-                if (self.values[j] - self.values[last]) * fabs(self.u[last] * self.u[j]) <= tolerance * t:
-                    t = sqrt(t)
-                    c, s = self.u[j] / t, self.u[last] / t
-                    # row j becomes c row j + s row last, which takes all of u
-                    self.rotations[self.n_rotations] = Rotation(j, last, c, s)
-                    self.n_rotations += 1
-                    self.u[j], self.u[last] = t, 0.0
-                    t = self.values[last]
-                    self.values[last] = t * c * c + self.values[j] * s * s
-                    self.values[j] = t * s * s + self.values[j] * c * c
-                    self.slot[self.n_poles - 1] = j
-                    last = j
-                    continue
-            self.slot[self.n_poles] = last = j
-            self.n_poles += 1
-
-    cdef void solve(self, double rho) noexcept nogil:
-        """Roots for diag(g) + rho u u'."""
-        cdef Py_ssize_t i, j, k = self.n_poles
-        cdef double total = 0.0, length = sqrt(fabs(rho))
-        cdef double growth = rho / self.rho - 1.0 if self.found else 0.0
-        if self.found and rho == self.rho:
-            return
-        self.rho, self.k = rho, k
-        for i in range(k):
-            j = self.place(i)
-            self.pole[i] = self.values[j] if rho > 0 else -self.values[j]
-            self.v[i] = length * self.u[j]
-            self.w[i] = self.v[i] * self.v[i]
-            total += self.w[i]
-        self.found = total > DBL_EPSILON * self.largest and total > 1e-280
-        if not self.found:
-            self.k = 0
-            return
-        ob_close_poles(&self.pole[0], &self.w[0], k, total)
-        ob_secular(
-            &self.pole[0], &self.w[0], k, growth if -0.5 < growth < 1.0 else 0.0, &self.origin[0], &self.tau[0],
-            &self.energy[0]
-        )
-
-    cdef inline Py_ssize_t place(self, Py_ssize_t i) noexcept nogil:
-        """Where root i goes."""
-        return self.slot[i if self.rho > 0 else self.k - 1 - i]
-
-    cdef void write(self, double* g, double* shift) noexcept nogil:
-        """The new eigenvalues, and what has been added to each."""
-        cdef Py_ssize_t i, j
-        cdef double sign = 1.0 if self.rho > 0 else -1.0
-        for i in range(self.d):
-            shift[i] += self.values[i] - g[i]
-            g[i] = self.values[i]
-        for i in range(self.k):
-            j = self.place(i)
-            shift[j] += sign * ((self.origin[i] - self.pole[i]) + self.tau[i])
-            g[j] = sign * (self.origin[i] + self.tau[i])
-
-    cdef void energies(self, double* x) noexcept nogil:
-        """x = u in the new basis, up to signs."""
-        cdef Py_ssize_t i
-        cdef double scale = sqrt(fabs(self.rho))
-        memcpy(x, &self.u[0], self.d * sizeof(double))
-        for i in range(self.k):
-            x[self.place(i)] = sqrt(self.energy[i]) / scale
-
-    cdef void find_vectors(self) noexcept nogil:
-        if self.k:
-            ob_loewner(
-                &self.pole[0], &self.v[0], self.k, &self.origin[0], &self.tau[0], &self.loewner[0]
-            )
-
-    cdef void eigenvector(self, Py_ssize_t i, double* out) noexcept nogil:
-        ob_eigenvector(&self.pole[0], &self.loewner[0], self.k, self.origin[i], self.tau[i], out)
-
-    cdef void rotate(self, double* rows, Py_ssize_t n) noexcept nogil:
-        """Apply the rotations to rows of n values each."""
-        cdef Py_ssize_t i
-        for i in range(self.n_rotations):
-            ob_rotate_pair(
-                rows + self.rotations[i].i * n, rows + self.rotations[i].j * n, self.rotations[i].c,
-                self.rotations[i].s, n
-            )
-
-    cdef void carry(self, double* x, double* room) noexcept nogil:
-        """A vector x in the old basis to the new one; after `find_vectors`."""
-        cdef Py_ssize_t i
-        self.rotate(x, 1)
-        for i in range(self.k):
-            room[i] = x[self.place(i)]
-        for i in range(self.k):
-            self.eigenvector(i, &self.row[0])
-            x[self.place(i)] = ob_dot(&self.row[0], room, self.k)
 
 
 cdef class VonNeumannGeometry(Geometry):
@@ -495,7 +335,8 @@ cdef class VonNeumannGeometry(Geometry):
                 self.turn(row, part, row.w)
             if parts > 1 or not self.prepared:
                 self.secular.deflate(&self.weights[0], row.w)
-            self.secular.solve(-c * self.sign(part))
+            if not self.secular.nudge(-c * self.sign(part)):
+                self.secular.solve(-c * self.sign(part))
             self.bring_along()
             self.secular.write(&self.weights[0], &self.shift[0])
             self.subtract(row, part, c * self.sign(part))

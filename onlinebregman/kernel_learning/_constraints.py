@@ -60,7 +60,7 @@ class Constraints:
     def values(self, geometry: VonNeumannGeometry) -> Array:
         """tr(W C_j) for all j, W of trace one."""
         factor = geometry.factor
-        return self.signs * (np.concatenate([block.dot(factor) for block in self.blocks]) - self.bounds)
+        return self.signs * (np.concatenate([block.dot_again(factor) for block in self.blocks]) - self.bounds)
 
 
 def check_senses(sense, n: int) -> Array:

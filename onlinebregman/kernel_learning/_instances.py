@@ -55,12 +55,38 @@ class Rows:
 
     def row(self, i: int) -> Array:
         """One instance, dense."""
-        row = self.data[[i]].toarray()[0] if sparse.issparse(self.data) else self.data[i]
-        return np.ascontiguousarray(row, dtype=np.float64)
+        if not sparse.issparse(self.data):
+            return np.ascontiguousarray(self.data[i], dtype=np.float64)
+        row, part = np.zeros(self.data.shape[1]), slice(self.data.indptr[i], self.data.indptr[i + 1])
+        row[self.data.indices[part]] = self.data.data[part]
+        return row
 
     def dot(self, factor: Array) -> Array:
         """tr(W X) for all of them, W = L L' with the given L."""
         return ((self.data @ factor) ** 2).sum(axis=1)
+
+    def dot_again(self, factor: Array) -> Array:
+        """The same, for being asked often: entries of W where rows have few."""
+        if self._entries is None:
+            return self.dot(factor)
+        return self._entries @ (factor @ factor.T).ravel()
+
+    @cached_property
+    def _entries(self) -> sparse.csr_matrix | None:
+        """The matrices z z' as sparse rows of d^2 values; None where that would be no gain."""
+        if not sparse.issparse(self.data) or self.data.nnz == 0:
+            return None
+        n, d = self.data.shape
+        counts = np.diff(self.data.indptr).astype(np.int64)
+        if (counts**2).sum() > 8 * self.data.nnz:
+            return None
+        row = np.repeat(np.arange(n), counts**2)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts**2) - counts**2, counts**2)
+        left = self.data.indptr[row] + place // counts[row]
+        right = self.data.indptr[row] + place % counts[row]
+        index, values = self.data.indices.astype(np.int64), self.data.data.astype(np.float64)
+        entries = (values[left] * values[right], (row, index[left] * d + index[right]))
+        return sparse.csr_matrix(entries, shape=(n, d * d))
 
     def joined(self, other: Rows) -> Rows:
         if sparse.issparse(self.data) or sparse.issparse(other.data):
@@ -84,6 +110,8 @@ class Matrices(Rows):
 
     def dot(self, factor: Array) -> Array:
         return self.data @ (factor @ factor.T).ravel()
+
+    dot_again = dot
 
     def joined(self, other: Matrices) -> Matrices:
         return Matrices(np.concatenate([self.data, other.data]).reshape(-1, self.size, self.size))

@@ -3,5 +3,11 @@
 from .definite_boost import DefiniteBoostMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
+from .von_neumann import VonNeumannMetricLearner
 
-__all__ = ["DefiniteBoostMetricLearner", "LogDetMetricLearner", "MetricKNeighborsClassifier"]
+__all__ = [
+    "DefiniteBoostMetricLearner",
+    "LogDetMetricLearner",
+    "MetricKNeighborsClassifier",
+    "VonNeumannMetricLearner",
+]
