@@ -23,7 +23,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner, __version__
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    FrobeniusMetricLearner,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    __version__,
+)
 from onlinebregman.datasets import load_balance_scale, load_dataset
 
 REGRESSION = (
@@ -81,12 +88,13 @@ def metric():
         return 100 * (1 - cross_val_score(model, X, y, cv=splits).mean())
 
     rows = {"Euclidean": "passthrough"}
-    for schedule in ("constant", "sqrt"):
-        for epochs in (1, 3):
-            for eta0 in (0.01, 0.1, 1.0, 10.0):
-                rows[f"{schedule}, {eta0:g}, {epochs} epochs"] = LogDetMetricLearner(
-                    eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
-                )
+    for name, kind in {"LogDet": LogDetMetricLearner, "Frobenius": FrobeniusMetricLearner}.items():
+        for schedule in ("constant", "sqrt"):
+            for epochs in (1, 3):
+                for eta0 in (0.01, 0.1, 1.0, 10.0):
+                    rows[f"{name}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
+                        eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                    )
     table(rows, data, error, "error %")
 
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .kernel_learning import DefiniteBoost, MEGKernelLearner
+from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
     EGRegressor,
@@ -17,6 +17,7 @@ from .linear_model import (
 )
 from .metric_learning import (
     DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
     VonNeumannMetricLearner,
@@ -31,11 +32,13 @@ __all__ = [
     "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
+    "FrobeniusMetricLearner",
     "ImplicitGDRegressor",
     "LearningRateMixture",
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MatrixBurgRegressor",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",

@@ -10,7 +10,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, log1p, sqrt
 
-from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
+from onlinebregman._kernels._geometry cimport Row, scratch
 
 cdef extern from "vector_ops.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -18,19 +18,13 @@ cdef extern from "vector_ops.h":
     void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
 
 
-cdef class LogDetGeometry(Geometry):
-    """LogDet divergence: W(c) = (W^-1 + c X)^-1.
-
-    On the eigenvalues mu of X against W, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
-    S = sum mu^2 / (1 + c mu)^2. A pair has hi = z'Wz and lo = 0. A triplet can be written as X = x x' - y y' with
-    x'Wx = hi, y'Wy = -lo and x'Wy = 0, so that its step is that of two pairs,
-
-        W(c) = W - c / (1 + c hi) v v' + c / (1 + c lo) u u',    v = W x, u = W y.
+cdef class MatrixGeometry(Geometry):
+    """What the geometries of symmetric matrices share: the upper triangle, and triplets taken apart.
 
     Parameters
     ----------
     weights : ndarray of shape (d, d)
-        The positive definite matrix to start from; copied.
+        The symmetric matrix to start from; copied.
     """
 
     def __init__(self, weights):
@@ -53,41 +47,65 @@ cdef class LogDetGeometry(Geometry):
     cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
         return n
 
+    cdef void store(self, Row* row) noexcept nogil:
+        pass
+
+    cdef void split(self, Row* row, double* s, double* t) noexcept nogil:
+        """s = p + q and t = p - q, with which X = (s t' + t s') / 2: no digits are lost where p and q are near each
+        other."""
+        cdef Py_ssize_t i, d = self.n_features
+        for i in range(d):
+            s[i] = row.x[i] + row.x[d + i]
+            t[i] = row.x[i] - row.x[d + i]
+
+    cdef double balance(self, Row* row, double ss, double st, double tt) noexcept nogil:
+        """Set hi and lo, the eigenvalues of X against a matrix, from the products of s and t in it. Returns the scale k
+        with which X = x x' - y y', x'x = hi, y'y = -lo and x'y = 0 for x = (k s + t / k) / 2, y = (k s - t / k) / 2."""
+        cdef double length
+        if ss <= 0 or tt <= 0 or ss * tt == 0:  # X = 0, or nothing but rounding errors
+            row.hi = row.lo = 0.0
+            return 1.0
+        length = sqrt(ss * tt)
+        row.hi, row.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
+        return sqrt(sqrt(tt / ss))
+
+
+cdef class LogDetGeometry(MatrixGeometry):
+    """LogDet divergence: W(c) = (W^-1 + c X)^-1.
+
+    On the eigenvalues mu of X against W, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
+    S = sum mu^2 / (1 + c mu)^2. A pair has hi = z'Wz and lo = 0. A triplet is X = x x' - y y' with x'Wx = hi,
+    y'Wy = -lo and x'Wy = 0, so that its step is that of two pairs,
+
+        W(c) = W - c / (1 + c hi) v v' + c / (1 + c lo) u u',    v = W x, u = W y.
+    """
+
+    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
+        """v = W z, and z'W z."""
+        return ob_symv(&self.weights[0], z, v, self.n_features)
+
+    cdef void take(self, const double* v, double c) noexcept nogil:
+        """W -= c v v'"""
+        ob_syr(&self.weights[0], v, c, self.n_features)
+
     cdef void load(self, Row* row) noexcept nogil:
         row.w = row.buffer  # v, and behind it u
         row.lo = 0.0
         if row.n > self.n_features:
             self.load_triplet(row)
             return
-        row.hi = ob_symv(&self.weights[0], row.x, row.w, self.n_features)
+        row.hi = self.times(row, row.x, row.w)
         if row.hi <= 0:  # z = 0, or nothing but rounding errors
             row.hi = 0.0
 
     cdef void load_triplet(self, Row* row) noexcept nogil:
-        """With s = p + q and t = p - q, X = (s t' + t s') / 2, and x and y are half the sum and half the difference of s
-        and t, scaled to be equally long in W: no digits are lost where p and q are near each other."""
-        cdef Py_ssize_t i, d = self.n_features
+        cdef Py_ssize_t d = self.n_features
         cdef double* s = scratch(row, 1)
         cdef double* t = s + d
-        cdef double* v = row.w
-        cdef double* u = v + d
-        cdef double ss, tt, st, length, scale, ws, wt
-        for i in range(d):
-            s[i] = row.x[i] + row.x[d + i]
-            t[i] = row.x[i] - row.x[d + i]
-        ss, tt = ob_symv(&self.weights[0], s, v, d), ob_symv(&self.weights[0], t, u, d)
-        if ss <= 0 or tt <= 0:  # X = 0, or nothing but rounding errors
-            row.hi = 0.0
-            return
-        st, length = ob_dot(s, u, d), sqrt(ss * tt)
-        row.hi, row.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
-        scale = sqrt(sqrt(tt / ss))
-        for i in range(d):
-            ws, wt = 0.5 * v[i] * scale, 0.5 * u[i] / scale
-            v[i], u[i] = ws + wt, ws - wt
-
-    cdef void store(self, Row* row) noexcept nogil:
-        pass
+        cdef double ss, tt
+        self.split(row, s, t)
+        ss, tt = self.times(row, s, row.w), self.times(row, t, row.w + d)
+        turn(row.w, row.w + d, self.balance(row, ss, ob_dot(s, row.w + d, d), tt), d)
 
     cdef double dot(self, Row* row) noexcept nogil:
         return row.hi + row.lo
@@ -109,7 +127,7 @@ cdef class LogDetGeometry(Geometry):
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef double shrink = 1.0 + c * row.hi, grow = 1.0 + c * row.lo
         if row.hi > 0:
-            ob_syr(&self.weights[0], row.w, c / shrink, self.n_features)
+            self.take(row.w, c / shrink)
         if row.lo < 0:
-            ob_syr(&self.weights[0], row.w + self.n_features, -c / grow, self.n_features)
+            self.take(row.w + self.n_features, -c / grow)
         row.hi, row.lo = row.hi / shrink, row.lo / grow

@@ -1,0 +1,174 @@
+"""Metric learning in the squared Frobenius distance: a linear step, then the nearest positive semidefinite matrix."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._mirror import FrobeniusMirrorMixin
+from .._sklearn_compat import StrOptions
+from ..schedules import Schedule
+from ._base import OnlineMetricLearner
+
+
+class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
+    """Mahalanobis metric learned online with the squared Frobenius distance: gradient descent on matrices.
+
+    Each pair with difference z and target y moves the metric to argmin norm_F(W' - W)^2 / 2 + eta (z'W'z - y)^2 / 2,
+    and from there to the nearest positive semidefinite matrix,
+
+        W' = P(W - c z z'),    c = eta (a - y) / (1 + eta norm(z)^4),    a = z'Wz,
+
+    or, with update="explicit", by c = eta (a - y). At most one eigenvalue turns negative, and P sets it to zero: it is
+    found by Lanczos steps from z, O(d^2) each, not by an eigendecomposition. A direction whose distances have become 0
+    is not lost, later pairs raise it again.
+
+    From labelled rows the pairs are drawn inside: each row is paired with remembered rows of its class, which should be
+    near, and of other classes, which should be far.
+
+    Parameters
+    ----------
+    prior : "identity" or array-like of shape (n_features, n_features), default="identity"
+        Metric to start from: the identity (scale the features), or a symmetric positive definite matrix.
+    eta0 : float, default=0.1
+        Learning rate eta for the loss (a - y)^2 / 2, in units that `scale_eta` says.
+    scale_eta : bool, default=True
+        Divide the rate by the square of the larger target (of the largest target so far, for given pairs): eta0 then
+        is a number without dimension and one value serves data of any scale. False: eta0 is eta itself.
+    update : {"implicit", "explicit"}, default="implicit"
+        "implicit": the exact step, stable at any rate. "explicit": the linearised step, which overshoots its target
+        where eta norm(z)^4 > 1.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
+        Rate of pair t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    bounds : tuple of (float, float) or None, default=None
+        Target squared distances for rows of the same class and of different classes. None: the 5th and the 95th
+        percentile of squared distances in the prior metric, from a running sample of the stream.
+    pairs_per_row : int, default=20
+        Pairs drawn for each labelled row, half of them of the same class.
+    memory_size : int, default=100
+        Rows remembered of each class: a uniform sample of those seen.
+    max_iter : int, default=1
+        Largest number of epochs of `fit`.
+    tol : float or None, default=None
+        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
+        in a row. None: always `max_iter` epochs.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    shuffle : bool, default=True
+        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    warm_start : bool, default=False
+        Let `fit` go on from the metric it finds.
+    random_state : int, RandomState instance or None, default=None
+        For shuffling and for drawing pairs.
+    verbose : int, default=0
+        Print the mean loss of each epoch.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        L with W = L'L; its rows are the principal directions, longest first.
+    bounds_ : tuple of (float, float) or None
+        Target squared distances of the moment, for the same class and for different ones.
+    n_updates_, t_ : int
+        Pairs learned.
+    n_collapsed_ : int
+        Pairs left out because their rows are equal.
+    cumulative_loss_ : float
+        Sum of (a - y)^2 / 2 over all pairs, each predicted before it was learned and, with `scale_eta`, divided by the
+        square of the larger target.
+    n_iter_ : int
+        Epochs of the last `fit`.
+    loss_curve_ : list of float
+        Mean loss (a - y)^2 / 2 of each epoch of the last `fit`, in squared distances squared.
+    divergence_ : SquaredFrobenius
+        The divergence the estimator moves in.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    LogDetMetricLearner : Steps that follow the scale of each direction, and stay positive definite.
+
+    Notes
+    -----
+    Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
+
+    Among constant and sqrt rates with eta0 = 0.01, 0.1, 1, 10 and 1 or 3 epochs, the defaults had the lowest mean 5-NN
+    error, or one level with it, over eight standardised UCI sets (benchmarks/defaults.py): 14.9 % against 15.7 % for
+    the Euclidean metric.
+
+    References
+    ----------
+    .. [1] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, section 5.
+    .. [2] S. Shalev-Shwartz, Y. Singer, A. Y. Ng, "Online and Batch Learning of Pseudo-Metrics", ICML 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from onlinebregman import FrobeniusMetricLearner
+    >>> X, y = load_wine(return_X_y=True)
+    >>> metric = FrobeniusMetricLearner(random_state=0)
+    >>> model = make_pipeline(StandardScaler(), metric, KNeighborsClassifier(5))
+    >>> print(f"{cross_val_score(model, X, y).mean():.2f}")
+    0.97
+
+    Pairs with target (squared) distances:
+
+    >>> rows = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> learner = FrobeniusMetricLearner(eta0=10.0)
+    >>> for _ in range(100):
+    ...     learner = learner.partial_fit_pairs(rows, [[0, 1], [0, 2]], [4.0, 0.25])
+    >>> print(learner.get_mahalanobis_matrix().round(2))
+    [[4.   0.  ]
+     [0.   0.25]]
+    """
+
+    _parameter_constraints: dict = {
+        **OnlineMetricLearner._parameter_constraints,
+        "update": [StrOptions({"implicit", "explicit"})],
+    }
+    _read_at_each_call = (*OnlineMetricLearner._read_at_each_call, "update")
+
+    def __init__(
+        self,
+        *,
+        prior: str | ArrayLike = "identity",
+        eta0: float = 0.1,
+        scale_eta: bool = True,
+        update: str = "implicit",
+        learning_rate: str | Schedule = "constant",
+        power_t: float = 0.5,
+        bounds: tuple[float, float] | None = None,
+        pairs_per_row: int = 20,
+        memory_size: int = 100,
+        max_iter: int = 1,
+        tol: float | None = None,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        warm_start: bool = False,
+        random_state=None,
+        verbose: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.eta0 = eta0
+        self.scale_eta = scale_eta
+        self.update = update
+        self.learning_rate = learning_rate
+        self.power_t = power_t
+        self.bounds = bounds
+        self.pairs_per_row = pairs_per_row
+        self.memory_size = memory_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
