@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose
 
 from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._mirror import starting_weights
-from onlinebregman._theory import theory_rate
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,

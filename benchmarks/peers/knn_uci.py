@@ -4,8 +4,8 @@
 
 For each data set, raw and standardised, and each of ten stratified 70/30 splits: learn a metric on the training part,
 classify the rest by 5-NN and 4-NN. Printed are the mean errors in per cent, the mean rank over all columns, and the
-mean time of a fit; BLAS on one thread. All hyper-parameters are defaults, except that of "LogDet, prior chosen": the prior
-that does best on a part of the training rows held out. ITML is the closed form of its authors with bounds on squared
+mean time of a fit; BLAS on one thread. All hyper-parameters are defaults, except that of "LogDet, prior chosen": the
+prior that does best on training rows held out. ITML is the closed form of its authors with bounds on squared
 distances. Text columns are one-hot encoded, missing values imputed, classes of fewer than four rows left out. Data sets
 beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_DATA names, if it is set.
 """

@@ -100,9 +100,9 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     -----
     Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
 
-    Among constant and sqrt rates with eta0 = 0.03, 0.1, ..., 10, implicit and explicit, the defaults had a 5-NN error of
-    5.6 % on average over standardised Iris, Wine, WDBC and Balance Scale (five splits), against 7.1 % for the Euclidean
-    metric; only constant rates of 0.3 had less, which lose on other sets. Explicit steps want eta0 <= 1.
+    Among constant and sqrt rates with eta0 = 0.03, 0.1, ..., 10, implicit and explicit, the defaults had a 5-NN error
+    of 5.6 % on average over standardised Iris, Wine, WDBC and Balance Scale (five splits), against 7.1 % for the
+    Euclidean metric; only constant rates of 0.3 had less, which lose on other sets. Explicit steps want eta0 <= 1.
 
     References
     ----------
