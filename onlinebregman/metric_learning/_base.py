@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
 
 from .._compiled import make_loss
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
+from .._validation import check_indices, check_rows, check_symmetric, check_weights
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
+from ._checks import check_bounds, check_column, check_size
 from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
 from ._pairs import SAMPLERS, Block
 from ._prior import PRIORS, prior_matrix
@@ -340,7 +340,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             prior = prior_matrix(self.prior, X)
             self._learner = self._make_learner(prior)
             rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            targets = Targets(prior, self._given_bounds(), self.margin, rng)
+            targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
             kind = SAMPLERS[self.pairs]
             self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
             self._largest_target = 0.0
@@ -418,7 +418,12 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         if rows.shape[1] > d and not self._takes_triplets:
             rows, targets, rates = self._as_pairs(rows, -targets, rates)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        self._learn(np.ascontiguousarray(rows), targets, rates)
+        refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
+        if refused is not None:
+            raise ValueError(
+                f"The metric diverges under update={self.update!r} and eta0={self.eta0:g} ({refused[0]}). Lower eta0, "
+                "scale the features (sklearn.preprocessing.StandardScaler), or use update='implicit'."
+            )
         return float(rates.sum())
 
     def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -434,7 +439,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         check_classification_targets(y)
-        X = dense(X)
+        X = check_size(dense(X))
         return X, (X, y, self._check_weights(sample_weight, len(y), allow_all_zero))
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
@@ -443,7 +448,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
-        X = dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False)
+        X = check_size(dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False))
         return X, check_indices(indices, len(X), name, "row", width)
 
     def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):
@@ -470,22 +475,3 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 "`labels`."
             )
         return X, (X[pairs[:, 0]] - X[pairs[:, 1]], targets, senses, self._check_weights(sample_weight, n))
-
-    def _given_bounds(self) -> tuple[float, float] | None:
-        if self.bounds is None:
-            return None
-        bounds = np.asarray(self.bounds, dtype=np.float64)
-        if bounds.shape != (2,) or not 0 <= bounds[0] < bounds[1] < np.inf:
-            raise ValueError(
-                f"bounds = {self.bounds!r}, but it is two squared distances, 0 <= same class < different classes."
-            )
-        return float(bounds[0]), float(bounds[1])
-
-
-def check_column(values, n: int, name: str, what: str) -> np.ndarray:
-    """Finite numbers, one a pair."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
-    check_finite(values, name)
-    return values

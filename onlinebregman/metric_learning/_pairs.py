@@ -52,15 +52,18 @@ class Sampler:
         For the draws.
     """
 
-    _copies = 1  # how many values are remembered of each feature
-
     def __init__(self, n_features: int, memory_size: int, per_row: int, targets: Targets, rng) -> None:
-        self.memory = Reservoir(self._copies * n_features, memory_size)
+        self.n_features = n_features
+        self.memory = Reservoir(self._width(n_features), memory_size)
         self.per_row = per_row
         self.targets = targets
         self.rng = rng
         self.n_rows = 0
         self.labels: dict = {}  # label -> class number, in the order they come
+
+    def _width(self, n_features: int) -> int:
+        """Values remembered of a row."""
+        return n_features
 
     def draw(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray, components: Callable[[], np.ndarray], *, again: bool
@@ -122,11 +125,8 @@ class NeighborTriplets(Sampler):
     and all places are renewed every few rows, counted from the beginning of the stream.
     """
 
-    _copies = 2
-
     def __init__(self, n_features, memory_size, per_row, targets, rng) -> None:
         super().__init__(n_features, memory_size, per_row, targets, rng)
-        self.n_features = n_features
         self.next_look = 0
         self.components = self.origin = None
 
@@ -134,27 +134,36 @@ class NeighborTriplets(Sampler):
         for x, number, weight in self._stream(X, y, weights):
             if self.n_rows >= self.next_look:
                 self._look(components(), x)
-            row = np.concatenate([x, self.components @ (x - self.origin)])
+            place = self.components @ (x - self.origin)
+            row = np.concatenate([x, place, [place @ place]])
             if len(self.memory):
                 yield from self._triplets(row, number, weight)
             if not again:
                 self.memory.add(row, number, self.rng)
 
+    def _width(self, n_features: int) -> int:
+        return 2 * n_features + 1
+
+    def _parts(self, remembered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, their places and the squared lengths of those."""
+        d = self.n_features
+        return remembered[..., :d], remembered[..., d:-1], remembered[..., -1]
+
     def _look(self, components: np.ndarray, x: np.ndarray) -> None:
         """Renew the places of the remembered rows."""
         if self.origin is None:
             self.origin = x.copy()  # places around 0 keep their digits
-        rows, d = self.memory.rows, self.n_features
         self.components = components
-        rows[:, d:] = (rows[:, :d] - self.origin) @ components.T
+        rows, places, squares = self._parts(self.memory.rows)
+        places[:] = (rows - self.origin) @ components.T
+        squares[:] = np.einsum("ij,ij->i", places, places)
         self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
 
     def _triplets(self, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
-        d = self.n_features
-        rows, places = self.memory.rows[:, :d], self.memory.rows[:, d:]
-        anchor, mine = row[:d], self.memory.classes == number
-        gaps = places - row[d:]
-        distances = np.einsum("ij,ij->i", gaps, gaps)
+        anchor, place, square = self._parts(row)
+        rows, places, squares = self._parts(self.memory.rows)
+        mine = self.memory.classes == number
+        distances = squares - 2 * (places @ place) + square
         itself = distances <= 1e-12 * distances.max()  # a row that comes again, or one equal to it
         similar = _nearest(distances, np.flatnonzero(mine & ~itself), _NEAREST_SIMILAR)
         impostors = _nearest(distances, np.flatnonzero(~mine), _NEAREST_IMPOSTORS)

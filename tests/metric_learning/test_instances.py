@@ -223,3 +223,21 @@ def test_the_certificate_holds_for_any_metric(kind):
         learner.regret_certificate(np.eye(3))
     with pytest.raises(ValueError, match="track_regret=True"):
         raw().partial_fit_triplets(X, TRIPLETS).regret_certificate(np.eye(4))
+
+
+# --- values that are too large ----------------------------------------------------------------------------------------
+
+
+def test_values_whose_squares_overflow_are_refused():
+    rows = X.copy()
+    rows[30, 1] = -1e200
+    learner = LogDetMetricLearner().partial_fit(X, np.arange(40) % 2)
+    before = pickle.dumps(learner)
+    for learn in (
+        lambda: learner.partial_fit(rows, np.arange(40) % 2),
+        lambda: learner.partial_fit_pairs(rows, [[0, 1]], [1.0]),
+        lambda: learner.partial_fit_triplets(rows, [[0, 1, 2]]),
+    ):
+        with pytest.raises(ValueError, match=r"X\[30, 1\] = -1e\+200.*StandardScaler"):
+            learn()
+    assert pickle.dumps(learner) == before
