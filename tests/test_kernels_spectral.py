@@ -121,7 +121,7 @@ def test_rank_one_change_equals_a_fresh_eigendecomposition(seed, d, spectrum, di
     geometry.move(z, c)
     values, vectors, log_w = spectrum_of(geometry)
     moved = g - c * np.outer(z, z)
-    scale = max(np.abs(g).max(), abs(c) * (z @ z), 1e-260)  # changes below 1e-280 are none
+    scale = max(np.abs(g).max(), abs(c) * (z @ z), 1e-60)  # changes below 1e-80 are none
     assert_allclose(log_w, moved, rtol=0, atol=4 * EPS * scale)
     assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-14 * np.sqrt(d) + 4 * EPS * d)
     assert_allclose((vectors * values) @ vectors.T, moved, rtol=0, atol=40 * EPS * d * scale)
@@ -141,12 +141,13 @@ def test_many_changes_in_a_row_stay_orthogonal(seed, d, spectrum, direction, c):
         scale = max(scale, np.abs(g).max())
     values, vectors, _ = spectrum_of(geometry)
     assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-13 * d)
-    assert_allclose((vectors * values) @ vectors.T, g, rtol=0, atol=1e-13 * d * max(scale, 1e-300))
+    assert_allclose((vectors * values) @ vectors.T, g, rtol=0, atol=1e-13 * d * max(scale, 1e-60))
 
 
 @traces
 @laws
 @problems
+@example(7247, 16, "two values", "one", 3.0)  # a root meets a pole
 def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
     """tr(W(c) X), x'Sx and F*(f(W) - c X) - F*(f(W)) without moving, for a row, a difference of two, and a matrix."""
     g, z = problem(seed, d, spectrum, direction)

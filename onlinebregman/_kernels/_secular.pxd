@@ -20,6 +20,7 @@ cdef class Secular:
 
     cdef void deflate(self, const double* g, const double* u) noexcept nogil
     cdef void solve(self, double rho) noexcept nogil
+    cdef void check_energies(self, double total) noexcept nogil
     cdef bint nudge(self, double rho) noexcept nogil
     cdef Py_ssize_t place(self, Py_ssize_t i) noexcept nogil
     cdef void write(self, double* g, double* shift) noexcept nogil

@@ -24,6 +24,9 @@ cdef extern from "spectral_ops.h":
                         double* out) noexcept nogil
 
 
+cdef double SMALLEST = 1e-80     # change of eigenvalues: below, squares of differences would underflow
+
+
 @cython.final
 cdef class Secular:
     """Working memory of a rank-one change diag(g) + rho u u': what deflates, and the rest of its poles and roots.
@@ -99,7 +102,7 @@ cdef class Secular:
             self.v[i] = length * self.u[j]
             self.w[i] = self.v[i] * self.v[i]
             total += self.w[i]
-        self.found = total > DBL_EPSILON * self.largest and total > 1e-280
+        self.found = total > max(DBL_EPSILON * self.largest, SMALLEST)
         if not self.found:
             self.k = 0
             return
@@ -108,6 +111,23 @@ cdef class Secular:
             &self.pole[0], &self.w[0], k, growth if -0.5 < growth < 1.0 else 0.0, &self.origin[0], &self.tau[0],
             &self.energy[0]
         )
+        self.check_energies(total)
+
+    cdef void check_energies(self, double total) noexcept nogil:
+        """The energies sum to u'u. If not, roots as near to poles as rounding allows have spoilt some: do without u."""
+        cdef Py_ssize_t i, j, k = self.k
+        cdef double found = 0.0, part
+        for i in range(k):
+            found += self.energy[i]
+        if fabs(found - total) <= 1e-13 * total:
+            return
+        self.find_vectors()
+        for i in range(k):
+            found = 0.0
+            for j in range(k):
+                part = self.loewner[j] / ((self.pole[j] - self.origin[i]) - self.tau[i])
+                found += part * part
+            self.energy[i] = 1.0 / found
 
     cdef bint nudge(self, double rho) noexcept nogil:
         """Move the roots along to a rho so near that their derivative is exact to rounding; False if it is not."""

@@ -42,9 +42,8 @@ class Rows:
     def extremes(self) -> Array:
         with np.errstate(over="ignore"):
             if sparse.issparse(self.data):
-                squares = self.data.astype(np.float64)
-                squares.data **= 2
-                norms = np.asarray(squares.sum(axis=1)).ravel()
+                rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+                norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
             else:
                 norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
         return np.c_[np.zeros(len(norms)), norms]
