@@ -250,6 +250,22 @@ def test_a_bad_row_in_a_blocked_stream_undoes_the_call(bad):
     assert_array_equal(model.coef, other.coef)
 
 
+def test_small_calls_of_a_blocked_stream_are_undone_too():
+    """They do not copy W: the calls that cannot fill a block only add to it."""
+    rng = np.random.default_rng(8)
+    rows, y = stream(rng, 200, 130, 2)
+    model, other = (learner(np.eye(130), 1e-5, geometry=BlockedLogDetGeometry) for _ in range(2))
+    for start in range(0, 200, 5):
+        spoiled = rows[start : start + 5].copy()
+        spoiled[start // 5 % 5, 7] = np.inf
+        before = pickle.dumps(model)
+        assert model.learn(spoiled, y[start : start + 5]) == ("not finite", start // 5 % 5)
+        assert pickle.dumps(model) == before
+        assert model.learn(rows[start : start + 5], y[start : start + 5]) is None
+    assert other.learn(rows, y) is None
+    assert_array_equal(model.coef, other.coef)
+
+
 def test_float32_rows_of_a_blocked_stream():
     rng = np.random.default_rng(7)
     rows, y = stream(rng, 100, 129, 1)

@@ -12,8 +12,12 @@ from onlinebregman._kernels._geometry cimport Row, scratch
 from onlinebregman._kernels._matrix_geometry cimport LogDetGeometry
 
 cdef extern from "matrix_ops.h":
+    enum:
+        OB_PART
+        OB_PANEL
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_correct(double* y, const double* v, const double* s, const double* z, Py_ssize_t m,
+                    Py_ssize_t d) noexcept nogil
     void ob_times_one(const double* w, const double* z, double* y, double* t, Py_ssize_t d) noexcept nogil
     void ob_times(const double* w, const double* z, double* y, Py_ssize_t k, Py_ssize_t d, double* t) noexcept nogil
     void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
@@ -53,10 +57,13 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             weights = np.vstack([whole, np.zeros((VECTORS + -(-VECTORS // d), d))])
         super().__init__(weights)
         self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))
-        self.room_ = np.zeros((d + 5) * VECTORS)
+        self.room_ = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
 
     def _arguments(self):
-        return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
+        d = self.n_features
+        state = np.asarray(self.weights).reshape(self.blocks, d).copy()
+        state[d + self.state.steps : d + VECTORS] = 0.0  # left from calls that were undone
+        return (state,)
 
     def _to_coef(self, weights):
         d, m = self.n_features, self.state.steps
@@ -64,6 +71,10 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
         upper = np.triu(weights[:d] - (v.T * s) @ v)
         return upper + np.triu(upper, 1).T
+
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
+        """All but the s_p, if they need not be worked in: vectors beyond the m-th count for nothing."""
+        return (self.n_features + VECTORS) * self.n_features if self.state.steps + 2 * n_rows < BLOCK else 0
 
     cdef void forget(self) noexcept nogil:
         self.n_coming = self.n_done = 0
@@ -86,9 +97,8 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         return BLOCK - self.state.steps - self.n_coming
 
     cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
-        cdef Py_ssize_t d = self.n_features, p
+        cdef Py_ssize_t d = self.n_features
         cdef const double* pending = &self.weights[d * d]
-        cdef const double* s = pending + VECTORS * d
         if self.n_done == self.n_coming:
             ob_times_one(&self.weights[0], z, v, scratch(row, 2), d)
         else:
@@ -97,8 +107,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
                 self.multiplied = True
             memcpy(v, &self.product[self.n_done, 0], d * sizeof(double))
             self.n_done += 1
-        for p in range(self.state.steps):
-            ob_axpy(v, pending + p * d, s[p] * ob_dot(pending + p * d, z, d), d)
+        ob_correct(v, pending, pending + VECTORS * d, z, self.state.steps, d)
         return ob_dot(v, z, d)
 
     cdef void take(self, const double* v, double c) noexcept nogil:

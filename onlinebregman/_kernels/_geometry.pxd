@@ -52,6 +52,7 @@ cdef class Geometry:
     cdef double[::1] stamp
 
     cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil
     cdef void forget(self) noexcept nogil
     cdef Py_ssize_t wants(self) noexcept nogil
     cdef Py_ssize_t expect(self, Row* row) noexcept nogil

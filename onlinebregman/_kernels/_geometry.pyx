@@ -125,6 +125,10 @@ cdef class Geometry:
         for b in range(self.blocks):
             ob_scatter(&target[b * self.n_features], values + b * row.stored, row.index, row.stored)
 
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
+        """How many weights, from the first on, so many dense rows cannot move: nobody has to back them up."""
+        return 0
+
     cdef void forget(self) noexcept nogil:
         """The rows that were expected will not come."""
 

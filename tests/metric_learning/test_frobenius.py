@@ -26,7 +26,7 @@ def test_trajectory(update):
     X, eta = rng.normal(size=(40, 7)), 0.002 if update == "explicit" else 0.05
     pairs = rng.integers(0, 40, size=(300, 2))
     targets = rng.choice([0.0, 3.0, 20.0], size=300)
-    learner = FrobeniusMetricLearner(scale_eta=False, eta0=eta, update=update)
+    learner = FrobeniusMetricLearner(scale_eta=False, eta0=eta, update=update, learning_rate="constant")
     learner.partial_fit_pairs(X, pairs, targets)
     W, n_cut = np.eye(7), 0
     for (i, j), y in zip(pairs, targets, strict=True):
@@ -92,7 +92,8 @@ def test_a_rate_that_overflows_is_an_error_that_leaves_the_metric():
 
 def test_update_is_read_at_each_call():
     X = np.diag([1.0, 2.0])
-    learner = FrobeniusMetricLearner(eta0=0.01, scale_eta=False).partial_fit_pairs(X, [[0, 1]], [1.0])
+    learner = FrobeniusMetricLearner(eta0=0.01, scale_eta=False, learning_rate="constant")
+    learner.partial_fit_pairs(X, [[0, 1]], [1.0])
     a = learner.predict([[1.0, -2.0]])[0]
     learner.set_params(update="explicit").partial_fit_pairs(X, [[0, 1]], [1.0])
     assert_allclose(learner.predict([[1.0, -2.0]])[0], a - 0.01 * (a - 1) * 25)
