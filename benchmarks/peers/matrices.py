@@ -4,8 +4,8 @@
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
 time over ours, so that above 1 we are faster. `eigh` is scipy.linalg.eigh(driver="evd") of a d x d matrix, once for
-each step, what a straightforward implementation of the paper costs at least. Learners have learned a block before they are
-timed, and their targets are noisy, so that steps do not die out. One function makes one group of lines.
+each step, what a straightforward implementation of the paper costs at least. Learners have learned a block before they
+are timed, and their targets are noisy, so that steps do not die out. One function makes one group of lines.
 """
 
 import argparse
