@@ -360,18 +360,19 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _learn_pairs(self, z, targets, senses, weights, *, again: bool) -> float:
         """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
         if np.isnan(targets).any():
-            targets, scales = self._bounds_of(z, senses, again)
+            targets, scales = self._bounds_of(z, senses, weights, again)
+            weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
         else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
             scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
             self._largest_target = float(scales[-1])
         return self._learn_blocks([Block(z, targets, senses, weights, scales)])
 
-    def _bounds_of(self, z, senses, again: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
         bounds = np.zeros((len(z), 2))
         known = self._sampler.targets
         for i in range(len(z)):
-            if not again:
+            if not again and weights[i] > 0:
                 known.measure_pairs(z[i : i + 1])
             if known.bounds is not None:
                 bounds[i] = known.bounds
@@ -381,7 +382,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         margins = np.zeros(len(rows))
         known, d = self._sampler.targets, rows.shape[1] // 2
         for i in range(len(rows)):
-            if not again:
+            if not again and weights[i] > 0:
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
@@ -420,10 +421,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
         if refused is not None:
-            raise ValueError(
-                f"The metric diverges under update={self.update!r} and eta0={self.eta0:g} ({refused[0]}). Lower eta0, "
-                "scale the features (sklearn.preprocessing.StandardScaler), or use update='implicit'."
-            )
+            reason, row = refused
+            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
         return float(rates.sum())
 
     def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
