@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .kernel_learning import DefiniteBoost, MEGKernelLearner
+from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
     EGRegressor,
@@ -15,7 +15,13 @@ from .linear_model import (
     PNormRegressor,
     WinnowClassifier,
 )
-from .metric_learning import LogDetMetricLearner, MetricKNeighborsClassifier, VonNeumannMetricLearner
+from .metric_learning import (
+    DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    VonNeumannMetricLearner,
+)
 from .model_selection import LearningRateMixture, LearningRatePath
 
 __version__ = version(__name__)
@@ -23,13 +29,16 @@ __version__ = version(__name__)
 __all__ = [
     "BurgRegressor",
     "DefiniteBoost",
+    "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
+    "FrobeniusMetricLearner",
     "ImplicitGDRegressor",
     "LearningRateMixture",
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MatrixBurgRegressor",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",

@@ -13,6 +13,7 @@ from .constraints import Constraint, L2Ball, UpperBound
 from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from .losses import (
     AbsoluteLoss,
+    BoundLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     HuberLoss,
@@ -54,7 +55,7 @@ def make_geometry(
 def make_loss(loss: Loss) -> compiled_losses.Loss:
     """The compiled loss of the same numbers, or one that asks `loss`."""
     kind = type(loss)
-    if kind in (SquaredLoss, LogisticLoss, PoissonLoss):
+    if kind in (SquaredLoss, LogisticLoss, PoissonLoss, BoundLoss):
         return getattr(compiled_losses, kind.__name__)()
     if kind in (AbsoluteLoss, EpsilonInsensitiveLoss):
         return compiled_losses.EpsilonInsensitiveLoss(0.0 if kind is AbsoluteLoss else loss.epsilon)

@@ -103,11 +103,12 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     return weights
 
 
-def check_indices(pairs, n: int, name: str, what: str) -> np.ndarray:
-    """Pairs of numbers below n as an integer array of shape (n_pairs, 2)."""
+def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
+    """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
     pairs = check_array(pairs, dtype=None, ensure_all_finite=False, input_name=name)
-    if pairs.shape[1] != 2:
-        raise ValueError(f"{name} has {pairs.shape[1]} columns, but a pair is two {what} numbers.")
+    if pairs.shape[1] != width:
+        group = {2: f"a pair is two {what} numbers", 3: f"a triplet is three {what} numbers"}[width]
+        raise ValueError(f"{name} has {pairs.shape[1]} columns, but {group}.")
     if pairs.dtype.kind not in "iu":
         raise ValueError(f"{name} has dtype {pairs.dtype}; give {what} numbers as integers.")
     outside = ((pairs < 0) | (pairs >= n)).any(axis=1)

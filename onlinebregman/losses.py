@@ -5,7 +5,7 @@ matching loss is the Bregman divergence D_H(a, h^-1(y)), the integral of h(z) - 
 and its derivative is h(a) - y (W, "Bregman Div. Lead to Good Loss Function"). `SquaredLoss`, `LogisticLoss` and
 `PoissonLoss` are matching losses, `HingeLoss` is half of one when its margin is 0. `AbsoluteLoss`,
 `EpsilonInsensitiveLoss` and `HuberLoss` are not: they bound the derivative, so that no target can move the weights by
-much, and predict the score itself.
+much, and predict the score itself. Nor is `BoundLoss`, whose targets are bounds on the score.
 
 All losses are convex in a. All methods work elementwise on scalars and on arrays that broadcast, and are safe at scores
 of any size: no warning, no NaN.
@@ -23,6 +23,7 @@ from scipy.special import expit, xlogy
 __all__ = [
     "LOSSES",
     "AbsoluteLoss",
+    "BoundLoss",
     "EpsilonInsensitiveLoss",
     "HingeLoss",
     "HuberLoss",
@@ -100,7 +101,7 @@ class Loss(ABC):
         return self.link_derivative(a)
 
     def kinks(self, y: ArrayLike) -> Array:
-        """Scores at which dL/da jumps, ascending along the first axis, of shape (k, *y.shape); k = 0 without kinks."""
+        """Scores at which dL/da jumps, ascending along the first axis, shape `(k, *y.shape)`; k = 0 without kinks."""
         return np.empty((0, *np.shape(y)))
 
     def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
@@ -438,6 +439,45 @@ class HuberLoss(_ResidualLoss):
         """1 where abs(a - y) <= epsilon, else 0."""
         a, y = _pair(a, y)
         return np.where(np.abs(a - y) <= self.epsilon, 1.0, 0.0)[()]
+
+
+class BoundLoss(_ResidualLoss):
+    """Squared loss of a bound that does not hold: targets are upper or lower bounds on the score, told by their sign.
+
+    y >= 0 asks for a <= y, L(a, y) = max(a - y, 0)^2/2; y < 0 asks for a >= abs(y), L(a, y) = max(abs(y) - a, 0)^2/2.
+    -0.0 is a lower bound of 0. Both are max(s a - y, 0)^2/2 with s the sign of y, and bounds of the other sign are
+    those of the negated instance: a <= -1 for X is a >= 1 for -X.
+
+    For metrics: a pair of similar rows with y = u, of dissimilar rows with y = -l, and for relative comparisons the
+    triplet X = p p' - q q' with y = -margin, p the difference of the anchor to the row that should be farther away.
+
+    The link is the identity; it is not a matching loss.
+
+    References
+    ----------
+    P. Jain, B. Kulis, I. S. Dhillon, K. Grauman, "Online Metric Learning and Fast Similarity Search", NIPS 2008.
+
+    Examples
+    --------
+    >>> loss = BoundLoss()
+    >>> loss.value([1.0, 2.0, 4.0], 2.0), loss.derivative([1.0, 2.0, 4.0], 2.0)  # a <= 2
+    (array([0., 0., 2.]), array([0., 0., 2.]))
+    >>> loss.value([1.0, 2.0, 4.0], -2.0), loss.derivative([1.0, 2.0, 4.0], -2.0)  # a >= 2
+    (array([0.5, 0. , 0. ]), array([-1.,  0.,  0.]))
+    """
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self.derivative(a, y) ** 2 / 2
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """a - abs(y) where the bound does not hold, else 0."""
+        a, y = _pair(a, y)
+        return np.where(np.signbit(y), np.minimum(a + y, 0.0), np.maximum(a - y, 0.0))[()]
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """1 where the bound does not hold, else 0."""
+        return np.where(self.derivative(a, y) != 0, 1.0, 0.0)[()]
 
 
 LOSSES = {

@@ -24,6 +24,7 @@ import onlinebregman
 PROMISED = {
     "BurgRegressor",
     "DefiniteBoost",
+    "DefiniteBoostMetricLearner",
     "EGRegressor",
     "ForwardRegressor",
     "ImplicitGDRegressor",

@@ -65,7 +65,7 @@ def test_metric_results(result):
         assert each.plain_errors.shape == each.learned_errors.shape == (3,)
         assert (each.plain_errors >= 0).all() and (each.learned_errors < 0.3).all()
         assert each.n_better + each.n_worse <= 3
-        assert_allclose(each.pairs_per_second * each.fit_seconds, each.n_pairs)
+        assert_allclose(each.triplets_per_second * each.fit_seconds, each.n_triplets)
     # the metric is worth something where features interact
     assert balance.change < 0 and balance.n_better > balance.n_worse
 
@@ -74,7 +74,7 @@ def test_metric_pairs_do_not_depend_on_the_run(result):
     (again,) = _metric.compare_metrics(quiet(), names=["Iris"], n_splits=3)
     assert_array_equal(again.plain_errors, result.metric[0].plain_errors)
     assert_array_equal(again.learned_errors, result.metric[0].learned_errors)
-    assert again.n_pairs == result.metric[0].n_pairs
+    assert again.n_triplets == result.metric[0].n_triplets
 
 
 def test_metric_report_is_honest_about_no_gain(result):

@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 from onlinebregman.losses import (
     LOSSES,
     AbsoluteLoss,
+    BoundLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     HuberLoss,
@@ -44,17 +45,19 @@ KINKED = [
     (EpsilonInsensitiveLoss(epsilon=0.0), tenths),
     (EpsilonInsensitiveLoss(epsilon=1.5), tenths),
 ]
-HUBER = [(HuberLoss(), tenths), (HuberLoss(epsilon=0.5), tenths)]
-ALL = [case[0] for case in SMOOTH + KINKED + HUBER]
+BENT = [(HuberLoss(), tenths), (HuberLoss(epsilon=0.5), tenths), (BoundLoss(), tenths)]
+ALL = [case[0] for case in SMOOTH + KINKED + BENT]
 scores = st.floats(-6, 6)
 
 
-@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + HUBER)
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
 @laws
 @given(st.data())
 def test_derivatives_by_finite_differences(loss, targets, data):
     a, y, h = data.draw(scores), data.draw(targets), 1e-5
-    bends = [y - loss.epsilon, y + loss.epsilon] if isinstance(loss, HuberLoss) else [*loss.kinks(y)]
+    bends = [abs(y)] if isinstance(loss, BoundLoss) else [*loss.kinks(y)]
+    if isinstance(loss, HuberLoss):
+        bends = [y - loss.epsilon, y + loss.epsilon]
     assume(all(abs(a - bend) > 2 * h for bend in [*bends, 0.0 if isinstance(loss, HingeLoss) else np.inf]))
     slope = (loss.value(a + h, y) - loss.value(a - h, y)) / (2 * h)
     assert_allclose(loss.derivative(a, y), slope, rtol=1e-6, atol=1e-7)
@@ -83,7 +86,7 @@ def test_value_is_the_matching_divergence(loss, targets, inverse, data):
     assert_allclose(loss.value(inverse(y), y), 0, atol=1e-14)
 
 
-@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + HUBER)
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
 @laws
 @given(st.data())
 def test_convex_and_not_negative(loss, targets, data):
@@ -130,7 +133,7 @@ def test_the_derivative_jumps_exactly_at_the_kinks(loss, targets, data):
         assert_array_equal(loss.subdifferential(a, y), loss.derivative(a, y))
 
 
-@pytest.mark.parametrize(("loss", "targets"), MATCHING + HUBER)
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + BENT)
 def test_losses_without_kinks(loss, targets):
     y, a = np.array([[0.0, 0.5, 1.0]]), np.array([[1.0], [2.0]])
     assert loss.kinks(y).shape == (0, 1, 3) and loss.kinks(0.5).shape == (0,)
@@ -149,6 +152,17 @@ def test_relations_between_the_losses_of_a_residual(a, y, epsilon):
     assert AbsoluteLoss().value(a, y) == r == EpsilonInsensitiveLoss(0.0).value(a, y)
     for loss in (huber, tube, AbsoluteLoss()):
         assert loss.link(a) == a and loss.link_derivative(a) == 1
+
+
+@laws
+@given(scores, tenths)
+def test_a_bound_is_half_of_the_squared_loss(a, y):
+    """An upper and a lower bound of abs(y) together are the squared loss; the sign of y says which, that of 0 too."""
+    both = BoundLoss().value(a, abs(y)) + BoundLoss().value(a, -abs(y))
+    assert both == SquaredLoss().value(a, abs(y))
+    assert BoundLoss().derivative(a, y) in (0.0, a - abs(y))
+    assert (BoundLoss().derivative(a, y) == 0) == (a >= -y if np.signbit(y) else a <= y)
+    assert BoundLoss().value(1.0, -0.0) == 0.0 and BoundLoss().value(1.0, 0.0) == 0.5
 
 
 @pytest.mark.parametrize("loss", ALL, ids=repr)

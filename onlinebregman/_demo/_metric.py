@@ -30,8 +30,8 @@ DATA_SETS = {
 class MetricResult:
     """One data set: test errors (a share, one a split) of 5-NN without and with the learned metric.
 
-    `fit_seconds` is the time to fit the pipeline with the metric and `n_pairs` the pairs learned, both a mean over the
-    splits.
+    `fit_seconds` is the time to fit the pipeline with the metric and `n_triplets` the triplets learned, both a mean
+    over the splits.
     """
 
     name: str
@@ -41,12 +41,12 @@ class MetricResult:
     plain_errors: np.ndarray
     learned_errors: np.ndarray
     fit_seconds: float
-    n_pairs: float
+    n_triplets: float
 
     @property
-    def pairs_per_second(self) -> float:
-        """Pairs learned in a second of fitting the whole pipeline."""
-        return self.n_pairs / self.fit_seconds
+    def triplets_per_second(self) -> float:
+        """Triplets learned in a second of fitting the whole pipeline."""
+        return self.n_triplets / self.fit_seconds
 
     @property
     def change(self) -> float:
@@ -86,7 +86,7 @@ def compare_metrics(
                 errors = [1.0 - model.score(X[test], y[test]) for model in (plain, learned)]
                 measured.append([*errors, seconds, learned[1].n_updates_])
                 progress.advance(name)
-            plain_errors, learned_errors, seconds, n_pairs = np.array(measured).T
+            plain_errors, learned_errors, seconds, n_triplets = np.array(measured).T
             results.append(
                 MetricResult(
                     name=name,
@@ -96,7 +96,7 @@ def compare_metrics(
                     plain_errors=plain_errors,
                     learned_errors=learned_errors,
                     fit_seconds=float(np.mean(seconds)),
-                    n_pairs=float(np.mean(n_pairs)),
+                    n_triplets=float(np.mean(n_triplets)),
                 )
             )
     return results

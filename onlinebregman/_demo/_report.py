@@ -49,7 +49,7 @@ def machine(seconds: float) -> str:
 
 def metric_report(results: Sequence[MetricResult]) -> str:
     """Part 1 as text."""
-    header = ["", "data", "classes", "5-NN %", "with metric %", "change", "won : lost", "fit ms", "pairs/s"]
+    header = ["", "data", "classes", "5-NN %", "with metric %", "change", "won : lost", "fit ms", "triplets/s"]
     rows = [
         [
             result.name,
@@ -60,7 +60,7 @@ def metric_report(results: Sequence[MetricResult]) -> str:
             f"{round(100 * result.change, 1) + 0.0:+.1f}",
             f"{result.n_better} : {result.n_worse}",
             f"{1e3 * result.fit_seconds:.0f}",
-            f"{result.pairs_per_second:,.0f}",
+            f"{result.triplets_per_second:,.0f}",
         ]
         for result in results
     ]
@@ -71,7 +71,7 @@ def metric_report(results: Sequence[MetricResult]) -> str:
         "make_pipeline(StandardScaler(), LogDetMetricLearner(), KNeighborsClassifier(5)) against the same without the "
         f"metric, all parameters at their defaults. Test errors on {len(results[0].plain_errors)} stratified 70/30 "
         "splits, mean ± standard deviation; splits won and lost by the metric; time to fit the pipeline with the "
-        "metric, and pairs learned in a second of that time.",
+        "metric, and triplets learned in a second of that time.",
         table(header, rows),
         f"The metric lowers the mean error on {len(better)} of {len(results)} data sets"
         + (f"; it does not on {_listing(rest)}." if rest else "."),

@@ -37,6 +37,7 @@ cdef class Geometry:
     cdef readonly Py_ssize_t blocks  # weights per feature: 2 for w+ and w-, n_features for a matrix
     cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); blocks is 2
     cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
+    cdef readonly bint foresees      # does it want to see dense rows before they are learned?
     cdef readonly bint whole         # does every step move all weights, whatever the row?
     cdef readonly bint quadratic     # a symmetric matrix W, which predicts z'Wz and not w.x?
     cdef public double upper         # largest weight
@@ -51,6 +52,10 @@ cdef class Geometry:
     cdef double[::1] stamp
 
     cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil
+    cdef void forget(self) noexcept nogil
+    cdef Py_ssize_t wants(self) noexcept nogil
+    cdef Py_ssize_t expect(self, Row* row) noexcept nogil
     cdef void load(self, Row* row) noexcept nogil
     cdef void fetch_weights(self, Row* row) noexcept nogil
     cdef void store(self, Row* row) noexcept nogil

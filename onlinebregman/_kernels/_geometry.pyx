@@ -125,6 +125,21 @@ cdef class Geometry:
         for b in range(self.blocks):
             ob_scatter(&target[b * self.n_features], values + b * row.stored, row.index, row.stored)
 
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
+        """How many weights, from the first on, so many dense rows cannot move: nobody has to back them up."""
+        return 0
+
+    cdef void forget(self) noexcept nogil:
+        """The rows that were expected will not come."""
+
+    cdef Py_ssize_t wants(self) noexcept nogil:
+        """How many rows it can be told to expect now: those that are loaded next, in this order."""
+        return 0
+
+    cdef Py_ssize_t expect(self, Row* row) noexcept nogil:
+        """Expect one more row. Returns for how many there is room still."""
+        return 0
+
     cdef void load(self, Row* row) noexcept nogil:
         cdef double* both
         cdef Py_ssize_t i, n = row.n

@@ -11,7 +11,7 @@ from onlinebregman._kernels._solver cimport Score
 @cython.final
 cdef class Learner:
     cdef readonly Geometry geometry
-    cdef readonly Loss loss
+    cdef public Loss loss     # of the rows of the next call
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
     cdef Clockwork clockwork
     cdef Settings settings
@@ -33,6 +33,8 @@ cdef class Learner:
     cdef int _go_back(self, Rows rows, const Py_ssize_t* order) except -1
     cdef int _loop(self, Rows rows, const double* y, const double* weights, const Py_ssize_t* order, Row* row,
                    Py_ssize_t* failed, double* scores) noexcept nogil
+    cdef void _foretell(self, Rows rows, Py_ssize_t k, const double* weights, const Py_ssize_t* order,
+                        Row* row) noexcept nogil
     cdef void _ask_for(self, Rows rows, Py_ssize_t i) noexcept nogil
     cdef int _one(self, Row* row, double y, double weight, double* seen) noexcept nogil
     cdef int _end(self) noexcept nogil

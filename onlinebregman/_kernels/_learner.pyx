@@ -315,11 +315,13 @@ cdef class Learner:
         self.clockwork_before, self.state_before = self.clockwork, self.geometry.state
         self.rates_before = len(self.rates)
         self.geometry.failure = None
+        self.geometry.forget()
         self.plain = is_descent(self.geometry, self.loss, &self.settings)
         return 0
 
     cdef int _go_back(self, Rows rows, const Py_ssize_t* order) except -1:
         self.before.restore(self.geometry, rows, order)
+        self.geometry.forget()
         self.geometry.state = self.state_before
         self.clockwork = self.clockwork_before
         del self.rates[self.rates_before:]
@@ -332,6 +334,8 @@ cdef class Learner:
         for k in range(rows.n_rows):
             i = k if order == NULL else order[k]
             failed[0] = i
+            if self.geometry.foresees:
+                self._foretell(rows, k, weights, order, row)
             rows.fetch(i, row)
             if rows.indices != NULL and k + 1 < rows.n_rows:
                 self._ask_for(rows, k + 1 if order == NULL else order[k + 1])
@@ -341,6 +345,17 @@ cdef class Learner:
             if status != LEARNED:
                 return status
         return self._end()
+
+    cdef void _foretell(self, Rows rows, Py_ssize_t k, const double* weights, const Py_ssize_t* order,
+                        Row* row) noexcept nogil:
+        """Have the geometry expect the rows from the k-th on, as far as it wants to."""
+        cdef Py_ssize_t wanted = self.geometry.wants(), i
+        while wanted > 0 and k < rows.n_rows:
+            i = k if order == NULL else order[k]
+            if weights == NULL or weights[i] != 0:
+                rows.fetch(i, row)
+                wanted = self.geometry.expect(row)
+            k += 1
 
     cdef void _ask_for(self, Rows rows, Py_ssize_t i) noexcept nogil:
         rows.ask_for(i, &self.geometry.weights[0], self.geometry.blocks)
@@ -449,11 +464,12 @@ cdef class Learner:
         cdef double cap = geometry.rate_cap(row, residual)
         if cap < 0:
             return cap
-        eta = min(eta, min(cap / weight, geometry.state.rate))
-        if eta < geometry.state.rate:
-            geometry.state.rate = eta
+        eta = min(eta, geometry.state.rate)
+        if cap / weight < eta:  # the falls of a schedule are not noted: they would fill the memory
+            eta = cap / weight
             with gil:
                 self.rates.append((self.clockwork.t + 1.0, eta))
+        geometry.state.rate = eta
         return eta
 
 

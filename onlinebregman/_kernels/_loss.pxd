@@ -20,6 +20,10 @@ cdef class SquaredLoss(Loss):
     pass
 
 
+cdef class DistanceLoss(SquaredLoss):
+    pass
+
+
 cdef class EpsilonInsensitiveLoss(Loss):
     cdef readonly double epsilon
 

@@ -1,10 +1,11 @@
 """Losses as scalar methods of a score a and a target y; `onlinebregman.losses` is their readable definition.
 
 A matching loss has the derivative h(a) - y with a smooth link h. The others are of pieces: constant derivative away from
-the minimum, and around it a jump (hinge, absolute, epsilon-insensitive) or the squared loss (Huber).
+the minimum, and around it a jump (hinge, absolute, epsilon-insensitive) or the squared loss (Huber); or the squared loss
+on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p
+from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit
 
 
 cdef class Loss:
@@ -50,6 +51,30 @@ cdef class SquaredLoss(Loss):
 
     cdef double value(self, double a, double y) noexcept nogil:
         return 0.5 * (a - y) * (a - y)
+
+
+cdef class DistanceLoss(SquaredLoss):
+    """(a - |y|)^2 / 2: both senses of a bound on the side where it does not hold."""
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        return 0.5 * (a - fabs(y)) * (a - fabs(y))
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return a - fabs(y)
+
+
+cdef class BoundLoss(Loss):
+    """max(a - y, 0)^2 / 2 where y >= 0, max(|y| - a, 0)^2 / 2 where y < 0 or y = -0."""
+
+    def __init__(self):
+        self.inner = DistanceLoss()
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        cdef double gap = self.derivative(a, y)
+        return 0.5 * gap * gap
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return min(a + y, 0.0) if signbit(y) else max(a - y, 0.0)
 
 
 cdef inline double softplus(double a) noexcept nogil:

@@ -4,6 +4,7 @@ from onlinebregman._kernels._rows cimport Rows
 
 cdef class Snapshot:
     cdef bint whole           # all weights at the start, or a log of the rows' weights?
+    cdef Py_ssize_t start     # the first weight that may move, if all that do are copied at the start
     cdef double* saved        # kept from call to call
     cdef Py_ssize_t room, used
     cdef Py_ssize_t logged    # rows

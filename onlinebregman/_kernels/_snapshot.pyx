@@ -23,7 +23,8 @@ cdef class Snapshot:
 
     cdef int take(self, Geometry geometry, Rows rows, bint whole) except -1:
         """Start anew for these rows."""
-        cdef Py_ssize_t size = geometry.weights.shape[0] if whole else rows.stored * geometry.blocks
+        cdef Py_ssize_t start = geometry.at_rest(rows.n_rows) if whole else 0
+        cdef Py_ssize_t size = geometry.weights.shape[0] - start if whole else rows.stored * geometry.blocks
         cdef double* saved
         if geometry.averaging:
             size *= 3
@@ -32,7 +33,7 @@ cdef class Snapshot:
             if saved == NULL:
                 raise MemoryError()
             self.saved, self.room = saved, size
-        self.whole, self.used, self.logged = whole, 0, 0
+        self.whole, self.start, self.used, self.logged = whole, start, 0, 0
         geometry.backed_up, geometry.blocked = whole, False
         if whole:
             self.move(geometry, NULL, True)
@@ -55,7 +56,7 @@ cdef class Snapshot:
 
     cdef void move(self, Geometry geometry, Row* row, bint save) noexcept nogil:
         """Save all weights, or a row's, and what their averages are made of; or put back what was saved last."""
-        cdef Py_ssize_t n = geometry.weights.shape[0] if row == NULL else geometry.blocks * row.stored
+        cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.blocks * row.stored
         cdef double* saved
         if not save:
             self.used -= 3 * n if geometry.averaging else n
@@ -69,8 +70,10 @@ cdef class Snapshot:
 
     cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
                           bint save) noexcept nogil:
+        cdef size_t size
         if row == NULL:
-            memcpy(saved if save else &state[0], &state[0] if save else saved, state.shape[0] * sizeof(double))
+            size = (state.shape[0] - self.start) * sizeof(double)
+            memcpy(saved if save else &state[self.start], &state[self.start] if save else saved, size)
         elif save:
             geometry.gather(row, state, saved)
         else:
@@ -81,7 +84,7 @@ cdef class Snapshot:
         cdef Py_ssize_t b
         cdef double total = 0.0
         if row == NULL:
-            return ob_nonfinite(&geometry.weights[0], geometry.weights.shape[0]) == 0
+            return ob_nonfinite(&geometry.weights[self.start], geometry.weights.shape[0] - self.start) == 0
         for b in range(geometry.blocks):
             total += ob_sparse_nonfinite(&geometry.weights[b * geometry.n_features], row.index, row.stored)
         return total == 0

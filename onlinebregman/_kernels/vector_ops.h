@@ -201,24 +201,41 @@ OB_CLONES static void ob_clip(double *restrict w, double upper, ptrdiff_t n) {
         w[i] = w[i] > upper ? upper : w[i];
 }
 
-/* s += row z, v += row z_i, over one row of the triangle: returns the sum */
-OB_CLONES static double ob_symv_row(const double *restrict row, const double *restrict z, double *restrict v, double zi,
-                                    ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        v[i] += row[i] * zi;
-    ob_lanes s = OB_ZERO;
-#define OB_BODY(T, L, A) { A(s) += L(row) * L(z); }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    return OB_SUM8(s);
-}
-
-/* v = A z and return z'A z for a symmetric A (n, n) of which only the upper triangle is read */
-static double ob_symv(const double *restrict a, const double *restrict z, double *restrict v, ptrdiff_t n) {
+/* v = A z and return z'A z for a symmetric A (n, n) of which only the upper triangle is read: four rows at a time, each
+ * as a row and as a column */
+OB_CLONES static double ob_symv(const double *restrict a, const double *restrict z, double *restrict v, ptrdiff_t n) {
     memset(v, 0, n * sizeof(double));
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double *row = a + i * n;
-        v[i] += row[i] * z[i] + ob_symv_row(row + i + 1, z + i + 1, v + i + 1, z[i], n - i - 1);
+    for (ptrdiff_t top = 0; top < n; top += 4) {
+        const ptrdiff_t rows = n - top < 4 ? n - top : 4, rest = n - top - rows;
+        for (ptrdiff_t k = top; k < top + rows; ++k) {
+            v[k] += a[k * n + k] * z[k];
+            for (ptrdiff_t l = k + 1; l < top + rows; ++l) {
+                v[k] += a[k * n + l] * z[l];
+                v[l] += a[k * n + l] * z[k];
+            }
+        }
+        if (rest == 0)
+            break;
+        const double *r0 = a + top * n + top + 4, *r1 = r0 + n, *r2 = r1 + n, *r3 = r2 + n, *x = z + top + 4;
+        const double z0 = z[top], z1 = z[top + 1], z2 = z[top + 2], z3 = z[top + 3];
+        double *u = v + top + 4;
+        ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T a0 = L(r0), a1 = L(r1), a2 = L(r2), a3 = L(r3), y = L(x);                                              \
+        const T w = L(u) + ((a0 * z0 + a1 * z1) + (a2 * z2 + a3 * z3));                                                \
+        memcpy(u + i, &w, sizeof(T));                                                                                  \
+        A(s0) += a0 * y;                                                                                               \
+        A(s1) += a1 * y;                                                                                               \
+        A(s2) += a2 * y;                                                                                               \
+        A(s3) += a3 * y;                                                                                               \
+    }
+        OB_REDUCE(rest, OB_BODY);
+#undef OB_BODY
+        v[top] += OB_SUM8(s0);
+        v[top + 1] += OB_SUM8(s1);
+        v[top + 2] += OB_SUM8(s2);
+        v[top + 3] += OB_SUM8(s3);
     }
     return ob_dot(v, z, n);
 }

@@ -2,6 +2,7 @@
 
 from ._instances import pair_rows
 from .definite_boost import DefiniteBoost
+from .matrix_burg import MatrixBurgRegressor
 from .meg import MEGKernelLearner
 
-__all__ = ["DefiniteBoost", "MEGKernelLearner", "pair_rows"]
+__all__ = ["DefiniteBoost", "MEGKernelLearner", "MatrixBurgRegressor", "pair_rows"]

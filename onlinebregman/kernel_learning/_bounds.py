@@ -105,12 +105,7 @@ class LossBounds:
         bound : float
             The right side, from the instance on at which `track_regret` was set.
         """
-        learner = self._fitted_learner()
-        if learner.origin is None:
-            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
-        kernel = check_symmetric(kernel, "kernel")
-        self.divergence_.check_domain(kernel, closed=True)
-        return float(np.vdot(kernel, learner.position[0] - learner.origin[0]) + learner.slack)  # both are log W
+        return self._certificate(self._fitted_learner(), check_symmetric(kernel, "kernel"))
 
     @property
     def weighted_loss_(self) -> float:

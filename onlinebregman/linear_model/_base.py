@@ -150,18 +150,13 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
             scores = learner.predict(check_rows(self, X, reset=False), linked=linked)
         return scores
 
-    def _certificate(self, learner: Learner, coef: ArrayLike, intercept: float) -> float:
-        """D(u, w_1) - D(u, w_{T+1}) + S of one learner."""
-        if learner.origin is None:
-            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+    def _linear_certificate(self, learner: Learner, coef: ArrayLike, intercept: float) -> float:
+        """The certificate of one learner against checked weights and intercept."""
         signed = bool(learner.geometry.doubled)  # as when learning started; the parameters may have been set since
         u = starting_weights(self._divergence, coef, self.n_features_in_, signed, name="coef")
         if intercept != 0 and not self.fit_intercept:
             raise ValueError(f"intercept = {intercept:g}, but this run learned none; compare with intercept 0.")
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        gap = self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
-        gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
-        return float(gap + learner.slack)
+        return self._certificate(learner, u, intercept)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -265,7 +260,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         bound : float
             The right side, from the row on at which `track_regret` was set.
         """
-        return self._certificate(self._fitted_learner(), coef, intercept)
+        return self._linear_certificate(self._fitted_learner(), coef, intercept)
 
     @property
     def weighted_loss_(self) -> float:

@@ -138,7 +138,7 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
         learners = self._fitted_learner().learners
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners))
-        return np.array([self._certificate(*parts) for parts in zip(learners, coefs, intercepts, strict=True)])
+        return np.array([self._linear_certificate(*parts) for parts in zip(learners, coefs, intercepts, strict=True)])
 
     @property
     def weighted_loss_(self) -> np.ndarray:

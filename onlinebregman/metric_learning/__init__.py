@@ -1,7 +1,15 @@
-"""Mahalanobis metrics learned online, as transformers, and neighbours in them."""
+"""Mahalanobis metrics as transformers, most of them learned online, and neighbours in them."""
 
+from .definite_boost import DefiniteBoostMetricLearner
+from .frobenius import FrobeniusMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
 from .von_neumann import VonNeumannMetricLearner
 
-__all__ = ["LogDetMetricLearner", "MetricKNeighborsClassifier", "VonNeumannMetricLearner"]
+__all__ = [
+    "DefiniteBoostMetricLearner",
+    "FrobeniusMetricLearner",
+    "LogDetMetricLearner",
+    "MetricKNeighborsClassifier",
+    "VonNeumannMetricLearner",
+]

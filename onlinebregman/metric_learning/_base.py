@@ -1,42 +1,100 @@
-"""What the metric learners share: labelled rows or pairs in, z'Wz and its square root out."""
+"""What the metric learners share: labelled rows, pairs or triplets in, one learner that moves W."""
 
 from __future__ import annotations
 
 import copy
+import itertools
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from scipy import linalg, sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._compiled import make_loss
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
+from .._validation import check_indices, check_rows, check_symmetric, check_weights
+from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
-from ._pairs import PairSampler
+from ._checks import check_bounds, check_column, check_size
+from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
+from ._pairs import SAMPLERS, Block
+from ._prior import PRIORS, prior_matrix
+from ._targets import Targets
 
 
-class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineEstimator):
-    """Metric learner on pairs; a mirror mixin gives it its geometry on symmetric positive definite matrices."""
+class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
+    """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices."""
 
     _parameter_constraints: dict = {
         **OnlineEstimator._loop_constraints,
-        "prior": [StrOptions({"identity"}), "array-like"],
+        **MahalanobisTransformer._transformer_constraints,
+        "prior": [StrOptions(set(PRIORS)), "array-like"],
+        "loss": [StrOptions({"squared_error", "one_sided"})],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "scale_eta": ["boolean"],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
+        "pairs": [StrOptions(set(SAMPLERS))],
         "bounds": ["array-like", None],
+        "margin": [Interval(Real, 0, None, closed="neither"), None],
         "pairs_per_row": [Interval(Integral, 1, None, closed="left")],
         "memory_size": [Interval(Integral, 1, None, closed="left")],
+        "track_regret": ["boolean"],
     }
 
-    _read_at_each_call = ("eta0", "learning_rate", "power_t")
+    _takes_triplets = False  # does the geometry step on p p' - q q'? Otherwise on pairs alone
+    _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
+
+    def __init__(
+        self,
+        *,
+        prior: str | ArrayLike = "identity",
+        loss: str = "squared_error",
+        eta0: float = 1.0,
+        scale_eta: bool = True,
+        learning_rate: str | Schedule = "sqrt",
+        power_t: float = 0.5,
+        pairs: str = "neighbors",
+        bounds: tuple[float, float] | None = None,
+        margin: float | None = None,
+        pairs_per_row: int = 20,
+        memory_size: int = 200,
+        n_components: int | None = None,
+        max_iter: int = 5,
+        tol: float | None = None,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        track_regret: bool = False,
+        warm_start: bool = False,
+        random_state=None,
+        verbose: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.loss = loss
+        self.eta0 = eta0
+        self.scale_eta = scale_eta
+        self.learning_rate = learning_rate
+        self.power_t = power_t
+        self.pairs = pairs
+        self.bounds = bounds
+        self.margin = margin
+        self.pairs_per_row = pairs_per_row
+        self.memory_size = memory_size
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.track_regret = track_regret
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- labelled rows --------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None) -> Self:
@@ -49,7 +107,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of the pairs drawn for each row; a row of weight 0 is left out.
+            Multiplies the learning rate of what is drawn for each row; a row of weight 0 is left out.
 
         Returns
         -------
@@ -62,7 +120,10 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         )
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from these labelled rows, once, in their order, paired with rows remembered from before.
+        """Learn from these labelled rows, once, in their order, together with rows remembered from before.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
 
         Parameters
         ----------
@@ -71,7 +132,7 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of the pairs drawn for each row; a row of weight 0 is left out.
+            Multiplies the learning rate of what is drawn for each row; a row of weight 0 is left out.
 
         Returns
         -------
@@ -81,11 +142,14 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         return self._partial(
             lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=True),
             self._learn_labelled,
+            several_calls=True,
         )
 
+    # --- pairs ----------------------------------------------------------------------------------------------------
+
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs with target distances.
+    def fit_pairs(self, X, pairs, targets=None, sample_weight=None, *, labels=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs.
 
         Parameters
         ----------
@@ -93,10 +157,13 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             Rows.
         pairs : array-like of int of shape (n_pairs, 2)
             Each pair as two row numbers of X.
-        targets : array-like of shape (n_pairs,)
-            The squared distance each pair should have, >= 0.
+        targets : array-like of shape (n_pairs,) or None, default=None
+            The squared distance each pair should have, >= 0. None: `bounds_`, by the labels.
         sample_weight : array-like of shape (n_pairs,), default=None
             Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+        labels : array-like of shape (n_pairs,) or None, default=None
+            1 for similar pairs, -1 for dissimilar ones. With `loss="one_sided"` they say on which side of the target
+            the distance has to be: at most, at least.
 
         Returns
         -------
@@ -104,22 +171,16 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             The fitted estimator.
         """
         return self._fit(
-            lambda reset: self._check_pairs(X, pairs, targets, sample_weight, reset=reset), self._learn_pairs
+            lambda reset: self._check_pairs(X, pairs, targets, labels, sample_weight, reset=reset), self._learn_pairs
         )
 
-    def partial_fit_pairs(self, X, pairs, targets, sample_weight=None) -> Self:
+    def partial_fit_pairs(self, X, pairs, targets=None, sample_weight=None, *, labels=None) -> Self:
         """Learn from these pairs, once, in their order.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        pairs : array-like of int of shape (n_pairs, 2)
-            Each pair as two row numbers of X.
-        targets : array-like of shape (n_pairs,)
-            The squared distance each pair should have, >= 0.
-        sample_weight : array-like of shape (n_pairs,), default=None
-            Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+        X, pairs, targets, sample_weight, labels
+            As in `fit_pairs`.
 
         Returns
         -------
@@ -127,96 +188,102 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             The estimator.
         """
         return self._partial(
-            lambda reset: self._check_pairs(X, pairs, targets, sample_weight, reset=reset), self._learn_pairs
+            lambda reset: self._check_pairs(X, pairs, targets, labels, sample_weight, reset=reset), self._learn_pairs
         )
 
-    def predict(self, Z) -> np.ndarray:
-        """Squared distances z'Wz.
+    # --- triplets -------------------------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        Z : array-like of shape (n_samples, n_features)
-            Differences of two rows each.
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_triplets(self, X, triplets, sample_weight=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over relative comparisons.
 
-        Returns
-        -------
-        distances : ndarray of shape (n_samples,)
-            The squared distances.
-        """
-        check_is_fitted(self)
-        return self._learner.predict(dense(check_rows(self, Z, reset=False)))
-
-    def pair_distance(self, X, Y) -> np.ndarray:
-        """Distances (not squared) between the rows of X and the rows of Y, one by one.
-
-        Parameters
-        ----------
-        X, Y : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples,)
-            The distance of X[i] and Y[i].
-        """
-        check_is_fitted(self)
-        X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
-        if X.shape != Y.shape:
-            raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
-        return np.sqrt(self._learner.predict(np.ascontiguousarray(X - Y)))
-
-    def transform(self, X) -> np.ndarray:
-        """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
+        The squared distance to the dissimilar row should exceed that to the similar one by `margin_`: whatever `loss`
+        is, a triplet that does is left alone, the others are learned with half the squared shortfall as their loss.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
+        triplets : array-like of int of shape (n_triplets, 3)
+            Row numbers of X: an anchor, a similar row, a dissimilar row.
+        sample_weight : array-like of shape (n_triplets,), default=None
+            Multiplies the learning rate of each triplet; a triplet of weight 0 is left out.
 
         Returns
         -------
-        X_new : ndarray of shape (n_samples, n_features)
-            The mapped rows.
+        self : object
+            The fitted estimator.
         """
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False) @ self.components_.T
+        return self._fit(
+            lambda reset: self._check_triplets(X, triplets, sample_weight, reset=reset), self._learn_triplets
+        )
 
-    def get_mahalanobis_matrix(self) -> np.ndarray:
-        """The learned matrix W, shape (n_features, n_features): symmetric positive definite; a copy."""
-        check_is_fitted(self)
-        return self._learner.coef
+    def partial_fit_triplets(self, X, triplets, sample_weight=None) -> Self:
+        """Learn from these relative comparisons, once, in their order.
 
-    def get_metric(self):
-        """The learned distance as a function of two rows, for `metric=` of scikit-learn's neighbours and clusterers."""
-        check_is_fitted(self)
-        return Mahalanobis(self.components_)
+        Parameters
+        ----------
+        X, triplets, sample_weight
+            As in `fit_triplets`.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._partial(
+            lambda reset: self._check_triplets(X, triplets, sample_weight, reset=reset), self._learn_triplets
+        )
+
+    # --- what comes out -------------------------------------------------------------------------------------------
+
+    def regret_certificate(self, U: ArrayLike) -> float:
+        """Bound on the regret of this very run against a fixed metric: no assumption on the data.
+
+        For every positive definite U
+
+            sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + S,
+
+        the right side, with eta_t the rate of instance t (its weight and scale included), L_t its loss, and S what the
+        run itself accumulated, sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t) for implicit steps. The left side
+        starts with `weighted_loss_`.
+
+        Parameters
+        ----------
+        U : array-like of shape (n_features, n_features)
+            The metric to compare with.
+
+        Returns
+        -------
+        bound : float
+            The right side, from the row on at which `track_regret` was set.
+        """
+        U = check_symmetric(U, "U")
+        if len(U) != self.n_features_in_:
+            raise ValueError(f"U has {len(U)} rows and columns, but X has {self.n_features_in_} features.")
+        return self._certificate(self._fitted_learner(), U)
 
     @property
-    def components_(self) -> np.ndarray:
-        """L with W = L'L, shape (n_features, n_features); rows are the principal directions, longest first."""
-        learner = self._fitted_learner()
-        if self._factor.get("t") != learner.t:  # W changes with every pair, its factor is wanted now and then
-            values, vectors = linalg.eigh(learner.coef)
-            vectors, _ = svd_flip(vectors[:, ::-1], None)
-            components = (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
-            components.flags.writeable = False
-            self._factor.update(t=learner.t, components=components)
-        return self._factor["components"]
+    def weighted_loss_(self) -> float:
+        """Sum of eta_t L_t(W_t), rates times losses before each step, since regret is tracked."""
+        return self._fitted_learner().weighted_loss
 
     @property
     def n_updates_(self) -> int:
-        """Pairs learned so far."""
+        """Pairs and triplets learned so far."""
         return self.t_
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
         """Target squared distances of the moment, same class and different classes; None before they are known."""
         self._fitted_learner()
-        return self._sampler.bounds
+        return self._sampler.targets.bounds
 
     @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
+    def margin_(self) -> float | None:
+        """By how much squared distances are to differ in a triplet at the moment; None before it is known."""
+        self._fitted_learner()
+        return self._sampler.targets.margin
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -224,34 +291,42 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
         tags.target_tags.required = True
         return tags
 
+    def _metric(self) -> tuple[int, np.ndarray]:
+        learner = self._fitted_learner()
+        return learner.t, learner.coef
+
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        return self._learner.predict(np.ascontiguousarray(Z))
+
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _fit(self, check, learn) -> Self:
         """Check everything, then learn it in epochs; nothing is changed if either raises."""
         with all_or_nothing(self):
             going_on = self.warm_start and self.__sklearn_is_fitted__()
-            checked = check(not going_on)
-            self._start(self.n_features_in_, going_on, several_calls=True)
+            rows, checked = check(not going_on)
+            self._start(rows, going_on, several_calls=True)
+            epochs = itertools.count()
 
             def epoch(order):
-                return learn(*checked) if order is None else learn(*(values[order] for values in checked))
+                data = checked if order is None else (values[order] for values in checked)
+                return learn(*data, again=next(epochs) > 0)
 
-            X, y, *_ = checked
-            self._fit_epochs(epoch, len(y), X, y, stacklevel=5)
+            self._fit_epochs(epoch, len(checked[0]), checked[0], checked[1], stacklevel=5)
         return self
 
-    def _partial(self, check, learn) -> Self:
+    def _partial(self, check, learn, several_calls: bool = False) -> Self:
         """One online pass: check everything, then learn it; nothing is changed if either raises."""
         with all_or_nothing(self):
             first = not self.__sklearn_is_fitted__()
             if first or not self._learner.in_force(vars(self)):
                 validate_parameters(self)
-            checked = check(first)
-            self._start(self.n_features_in_, going_on=not first)
-            learn(*checked)
+            rows, checked = check(first)
+            self._start(rows, going_on=not first, several_calls=several_calls)
+            learn(*checked, again=False)
         return self
 
-    def _start(self, n_features: int, going_on: bool, several_calls: bool = False) -> None:
+    def _start(self, X: np.ndarray, going_on: bool, several_calls: bool) -> None:
         """Bind a new learner and sampler, or copies that an error cannot spoil.
 
         A single call of the learner takes all rows or none, and needs no copy.
@@ -261,98 +336,145 @@ class OnlineMetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Onl
             if several_calls:
                 self._learner = copy.deepcopy(self._learner)
         else:
-            prior = self._prior_matrix(n_features)
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            self._check_n_components(X.shape[1])
+            prior = self._first_metric(X)
             self._learner = self._make_learner(prior)
-            self._sampler = PairSampler(prior, self.memory_size, self.pairs_per_row, self._given_bounds(), seed)
+            rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
+            kind = SAMPLERS[self.pairs]
+            self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
             self._largest_target = 0.0
             self.n_collapsed_ = 0
         self._factor = {}
         self._configure(self._learner)
 
-    def _learn_labelled(self, X, y, weights) -> float:
-        return self._learn_differences(*self._sampler.draw(X, y, weights))
+    def _first_metric(self, X: np.ndarray) -> np.ndarray:
+        """The metric to start from, for the rows X of the first call."""
+        return prior_matrix(self.prior, X)
 
-    def _learn_pairs(self, z, targets, weights) -> float:
-        """Learn pairs with targets; eta is scaled by the largest target so far, so that any cutting gives the same."""
-        scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
-        self._largest_target = float(scales[-1])
-        return self._learn_differences(z, targets, weights, scales)
+    def _loss(self) -> Loss:
+        return BoundLoss() if self.loss == "one_sided" else SquaredLoss()
 
-    def _learn_differences(self, z, targets, weights, scales) -> float:
-        """Learn rows z with targets; collapsed pairs (z = 0) say nothing about the metric and are counted instead."""
-        sound = z.any(axis=1)
-        self.n_collapsed_ += int(len(z) - sound.sum())
+    def _learn_labelled(self, X, y, weights, *, again: bool) -> float:
+        def components():
+            return balanced_factor(self._learner.coef)
+
+        return self._learn_blocks(self._sampler.draw(X, y, weights, components, again=again))
+
+    def _learn_pairs(self, z, targets, senses, weights, *, again: bool) -> float:
+        """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
+        if np.isnan(targets).any():
+            targets, scales = self._bounds_of(z, senses, weights, again)
+            weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
+        else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
+            scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
+            self._largest_target = float(scales[-1])
+        return self._learn_blocks([Block(z, targets, senses, weights, scales)])
+
+    def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
+        bounds = np.zeros((len(z), 2))
+        known = self._sampler.targets
+        for i in range(len(z)):
+            if not again and weights[i] > 0:
+                known.measure_pairs(z[i : i + 1])
+            if known.bounds is not None:
+                bounds[i] = known.bounds
+        return np.where(senses > 0, *bounds.T), bounds[:, 1]
+
+    def _learn_triplets(self, rows, weights, *, again: bool) -> float:
+        margins = np.zeros(len(rows))
+        known, d = self._sampler.targets, rows.shape[1] // 2
+        for i in range(len(rows)):
+            if not again and weights[i] > 0:
+                known.measure_similar(rows[i : i + 1, d:])
+            if known.margin is not None:
+                margins[i] = known.margin
+        block = Block(rows, margins, np.full(len(rows), -1.0), weights, margins)
+        if self._takes_triplets:
+            return self._learn_blocks([block])
+        # as pairs they depend on the metric of the moment: one by one, so that any cutting gives the same
+        return self._learn_blocks(Block(*(part[i : i + 1] for part in block)) for i in range(len(rows)))
+
+    def _learn_blocks(self, blocks: Iterable[Block]) -> float:
+        """Learn blocks one after the other; returns the weighted mean loss before each instance was learned."""
+        before, total = self._learner.cumulative_loss, 0.0
+        for block in blocks:
+            total += self._learn_block(block)
+        return (self._learner.cumulative_loss - before) / total if total else 0.0
+
+    def _learn_block(self, block: Block) -> float:
+        """Learn the instances that say something about the metric, and count the others; returns the sum of weights.
+
+        Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can move it away.
+        """
+        rows, targets, senses, weights, scales = block
+        d = self.n_features_in_
+        sound = rows[:, :d].any(axis=1)
+        self.n_collapsed_ += int(len(rows) - sound.sum())
         if not sound.any():
             return 0.0
         rates = weights / np.where(scales > 0, scales, 1.0) ** 2 if self.scale_eta else weights
-        return self._learn(np.ascontiguousarray(z[sound]), targets[sound], rates[sound])
+        one_sided = self.loss == "one_sided" or rows.shape[1] > d
+        if one_sided:
+            targets = targets * senses
+        if not sound.all():
+            rows, targets, rates = rows[sound], targets[sound], rates[sound]
+        if rows.shape[1] > d and not self._takes_triplets:
+            rows, targets, rates = self._as_pairs(rows, -targets, rates)
+        self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
+        refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
+        if refused is not None:
+            reason, row = refused
+            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
+        return float(rates.sum())
+
+    def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Two bounds for each triplet: each of its distances is to make up for half of what the margin lacks."""
+        d = self.n_features_in_
+        far, near = (self._squared_lengths(z) for z in (rows[:, :d], rows[:, d:]))
+        half = np.maximum(margins - (far - near), 0.0) / 2
+        targets = np.column_stack([-(far + half), np.maximum(near - half, 0.0)])
+        return rows.reshape(-1, d), targets.ravel(), np.repeat(rates, 2)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
     def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         check_classification_targets(y)
-        return dense(X), y, self._check_weights(sample_weight, len(y), allow_all_zero)
+        X = check_size(dense(X))
+        return X, (X, y, self._check_weights(sample_weight, len(y), allow_all_zero))
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
         weights = check_weights(sample_weight, n, allow_all_zero=allow_all_zero)
         return np.ones(n) if weights is None else weights
 
-    def _check_pairs(self, X, pairs, targets, sample_weight, *, reset: bool):
-        X = dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False)
-        pairs = check_indices(pairs, len(X), "pairs", "row")
-        targets = check_array(targets, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="targets")
-        if targets.shape != (len(pairs),):
-            raise ValueError(
-                f"targets has shape {targets.shape}, but there are {len(pairs)} pairs; give one target a pair."
-            )
-        check_finite(targets, "targets")
+    def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, and numbers of them, `width` in a row."""
+        X = check_size(dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False))
+        return X, check_indices(indices, len(X), name, "row", width)
+
+    def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):
+        X, triplets = self._check_indexed(X, triplets, 3, "triplets", reset=reset)
+        anchor, similar, dissimilar = triplets.T
+        rows = np.concatenate([X[dissimilar] - X[anchor], X[similar] - X[anchor]], axis=1)
+        return X, (rows, self._check_weights(sample_weight, len(rows)))
+
+    def _check_pairs(self, X, pairs, targets, labels, sample_weight, *, reset: bool):
+        X, pairs = self._check_indexed(X, pairs, 2, "pairs", reset=reset)
+        n = len(pairs)
+        senses = np.zeros(n) if labels is None else check_column(labels, n, "labels", "label")
+        if labels is not None and not (np.abs(senses) == 1).all():
+            row = int(np.argmax(np.abs(senses) != 1))
+            raise ValueError(f"labels[{row}] = {senses[row]:g}; give 1 for similar pairs, -1 for dissimilar ones.")
+        if labels is None and (targets is None or self.loss == "one_sided"):
+            given = "targets" if targets is None else 'labels, which loss="one_sided" needs beside targets'
+            raise ValueError(f"There are no {given}; give labels, 1 for similar pairs and -1 for dissimilar ones.")
+        targets = np.full(n, np.nan) if targets is None else check_column(targets, n, "targets", "target")
         if (targets < 0).any():
             row = int(np.argmax(targets < 0))
-            raise ValueError(f"targets[{row}] = {targets[row]:g} is negative; give squared distances >= 0.")
-        return X[pairs[:, 0]] - X[pairs[:, 1]], targets, self._check_weights(sample_weight, len(pairs))
-
-    def _prior_matrix(self, n_features: int) -> np.ndarray:
-        if isinstance(self.prior, str):
-            return np.eye(n_features)
-        prior = check_symmetric(self.prior, "prior")
-        if len(prior) != n_features:
-            raise ValueError(f"prior has {len(prior)} rows and columns, but X has {n_features} features.")
-        smallest = linalg.eigvalsh(prior, subset_by_index=[0, 0])[0]
-        if not smallest > 0:
             raise ValueError(
-                f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity."
+                f"targets[{row}] = {targets[row]:g} is negative; give squared distances >= 0, or labels 1 and -1 as "
+                "`labels`."
             )
-        return prior
-
-    def _given_bounds(self) -> tuple[float, float] | None:
-        if self.bounds is None:
-            return None
-        bounds = np.asarray(self.bounds, dtype=np.float64)
-        if bounds.shape != (2,) or not 0 <= bounds[0] < bounds[1] < np.inf:
-            raise ValueError(
-                f"bounds = {self.bounds!r}, but it is two squared distances, 0 <= same class < different classes."
-            )
-        return float(bounds[0]), float(bounds[1])
-
-
-def dense(X) -> np.ndarray:
-    """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
-    return X.toarray() if sparse.issparse(X) else X
-
-
-class Mahalanobis:
-    """Distance of two rows under W = L'L, as a picklable function.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        The factor L.
-    """
-
-    def __init__(self, components: np.ndarray) -> None:
-        self.components = components
-
-    def __call__(self, a, b) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
+        return X, (X[pairs[:, 0]] - X[pairs[:, 1]], targets, senses, self._check_weights(sample_weight, n))

@@ -1,110 +1,196 @@
-"""Pairs from a stream of labelled rows, with bounded memory."""
+"""Pairs and triplets from a stream of labelled rows, with bounded memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 
-# Distances wanted before the first target is set, kept for setting it, and added by each row.
-_FIRST_DISTANCES, _KEPT_DISTANCES, _DISTANCES_A_ROW = 10, 1000, 4
-# The targets are set again when the stream has grown by this factor.
-_REFRESH = 1.1
+from ._memory import Reservoir, draw
+from ._targets import Targets
+
+# Rows whose instances make one block, where nothing asks for fewer.
+_ROWS_A_BLOCK = 256
+# Distances to remembered rows, for the bounds, that each row adds.
+_DISTANCES_A_ROW = 4
+# Triplets join an anchor to one of so many nearest rows of its class and one of so many nearest of others.
+_NEAREST_SIMILAR, _NEAREST_IMPOSTORS = 5, 5
+# The metric in which rows are near is looked up after so many rows, at first when the stream has grown by a fifth.
+_REFRESH_ROWS, _REFRESH_GROWTH = 50, 5
 
 
-class PairSampler:
-    """Draws pairs of rows of the same class and of different classes, and their target distances.
+class Block(NamedTuple):
+    """Instances to learn from, in their order: pairs as rows z of d values, or triplets as rows (p, q) of 2d.
 
-    Each row is paired with rows that came before it, drawn from a reservoir: a uniform sample of at most `memory_size`
-    rows of each class. The targets are the 5th and 95th percentile of squared distances in the prior metric, from a
-    uniform sample of pairs. What is drawn depends on the stream and the seed alone, not on how the stream is cut.
+    A pair is X = z z'. A triplet is X = p p' - q q', p the difference of the anchor to the row that should be farther.
+    """
+
+    rows: np.ndarray
+    targets: np.ndarray  # squared distances, or margins
+    senses: np.ndarray  # 1: similar, the target is an upper bound; -1: a lower one; 0: it is wanted as it is
+    weights: np.ndarray
+    scales: np.ndarray  # the squared distance that the rate is measured by
+
+
+class Sampler:
+    """Makes instances of labelled rows, each row against rows that came before it.
+
+    What is drawn depends on the stream and on `rng`, not on how the stream is cut into calls.
 
     Parameters
     ----------
-    prior : ndarray of shape (n_features, n_features)
-        Metric in which the targets are measured.
+    n_features : int
+        Width of the rows.
     memory_size : int
-        Rows kept of each class.
-    pairs_per_row : int
-        Pairs drawn for each row, half of them of the same class.
-    bounds : tuple of (float, float) or None
-        Targets for the same and for different classes; None to take them from the stream.
-    seed : int
+        Rows remembered of each class: a uniform sample.
+    per_row : int
+        Instances drawn for each row.
+    targets : Targets
+        What the instances are to reach.
+    rng : RandomState
         For the draws.
     """
 
-    def __init__(self, prior, memory_size, pairs_per_row, bounds, seed) -> None:
-        self.prior = None if np.array_equal(prior, np.eye(len(prior))) else prior
-        self.memory_size = memory_size
-        self.pairs_per_row = pairs_per_row
-        self.bounds = bounds
-        self.estimate = bounds is None
-        self.rng = np.random.RandomState(seed)
+    def __init__(self, n_features: int, memory_size: int, per_row: int, targets: Targets, rng) -> None:
+        self.n_features = n_features
+        self.memory = Reservoir(self._width(n_features), memory_size)
+        self.per_row = per_row
+        self.targets = targets
+        self.rng = rng
         self.n_rows = 0
-        self.next_refresh = 0.0
-        self.distances = np.empty(0)
-        self.n_distances = 0
-        self.rows = np.empty((0, len(prior)))
-        self.classes = np.empty(0, dtype=np.intp)  # of each remembered row
-        self.labels: dict = {}  # label -> class number
-        self.seen: list[int] = []  # rows seen of each class
+        self.labels: dict = {}  # label -> class number, in the order they come
 
-    def draw(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Take in rows; return the pairs' differences, targets and weights, and the larger target of the moment.
+    def _width(self, n_features: int) -> int:
+        """Values remembered of a row."""
+        return n_features
 
-        A pair has the weight of the row it was drawn for; a row of weight 0 is left out.
+    def draw(
+        self, X: np.ndarray, y: np.ndarray, weights: np.ndarray, components: Callable[[], np.ndarray], *, again: bool
+    ) -> Iterator[Block]:
+        """Take in rows and yield what to learn from them, before the next is asked for.
+
+        `components()` is the factor of the metric of the moment. Rows that come `again` are not remembered twice. A row
+        of weight 0 is left out.
         """
-        differences, targets, scales, pair_weights = [], [], [], []
-        for x, label, weight in zip(X.astype(np.float64, copy=False), y.tolist(), weights.tolist(), strict=True):
-            if weight == 0:
-                continue
-            number = self.labels.setdefault(label, len(self.labels))
-            if number == len(self.seen):
-                self.seen.append(0)
-            if self.estimate:
-                self._measure(x)
-            if self.bounds is not None:
-                z, target = self._pair(x, number)
-                differences.append(z)
-                targets.append(target)
-                pair_weights.append(np.full(len(z), weight))
-                scales.append(np.full(len(z), max(self.bounds)))
-            self._remember(x, number)
-            self.n_rows += 1
-        if not differences:
-            return np.empty((0, X.shape[1])), np.empty(0), np.empty(0), np.empty(0)
-        return tuple(map(np.concatenate, (differences, targets, pair_weights, scales)))
+        raise NotImplementedError
 
-    def _pair(self, x: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Differences to remembered rows, in turn of the same and of another class."""
-        same, other = (np.flatnonzero(mask) for mask in (self.classes == number, self.classes != number))
-        if not (len(same) and len(other)):
-            return np.empty((0, len(x))), np.empty(0)
-        half = (self.pairs_per_row + 1) // 2
-        partners = np.empty(2 * half, dtype=np.intp)
-        partners[::2] = same[self.rng.randint(len(same), size=half)]
-        partners[1::2] = other[self.rng.randint(len(other), size=half)]
-        partners = partners[: self.pairs_per_row]
-        return x - self.rows[partners], np.tile(self.bounds, half)[: self.pairs_per_row]
+    def _stream(self, X, y, weights) -> Iterator[tuple[np.ndarray, int, float]]:
+        for x, label, weight in zip(X, y.tolist(), weights.tolist(), strict=True):
+            if weight > 0:
+                yield x.astype(np.float64, copy=False), self.labels.setdefault(label, len(self.labels)), weight
+                self.n_rows += 1
 
-    def _remember(self, x: np.ndarray, number: int) -> None:
-        """Reservoir sampling, class by class."""
-        self.seen[number] += 1
-        if self.seen[number] <= self.memory_size:
-            self.rows = np.concatenate([self.rows, x[None]])
-            self.classes = np.append(self.classes, number)
-        elif (slot := self.rng.randint(self.seen[number])) < self.memory_size:
-            self.rows[np.flatnonzero(self.classes == number)[slot]] = x
 
-    def _measure(self, x: np.ndarray) -> None:
-        """Add distances from x to remembered rows to a reservoir of distances; set the targets now and then."""
-        if len(self.rows):
-            z = x - self.rows[self.rng.randint(len(self.rows), size=_DISTANCES_A_ROW)]
-            for distance in np.einsum("ij,ij->i", z if self.prior is None else z @ self.prior, z):
-                self.n_distances += 1
-                if self.n_distances <= _KEPT_DISTANCES:
-                    self.distances = np.append(self.distances, distance)
-                elif (slot := self.rng.randint(self.n_distances)) < _KEPT_DISTANCES:
-                    self.distances[slot] = distance
-        if self.n_rows >= self.next_refresh and len(self.distances) >= _FIRST_DISTANCES:
-            near, far = np.percentile(self.distances, [5, 95])
-            self.bounds = (float(near), float(far)) if far > 0 else None
-            self.next_refresh = _REFRESH * self.n_rows
+class RandomPairs(Sampler):
+    """Each row with remembered rows drawn at random, in turn of its own class and of another one."""
+
+    def draw(self, X, y, weights, components, *, again):
+        parts = []
+        for x, number, weight in self._stream(X, y, weights):
+            if not again and len(self.memory):
+                self.targets.measure_pairs(x - self.memory.rows[draw(self.rng, len(self.memory), _DISTANCES_A_ROW)])
+            if self.targets.bounds is not None:
+                parts.extend(self._pairs(x, number, weight))
+            if not again:
+                self.memory.add(x, number, self.rng)
+            if len(parts) >= _ROWS_A_BLOCK:
+                yield _joined(parts)
+                parts = []
+        if parts:
+            yield _joined(parts)
+
+    def _pairs(self, x: np.ndarray, number: int, weight: float) -> Iterator[Block]:
+        same, other = (np.flatnonzero(mask) for mask in (self.memory.classes == number, self.memory.classes != number))
+        if len(same) and len(other):
+            half = (self.per_row + 1) // 2
+            partners = np.empty(2 * half, dtype=np.intp)
+            partners[::2] = same[draw(self.rng, len(same), half)]
+            partners[1::2] = other[draw(self.rng, len(other), half)]
+            n = self.per_row
+            near, far = self.targets.bounds
+            yield Block(
+                x - self.memory.rows[partners[:n]],
+                np.tile([near, far], half)[:n],
+                np.tile([1.0, -1.0], half)[:n],
+                np.full(n, weight),
+                np.full(n, far),
+            )
+
+
+class NeighborTriplets(Sampler):
+    """A row, one of its nearest of its class, and one of its nearest of other classes, in the metric of the moment.
+
+    The nearest rows are what k-NN votes by. Beside each remembered row its place L x in the metric W = L'L is kept; L
+    and all places are renewed every few rows, counted from the beginning of the stream.
+    """
+
+    def __init__(self, n_features, memory_size, per_row, targets, rng) -> None:
+        super().__init__(n_features, memory_size, per_row, targets, rng)
+        self.next_look = 0
+        self.components = self.origin = None
+
+    def draw(self, X, y, weights, components, *, again):
+        for x, number, weight in self._stream(X, y, weights):
+            if self.n_rows >= self.next_look:
+                self._look(components(), x)
+            place = self.components @ (x - self.origin)
+            row = np.concatenate([x, place, [place @ place]])
+            if len(self.memory):
+                yield from self._triplets(row, number, weight)
+            if not again:
+                self.memory.add(row, number, self.rng)
+
+    def _width(self, n_features: int) -> int:
+        return 2 * n_features + 1
+
+    def _parts(self, remembered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, their places and the squared lengths of those."""
+        d = self.n_features
+        return remembered[..., :d], remembered[..., d:-1], remembered[..., -1]
+
+    def _look(self, components: np.ndarray, x: np.ndarray) -> None:
+        """Renew the places of the remembered rows."""
+        if self.origin is None:
+            self.origin = x.copy()  # places around 0 keep their digits
+        self.components = components
+        rows, places, squares = self._parts(self.memory.rows)
+        places[:] = (rows - self.origin) @ components.T
+        squares[:] = np.einsum("ij,ij->i", places, places)
+        self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
+
+    def _triplets(self, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
+        anchor, place, square = self._parts(row)
+        rows, places, squares = self._parts(self.memory.rows)
+        mine = self.memory.classes == number
+        distances = squares - 2 * (places @ place) + square
+        itself = distances <= 1e-12 * distances.max()  # a row that comes again, or one equal to it
+        similar = _nearest(distances, np.flatnonzero(mine & ~itself), _NEAREST_SIMILAR)
+        impostors = _nearest(distances, np.flatnonzero(~mine), _NEAREST_IMPOSTORS)
+        self.targets.measure_similar(rows[similar] - anchor)
+        margin = self.targets.margin
+        if not len(similar) or not len(impostors) or margin is None:
+            return
+        n = self.per_row
+        near, far = rows[similar[draw(self.rng, len(similar), n)]], rows[impostors[draw(self.rng, len(impostors), n)]]
+        yield Block(
+            np.concatenate([far - anchor, near - anchor], axis=1),
+            np.full(n, margin),
+            np.full(n, -1.0),
+            np.full(n, weight),
+            np.full(n, margin),
+        )
+
+
+SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
+
+
+def _joined(blocks: list[Block]) -> Block:
+    return Block(*map(np.concatenate, zip(*blocks, strict=True)))
+
+
+def _nearest(distances: np.ndarray, candidates: np.ndarray, count: int) -> np.ndarray:
+    """Those of the candidates with the `count` least distances."""
+    if len(candidates) > count:
+        candidates = candidates[np.argpartition(distances[candidates], count)[:count]]
+    return candidates

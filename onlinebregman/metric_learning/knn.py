@@ -19,7 +19,7 @@ from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_finite, check_rows
 from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
-from ._base import dense
+from ._mahalanobis import dense
 from ._window import Window
 from .logdet import LogDetMetricLearner
 

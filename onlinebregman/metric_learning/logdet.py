@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
-
 from .._mirror import LogDetMirrorMixin
-from ..schedules import Schedule
 from ._base import OnlineMetricLearner
 
 
@@ -20,30 +17,49 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a =
     0. W stays positive definite whatever comes.
 
-    From labelled rows the pairs are drawn inside: each row is paired with remembered rows of its class, which should be
-    near, and of other classes, which should be far.
+    A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference
+    of the anchor to the dissimilar row and q that to the similar one. tr(W X), by how much the first squared distance
+    exceeds the second, should be at least a margin; the step takes W^-1 to W^-1 + c X.
+
+    From labelled rows pairs or triplets are drawn inside, each row against rows remembered from before.
 
     Parameters
     ----------
-    prior : "identity" or array-like of shape (n_features, n_features), default="identity"
-        Metric to start from: the identity (scale the features), or a symmetric positive definite matrix.
+    prior : {"identity", "variance", "covariance"} or array-like of shape (n_features, n_features), default="identity"
+        Metric to start from: the identity (scale the features), 1 / variance of each feature, the inverse of the
+        covariance (its correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
+        covariances are those of the rows of the first call.
+    loss : {"squared_error", "one_sided"}, default="squared_error"
+        Of pairs: half the squared distance from the target, or the same only where a similar pair is farther than its
+        target, or a dissimilar one nearer. Triplets are one-sided in any case.
     eta0 : float, default=1.0
-        Learning rate eta for the loss (a - y)^2 / 2, in units that `scale_eta` says.
+        Learning rate eta, in units that `scale_eta` says.
     scale_eta : bool, default=True
-        Divide the rate by the square of the larger target (of the largest target so far, for given pairs): eta0 then
-        is a number without dimension and one value serves data of any scale. False: eta0 is eta itself.
+        Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
+        for triplets): eta0 then is a number without dimension and one value serves data of any scale. False: eta0 is
+        eta itself.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="sqrt"
-        Rate of pair t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
+        Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
     power_t : float, default=0.5
         Exponent of "invscaling".
+    pairs : {"neighbors", "random"}, default="neighbors"
+        What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
+        its class and one of its nearest of other classes, in the metric of the moment. "random", as in the papers:
+        pairs of the new row with any remembered rows, in turn of its class and of another one.
     bounds : tuple of (float, float) or None, default=None
-        Target squared distances for rows of the same class and of different classes. None: the 5th and the 95th
-        percentile of squared distances in the prior metric, from a running sample of the stream.
+        Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
+        the 95th percentile of squared distances in the prior metric, from a running sample of the stream.
+    margin : float or None, default=None
+        Margin of triplets, a squared distance. None: the median squared distance in the prior metric between anchors
+        and similar rows, from a running sample of the stream.
     pairs_per_row : int, default=20
-        Pairs drawn for each labelled row, half of them of the same class.
-    memory_size : int, default=100
+        Pairs or triplets drawn for each labelled row.
+    memory_size : int, default=200
         Rows remembered of each class: a uniform sample of those seen.
-    max_iter : int, default=1
+    n_components : int or None, default=None
+        Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
+        whole metric.
+    max_iter : int, default=5
         Largest number of epochs of `fit`.
     tol : float or None, default=None
         `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
@@ -52,6 +68,8 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         See `tol`.
     shuffle : bool, default=True
         Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    track_regret : bool, default=False
+        Accumulate what `regret_certificate` needs.
     warm_start : bool, default=False
         Let `fit` go on from the metric it finds.
     random_state : int, RandomState instance or None, default=None
@@ -61,21 +79,26 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_features, n_features)
+    components_ : ndarray of shape (n_features, n_features) or (n_components, n_features)
         L with W = L'L; its rows are the principal directions, longest first.
     bounds_ : tuple of (float, float) or None
-        Target squared distances of the moment, for the same class and for different ones.
+        Target squared distances of the moment, for similar and for dissimilar pairs; None as long as nothing needed
+        them.
+    margin_ : float or None
+        Margin of the moment; None as long as nothing needed it.
     n_updates_, t_ : int
-        Pairs learned.
+        Pairs and triplets learned.
     n_collapsed_ : int
-        Pairs left out because their rows are equal.
+        Pairs left out because their rows are equal, and triplets whose anchor and dissimilar row are.
     cumulative_loss_ : float
-        Sum of (a - y)^2 / 2 over all pairs, each predicted before it was learned and, with `scale_eta`, divided by the
-        square of the larger target.
+        Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by what
+        its rate was divided by.
+    weighted_loss_ : float
+        Sum of rates times losses, since `track_regret` was set.
     n_iter_ : int
         Epochs of the last `fit`.
     loss_curve_ : list of float
-        Mean loss (a - y)^2 / 2 of each epoch of the last `fit`, in squared distances squared.
+        Mean loss of each epoch of the last `fit`, in squared distances squared.
     divergence_ : LogDet
         The divergence the estimator moves in.
     n_features_in_ : int
@@ -91,14 +114,14 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     -----
     Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
 
-    Among constant and sqrt rates with eta0 = 0.01, 0.1, 1, 10 and 1 or 3 epochs, the defaults had the lowest mean 5-NN
-    error, or one level with it, over nine standardised UCI sets (benchmarks/defaults.py): 13.5 % against 14.4 % for the
-    Euclidean metric. Some sets prefer other rates: Balance Scale large constant ones, Glass the smallest.
+    `pairs="neighbors"` gives k-NN the better metric, see benchmarks/peers/knn_uci.py.
 
     References
     ----------
     .. [1] B. Kulis, P. L. Bartlett, "Implicit Online Learning", ICML 2010, section 5.
     .. [2] P. Jain, B. Kulis, I. S. Dhillon, K. Grauman, "Online Metric Learning and Fast Similarity Search", NIPS 2008.
+    .. [3] K. Q. Weinberger, L. K. Saul, "Distance Metric Learning for Large Margin Nearest Neighbor Classification",
+           JMLR 10, 2009: neighbours and impostors.
 
     Examples
     --------
@@ -123,39 +146,12 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     >>> print(learner.get_mahalanobis_matrix().round(2))
     [[4.   0.  ]
      [0.   0.25]]
+
+    Relative comparisons: row 0 is nearer to row 2 than to row 1.
+
+    >>> learner = LogDetMetricLearner(max_iter=20).fit_triplets(rows, [[0, 2, 1]])
+    >>> bool(learner.pair_distance(rows[:1], rows[1:2])[0] > learner.pair_distance(rows[:1], rows[2:])[0])
+    True
     """
 
-    def __init__(
-        self,
-        *,
-        prior: str | ArrayLike = "identity",
-        eta0: float = 1.0,
-        scale_eta: bool = True,
-        learning_rate: str | Schedule = "sqrt",
-        power_t: float = 0.5,
-        bounds: tuple[float, float] | None = None,
-        pairs_per_row: int = 20,
-        memory_size: int = 100,
-        max_iter: int = 1,
-        tol: float | None = None,
-        n_iter_no_change: int = 5,
-        shuffle: bool = True,
-        warm_start: bool = False,
-        random_state=None,
-        verbose: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.eta0 = eta0
-        self.scale_eta = scale_eta
-        self.learning_rate = learning_rate
-        self.power_t = power_t
-        self.bounds = bounds
-        self.pairs_per_row = pairs_per_row
-        self.memory_size = memory_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _takes_triplets = True

@@ -158,14 +158,55 @@ def test_units_of_the_rows_make_no_difference(update):
 def test_bounds_are_those_of_the_prior_of_that_trace():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    free = VonNeumannMetricLearner(random_state=0, learning_rate="constant").fit(X, y)
-    for trace in (13.0, 1.0):
-        given = VonNeumannMetricLearner(trace=trace, random_state=0, learning_rate="constant").fit(X, y)
-        assert_allclose(given.bounds_, np.multiply(free.bounds_, trace / 13.0), rtol=1e-12)
-    # and so the learned metric is the same up to its scale, as rates have no unit
-    w = VonNeumannMetricLearner(trace=13.0, random_state=0).fit(X, y).get_mahalanobis_matrix()
-    other = VonNeumannMetricLearner(trace=1.0, random_state=0).fit(X, y).get_mahalanobis_matrix()
-    assert_allclose(13 * other, w, rtol=0, atol=1e-9)
+    for pairs in ("random", "neighbors"):
+        free, given, scaled = (
+            VonNeumannMetricLearner(trace=trace, pairs=pairs, random_state=0).fit(X, y) for trace in (None, 13.0, 1.0)
+        )
+        if pairs == "random":
+            assert_allclose(given.bounds_, free.bounds_, rtol=1e-12)
+            assert_allclose(np.multiply(scaled.bounds_, 13.0), free.bounds_, rtol=1e-12)
+        else:
+            assert given.margin_ == pytest.approx(13 * scaled.margin_)
+        # and so the learned metric is the same up to its scale, as rates have no unit
+        w, other = given.get_mahalanobis_matrix(), scaled.get_mahalanobis_matrix()
+        assert_allclose(13 * other, w, rtol=0, atol=1e-9)
+
+
+@updates
+@traces
+@pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
+def test_regret_certificate(update, trace, loss):
+    rows, pairs, z, y = problem(6)
+    eta = 0.1 if update == "explicit" else 1.0
+    learner = VonNeumannMetricLearner(
+        trace=trace, update=update, loss=loss, eta0=eta, scale_eta=False, learning_rate="constant", track_regret=True
+    )
+    labels = np.where(np.arange(len(y)) % 2, 1, -1)
+    learner.partial_fit_pairs(rows, pairs, y, labels=labels)
+    rng = np.random.default_rng(6)
+    for rank in (1, 4):
+        factor = rng.normal(size=(4, rank))
+        u = factor @ factor.T
+        u *= (trace or 4.0) / np.trace(u)
+        gaps = np.einsum("ni,ij,nj->n", z, u, z) - y
+        losses = (np.maximum(labels * gaps, 0) if loss == "one_sided" else gaps) ** 2 / 2
+        assert learner.weighted_loss_ <= eta * losses.sum() + learner.regret_certificate(u) + 1e-10
+    with pytest.raises(ValueError, match="eigenvalue"):
+        learner.regret_certificate(-np.eye(4))
+
+
+@traces
+def test_triplets(trace):
+    """An implicit step of a large rate moves the dissimilar row as far beyond the similar one as the margin says."""
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(20, 4))
+    triplets = rng.permuted(np.tile(np.arange(20), (100, 1)), axis=1)[:, :3]
+    learner = VonNeumannMetricLearner(trace=trace, eta0=1e6, learning_rate="constant", margin=0.1)
+    for triplet in triplets:
+        learner.partial_fit_triplets(rows, [triplet])
+        near, far = learner.pair_distance(rows[triplet[[0, 0]]], rows[triplet[1:]]) ** 2
+        assert far - near >= 0.1 - 1e-4
+    assert learner.t_ == 100
 
 
 def test_neighbours_are_better_than_euclidean_ones():

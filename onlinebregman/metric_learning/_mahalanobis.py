@@ -1,0 +1,175 @@
+"""What a learned matrix W gives: distances, and a map to where they are the Euclidean ones."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn_compat import Interval
+from .._validation import check_rows
+
+
+class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and answers `_metric`."""
+
+    _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
+
+    def _metric(self) -> tuple[int, np.ndarray]:
+        """A number that is another one when W is, and W."""
+        raise NotImplementedError
+
+    def transform(self, X) -> np.ndarray:
+        """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_features) or (n_samples, n_components)
+            The mapped rows; with `n_components` along the leading directions alone.
+        """
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False) @ self.components_.T
+
+    def predict(self, Z) -> np.ndarray:
+        """Squared distances z'Wz.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features)
+            Differences of two rows each.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            The squared distances.
+        """
+        check_is_fitted(self)
+        return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
+
+    def pair_distance(self, X, Y) -> np.ndarray:
+        """Distances (not squared) between the rows of X and the rows of Y, one by one.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            The distance of X[i] and Y[i].
+        """
+        check_is_fitted(self)
+        X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
+        if X.shape != Y.shape:
+            raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
+        return np.sqrt(self._squared_lengths(X - Y))
+
+    def pairwise_distances(self, X, Y=None) -> np.ndarray:
+        """Distances (not squared) between all rows of X and all rows of Y.
+
+        For `metric="precomputed"` of scikit-learn's neighbours and clusterers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
+            Rows.
+        Y : {array-like, sparse matrix} of shape (n_samples_Y, n_features) or None, default=None
+            Rows; X itself if None.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples_X, n_samples_Y)
+            The distances.
+        """
+        check_is_fitted(self)
+        L = self._all_components()
+        X = check_rows(self, X, reset=False) @ L.T
+        return cdist(X, X if Y is None else check_rows(self, Y, reset=False) @ L.T)
+
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """The learned matrix W, shape (n_features, n_features): symmetric positive semidefinite; a copy."""
+        check_is_fitted(self)
+        return self._metric()[1].copy()
+
+    def get_metric(self) -> Mahalanobis:
+        """The learned distance as a function of two rows, for `metric=` of scikit-learn's neighbours and clusterers."""
+        check_is_fitted(self)
+        return Mahalanobis(self._all_components())
+
+    @property
+    def components_(self) -> np.ndarray:
+        """L with W = L'L, shape (n_features, n_features); rows are the principal directions, longest first.
+
+        With `n_components` only so many of them.
+        """
+        components = self._all_components()
+        self._check_n_components(components.shape[1])
+        return components[: self.n_components]
+
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        return np.maximum(np.einsum("ij,ij->i", Z @ self._metric()[1], Z), 0.0)
+
+    def _all_components(self) -> np.ndarray:
+        number, matrix = self._metric()
+        if self._factor.get("number") != number:  # W may change with every pair, its factor is wanted now and then
+            components = factor(matrix)
+            components.flags.writeable = False
+            self._factor.update(number=number, components=components)
+        return self._factor["components"]
+
+    def _check_n_components(self, n_features: int) -> None:
+        if self.n_components is not None and self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the {n_features} features of X; lower it, or leave it "
+                "at None to keep all directions."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_ if self.n_components is None else self.n_components
+
+
+class Mahalanobis:
+    """Distance of two rows under W = L'L, as a picklable function.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The factor L.
+    """
+
+    def __init__(self, components: np.ndarray) -> None:
+        self.components = components
+
+    def __call__(self, a, b) -> float:
+        return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
+
+
+def factor(matrix: np.ndarray) -> np.ndarray:
+    """L with W = L'L; rows are the principal directions, longest first."""
+    values, vectors = linalg.eigh(matrix)
+    vectors, _ = svd_flip(vectors[:, ::-1], None)
+    return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
+
+
+def balanced_factor(matrix: np.ndarray) -> np.ndarray:
+    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
+    scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    scale[scale == 0] = 1.0
+    return factor(matrix / np.outer(scale, scale)) * scale
+
+
+def dense(X) -> np.ndarray:
+    """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
+    return X.toarray() if sparse.issparse(X) else X

@@ -1,0 +1,147 @@
+"""MatrixBurgRegressor: the algorithm against NumPy, its invariant 0 < W < I, its rate, drift, and errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from onlinebregman import BurgRegressor, MatrixBurgRegressor
+
+
+def algorithm(W, rows, targets):
+    """JKD07, Algorithm 2, with matrix inverses; nine tenths of its cap, and the rate for the loss (a - y)^2 / 2."""
+    identity, eta, radius, rates = np.eye(len(W)), np.inf, 0.0, []
+    for z, y in zip(rows, targets, strict=True):
+        a = z @ W @ z
+        radius = max(radius, np.linalg.norm(z))
+        eta = min(eta, 1 / (2 * radius**4))
+        if a < y:
+            eta = min(eta, 0.9 / ((y - a) * (z @ np.linalg.inv(identity - W) @ W @ z)))
+        rates.append(eta)
+        W = np.linalg.inv(np.linalg.inv(W) + eta * (a - y) * np.outer(z, z))
+    return W, np.array(rates)
+
+
+def stream(rng, n, d, reach=1.0):
+    rows = rng.normal(size=(n, d))
+    return rows, reach * rng.uniform(size=n) * (rows**2).sum(axis=1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.floats(0.1, 1.5))
+def test_the_algorithm_with_matrix_inverses(seed, d, reach):
+    rng = np.random.default_rng(seed)
+    rows, targets = stream(rng, 40, d, reach)
+    model = MatrixBurgRegressor().partial_fit(rows, targets)
+    W, rates = algorithm(np.eye(d) * min(1 / d, 0.9), rows, targets)
+    assert_allclose(model.kernel_, W, rtol=1e-7, atol=1e-9)
+    changed = np.flatnonzero(np.diff(np.r_[np.inf, rates]) < 0)
+    assert_array_equal(model.eta_history_[:, 0], changed + 1)
+    assert_allclose(model.eta_history_[:, 1], rates[changed], rtol=1e-6)
+    assert model.eta_ == model.eta_history_[-1, 1]
+
+
+def test_diagonal_matrices_are_the_vector_algorithm():
+    """Rows along the axes: z'Wz = z_i^2 W_ii, so that W_ii are the weights of features z^2 of BurgRegressor."""
+    rng = np.random.default_rng(0)
+    d = 4
+    rows = np.eye(d)[rng.integers(0, d, size=300)]
+    targets = rng.uniform(0, 0.9, size=300)
+    model = MatrixBurgRegressor(eta0=0.02).partial_fit(rows, targets)
+    vector = BurgRegressor(update="gradient", eta0=0.02, learning_rate="constant", fit_intercept=False)
+    vector.partial_fit(rows, targets)
+    assert_allclose(model.kernel_, np.diag(vector.coef_), rtol=1e-12)
+
+
+def test_hard_streams_stay_between_zero_and_identity():
+    """10^5 rows of very different sizes, targets of 0 and far out of reach: the rate falls, nothing breaks."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(100_000, 5)) * 10.0 ** rng.uniform(-3, 0, size=(100_000, 1))
+    targets = rng.choice([0.0, 1.0, 1e3], size=100_000)
+    model = MatrixBurgRegressor()
+    for part in np.split(np.arange(100_000), 20):
+        model.partial_fit(rows[part], targets[part])
+        values = np.linalg.eigvalsh(model.kernel_)
+        assert values[0] > 0 and values[-1] < 1
+    assert (np.diff(model.eta_history_[:, 1]) < 0).all()
+
+
+def test_the_same_row_out_of_reach_for_ever():
+    model = MatrixBurgRegressor().partial_fit(np.tile([1.0, 1.0], (2000, 1)), np.full(2000, 5.0))
+    values = np.linalg.eigvalsh(model.kernel_)
+    assert_allclose(values, [0.5, 1.0], rtol=1e-6)
+    assert values[1] < 1
+    assert model.partial_fit([[1.0, 1.0]], [0.0]).predict([[1.0, 1.0]])[0] < 2.0
+
+
+def test_the_dual_does_not_drift():
+    rng = np.random.default_rng(2)
+    rows, targets = stream(rng, 20_000, 6, 0.8)
+    model = MatrixBurgRegressor().partial_fit(rows, targets)
+    geometry = model._learner.geometry
+    dual = geometry._arguments()[0][6:]
+    W = model.kernel_
+    expected = np.linalg.inv(np.eye(6) - W) @ W
+    assert_allclose(np.triu(dual), np.triu(expected), rtol=1e-9, atol=1e-11)
+
+
+def test_the_loss_bound_of_theorem_2():
+    """Loss <= loss of U / (2 eta R^4) + D(U, W_0) / (2 eta), losses (a - y)^2 and the last rate (of the paper's)."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 4))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    U = np.diag([0.9, 0.5, 0.2, 0.05])
+    targets = np.einsum("ni,ij,nj->n", rows, U, rows)
+    model = MatrixBurgRegressor().partial_fit(rows, targets)
+    distance = model.divergence_.divergence(U, np.eye(4) / 4)
+    assert model.cumulative_loss_ <= distance / model.eta_
+    assert_allclose(model.kernel_, U, atol=0.05)
+
+
+def test_cutting_and_pickling_change_nothing():
+    rng = np.random.default_rng(4)
+    rows, targets = stream(rng, 2500, 5, 0.8)
+    whole, cut = MatrixBurgRegressor().partial_fit(rows, targets), MatrixBurgRegressor()
+    for part in np.split(np.arange(2500), [1, 2, 900, 1001, 2400]):
+        cut = pickle.loads(pickle.dumps(cut.partial_fit(rows[part], targets[part])))
+    assert_array_equal(whole.kernel_, cut.kernel_)
+    fitted = MatrixBurgRegressor(shuffle=False).fit(sparse.csr_array(rows), targets)
+    assert_array_equal(whole.kernel_, fitted.kernel_)
+    assert_allclose((whole.transform(rows) ** 2).sum(axis=1), whole.predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        ([[1.0, 2.0], [0.0, 1.0]], [1.0, -1.0], "y = -1 at row 1"),
+        ([[1.0, 2.0], [np.nan, 1.0]], [1.0, 1.0], "NaN.*row 1"),
+        ([[1.0, 2.0], [1e200, 1.0]], [1.0, 1.0], "row 1"),
+    ],
+)
+def test_bad_rows_leave_the_model_unchanged(rows, targets, message):
+    model = MatrixBurgRegressor().partial_fit([[1.0, 0.5]], [0.3])
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(rows, targets)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [(np.eye(3) / 3, "init has 3 rows"), (np.eye(2), "from 1 to 1"), (np.diag([0.5, 0.0]), "from 0 to 0.5")],
+)
+def test_bad_starts(init, message):
+    with pytest.raises(ValueError, match=message):
+        MatrixBurgRegressor(init=init).fit([[1.0, 0.0]], [0.5])
+
+
+def test_rows_of_zeros_change_nothing():
+    model = MatrixBurgRegressor().partial_fit([[0.0, 0.0], [0.0, 0.0]], [0.0, 2.0])
+    assert_array_equal(model.kernel_, np.eye(2) / 2)
+    assert model.cumulative_loss_ == 2.0
+    learned = model.partial_fit([[1.0, 0.0]], [0.9]).kernel_
+    assert_array_equal(learned, MatrixBurgRegressor().partial_fit([[1.0, 0.0]], [0.9]).kernel_)

@@ -1,0 +1,135 @@
+"""DefiniteBoostMetricLearner: its constraints, their optimum, streams, and k-NN with it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import DefiniteBoost, DefiniteBoostMetricLearner
+from onlinebregman.datasets import load_balance_scale
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def mean_distances(X, y, distances, nearest):
+    """For each class: mean squared distance within it, and to its impostors as `nearest` says."""
+    found = []
+    for label in np.unique(y):
+        mine = y == label
+        impostors = np.argsort(nearest[np.ix_(mine, ~mine)], axis=1)[:, :5]
+        found.append(
+            (
+                (distances[np.ix_(mine, mine)] ** 2).mean(),
+                np.take_along_axis(distances[np.ix_(mine, ~mine)] ** 2, impostors, axis=1).mean(),
+            )
+        )
+    return np.array(found).T
+
+
+def test_the_bounds_hold_and_the_change_is_the_least(wine):
+    X, y = wine
+    learner = DefiniteBoostMetricLearner(similar=0.6, dissimilar=0.9, tol=1e-6, max_iter=10_000).fit(X, y)
+    euclidean = pairwise_distances(X)
+    within, impostors = mean_distances(X, y, learner.pairwise_distances(X), euclidean)
+    within_before, impostors_before = mean_distances(X, y, euclidean, euclidean)
+    assert (within <= 0.6 * within_before * (1 + 1e-4)).all()
+    assert (impostors >= 0.9 * impostors_before * (1 - 1e-4)).all()
+    assert np.isclose(within, 0.6 * within_before, rtol=1e-3).any()  # no more than needed
+    W = learner.get_mahalanobis_matrix()
+    assert_allclose(np.trace(W), 13)
+    assert learner.boost_.kkt_residual_ <= 1e-6
+    assert_allclose(W / 13, learner.boost_.kernel_)
+
+
+def test_bounds_that_hold_already_change_nothing(wine):
+    X, y = wine
+    learner = DefiniteBoostMetricLearner(similar=1.01, dissimilar=0.99).fit(X, y)
+    assert_allclose(learner.get_mahalanobis_matrix(), np.eye(13), atol=1e-12)
+
+
+def test_contradicting_bounds_warn():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(ConvergenceWarning, match="cannot all be met"):
+        learner = DefiniteBoostMetricLearner(similar=0.1, dissimilar=2.0).fit(X, np.arange(60) % 2)
+    assert np.isfinite(learner.components_).all()
+
+
+def test_any_cutting_gives_the_same_metric(wine):
+    X, y = wine
+    labels = np.array(["a", "b", "c"])[y]
+    whole = DefiniteBoostMetricLearner(memory_size=30, random_state=0).fit(X, labels)
+    cut = DefiniteBoostMetricLearner(memory_size=30, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for part in np.split(np.arange(178), [1, 3, 90, 91]):
+            cut = pickle.loads(pickle.dumps(cut)).partial_fit(X[part], labels[part])
+    assert_array_equal(whole.components_, cut.components_)
+    assert whole.classes_.tolist() == ["a", "b", "c"]
+    assert len(whole._memory) == 90
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.arange(30.0)[:, None], ["only"] * 30),
+        (np.arange(30.0)[:, None], [True, False] * 15),
+        ([[0.0, 1.0]] * 2, ["a", "b"]),
+        ([[1.0, 2.0]], [0]),
+        (np.eye(3), ["a", "b", "c"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_odd_rows_leave_a_sound_metric(X, y):
+    learner = DefiniteBoostMetricLearner().fit(X, y)
+    W = learner.get_mahalanobis_matrix()
+    assert np.isfinite(W).all()
+    assert_allclose(np.trace(W), len(W))
+
+
+def test_leading_directions_and_distances_agree(wine):
+    X, y = wine
+    whole, few = (DefiniteBoostMetricLearner(n_components=n).fit(X, y) for n in (None, 2))
+    assert_array_equal(few.transform(X), whole.transform(X)[:, :2])
+    assert few.get_feature_names_out().tolist() == ["definiteboostmetriclearner0", "definiteboostmetriclearner1"]
+    mapped = whole.transform(X)
+    assert_allclose(whole.pairwise_distances(X), pairwise_distances(mapped), atol=1e-6)
+    assert_allclose(whole.pair_distance(X[1:], X[:-1]), np.linalg.norm(mapped[1:] - mapped[:-1], axis=1), rtol=1e-9)
+    assert_allclose(whole.get_metric()(X[0], X[5]), np.linalg.norm(mapped[0] - mapped[5]), rtol=1e-9)
+    with pytest.raises(ValueError, match="n_components=14 is more than the 13 features"):
+        DefiniteBoostMetricLearner(n_components=14).fit(X, y)
+
+
+def test_knn_in_a_pipeline_beats_the_euclidean_metric():
+    X, y = load_balance_scale(return_X_y=True)
+    splits = StratifiedShuffleSplit(3, test_size=0.3, random_state=0)
+    plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
+    learned = make_pipeline(StandardScaler(), DefiniteBoostMetricLearner(), KNeighborsClassifier(5))
+    error, baseline = (1 - cross_val_score(model, X, y, cv=splits).mean() for model in (learned, plain))
+    assert error < 0.6 * baseline
+    search = GridSearchCV(learned, {"definiteboostmetriclearner__similar": [0.5, 0.8]}, cv=2).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_an_error_leaves_the_model(wine):
+    X, y = wine
+    learner = DefiniteBoostMetricLearner().fit(X, y)
+    before = pickle.dumps(learner)
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match="row 3, column 2"):
+        learner.partial_fit(bad, y)
+    assert pickle.dumps(learner) == before
+    assert isinstance(learner.boost_, DefiniteBoost)

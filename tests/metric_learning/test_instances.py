@@ -1,0 +1,257 @@
+"""What metric learners learn from: triplets, one-sided losses, labels of pairs, priors, regret certificates."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
+from sklearn.covariance import ledoit_wolf
+
+from onlinebregman import LogDetMetricLearner
+from onlinebregman.divergences import LogDet
+from onlinebregman.losses import BoundLoss
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 4)) * [1.0, 2.0, 0.5, 1.0]
+PAIRS = RNG.integers(0, 40, size=(60, 2))
+PAIRS = PAIRS[PAIRS[:, 0] != PAIRS[:, 1]]
+TRIPLETS = np.array([RNG.permutation(40)[:3] for _ in range(80)])
+
+
+class RankOne(LogDetMetricLearner):
+    """As if its geometry took pairs alone."""
+
+    _takes_triplets = False
+
+
+def raw(**parameters):
+    return LogDetMetricLearner(**{"scale_eta": False, "learning_rate": "constant", "eta0": 0.05, **parameters})
+
+
+def replica(W, instance, y, eta):
+    """The implicit step on a BoundLoss: the root of c = eta L'(tr(W(c) X)) in NumPy."""
+    logdet, loss = LogDet(), BoundLoss()
+
+    def gap(c):
+        return c - eta * float(loss.derivative(logdet.dot(logdet.step(W, instance, c), instance), y))
+
+    explicit = eta * float(loss.derivative(logdet.dot(W, instance), y))
+    if explicit == 0:
+        return W
+    low, high = (end * (1 - 1e-9) for end in logdet.step_range(W, instance))
+    bracket = (max(explicit, low), 0.0) if explicit < 0 else (0.0, min(explicit, high))
+    return logdet.step(W, instance, brentq(gap, *bracket, xtol=1e-15, rtol=1e-14))
+
+
+# --- triplets ---------------------------------------------------------------------------------------------------------
+
+
+def test_triplets_against_a_numpy_replica():
+    learner = raw(margin=2.0).partial_fit_triplets(X, TRIPLETS)
+    W = np.eye(4)
+    for anchor, similar, dissimilar in TRIPLETS:
+        p, q = X[dissimilar] - X[anchor], X[similar] - X[anchor]
+        W = replica(W, np.outer(p, p) - np.outer(q, q), -2.0, 0.05)
+    assert not np.allclose(W, np.eye(4), atol=0.1)
+    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
+    assert learner.n_updates_ == 80 and learner.margin_ == 2.0 and learner.bounds_ is None
+
+
+@pytest.mark.parametrize("kind", [LogDetMetricLearner, RankOne])
+def test_triplets_are_learned_until_they_hold(kind):
+    """Row 1 is to be nearer to row 0 than row 2 is, though it is not."""
+    rows = np.array([[0.0, 0.0], [3.0, 0.5], [0.5, 2.0]])
+    learner = kind(margin=1.0, max_iter=500, eta0=0.3, learning_rate="constant").fit_triplets(rows, [[0, 1, 2]])
+    near, far = learner.predict(rows[1:])
+    assert far - near > 0.99
+    before = learner.get_mahalanobis_matrix()
+    learner.partial_fit_triplets(rows, [[0, 2, 2], [0, 1, 0]])  # the first contradicts itself, the second cannot hold
+    assert learner.n_collapsed_ == 1
+    assert learner.get_mahalanobis_matrix().shape == before.shape
+    holds = kind(margin=1.0, scale_eta=False).fit_triplets(rows * 10, [[0, 2, 1]])
+    assert_array_equal(holds.get_mahalanobis_matrix(), np.eye(2))
+
+
+@pytest.mark.parametrize("kind", [LogDetMetricLearner, RankOne])
+def test_cutting_a_stream_of_triplets_changes_nothing(kind):
+    whole, cut = kind().partial_fit_triplets(X, TRIPLETS), kind()
+    for part in np.split(TRIPLETS, [1, 2, 40, 77]):
+        cut = pickle.loads(pickle.dumps(cut)).partial_fit_triplets(X, part)
+    assert_array_equal(whole.get_mahalanobis_matrix(), cut.get_mahalanobis_matrix())
+    assert whole.margin_ == cut.margin_
+    similar = ((X[TRIPLETS[:, 0]] - X[TRIPLETS[:, 1]]) ** 2).sum(axis=1)
+    assert_allclose(whole.margin_, np.median(similar), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("triplets", "message"),
+    [
+        ([[0, 1, 2], [0, 1, 40]], r"triplets\[1\] = \[0, 1, 40\].*from 0 to 39"),
+        ([[0, 1]], "triplet is three row numbers"),
+        ([[0.5, 1, 2]], "integers"),
+        (np.empty((0, 3), int), "minimum of 1"),
+    ],
+)
+def test_bad_triplets(triplets, message):
+    learner = LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS)
+    before = pickle.dumps(learner)
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit_triplets(X, triplets)
+    assert pickle.dumps(learner) == before
+    with pytest.raises(ValueError, match=message):
+        LogDetMetricLearner().fit_triplets(X, triplets)
+
+
+# --- pairs with labels, one-sided losses ------------------------------------------------------------------------------
+
+
+def test_one_sided_pairs_against_a_numpy_replica():
+    targets, labels = RNG.uniform(1, 20, size=len(PAIRS)), RNG.choice([-1, 1], size=len(PAIRS))
+    learner = raw(loss="one_sided").partial_fit_pairs(X, PAIRS, targets, labels=labels)
+    W = np.eye(4)
+    for (a, b), target, label in zip(PAIRS, targets, labels, strict=True):
+        W = replica(W, np.outer(X[a] - X[b], X[a] - X[b]), label * target, 0.05)
+    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
+
+
+def test_a_bound_that_holds_moves_nothing():
+    squared = ((X[PAIRS[:, 0]] - X[PAIRS[:, 1]]) ** 2).sum(axis=1)
+    for label, factor in ((1, 1.1), (-1, 0.9)):
+        learner = raw(loss="one_sided")
+        learner.partial_fit_pairs(X, PAIRS, factor * squared, labels=np.full(len(PAIRS), label))
+        assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
+        learner.set_params(loss="squared_error").partial_fit_pairs(X, PAIRS, factor * squared)
+        assert not np.array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
+def test_labels_alone_have_the_bounds_as_targets(loss):
+    labels = RNG.choice([-1, 1], size=len(PAIRS))
+    by_labels = LogDetMetricLearner(loss=loss, bounds=(1.0, 9.0)).partial_fit_pairs(X, PAIRS, labels=labels)
+    targets = np.where(labels > 0, 1.0, 9.0)
+    by_targets = raw(loss=loss, eta0=1 / 81, learning_rate=by_labels.learning_rate)
+    by_targets.set_params(eta0=by_labels.eta0 / 81).partial_fit_pairs(X, PAIRS, targets, labels=labels)
+    assert_allclose(by_labels.get_mahalanobis_matrix(), by_targets.get_mahalanobis_matrix(), rtol=1e-9)
+    measured = LogDetMetricLearner(loss=loss).partial_fit_pairs(X, PAIRS, labels=labels)
+    cut = LogDetMetricLearner(loss=loss)
+    for i in range(len(PAIRS)):
+        cut.partial_fit_pairs(X, PAIRS[i : i + 1], labels=labels[i : i + 1])
+    assert measured.bounds_ == cut.bounds_
+    assert_array_equal(measured.get_mahalanobis_matrix(), cut.get_mahalanobis_matrix())
+    squared = ((X[PAIRS[:, 0]] - X[PAIRS[:, 1]]) ** 2).sum(axis=1)
+    assert_allclose(measured.bounds_, np.percentile(squared, [5, 95]), rtol=0.2)
+
+
+def test_pairs_before_there_are_bounds_and_pairs_of_weight_zero_move_nothing():
+    learner = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[:1], labels=[1])
+    assert learner.bounds_ is None
+    assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
+    learner.partial_fit_pairs(X, PAIRS[1:3], labels=[1, -1])
+    assert learner.bounds_ is not None and learner.n_updates_ == 2
+    weights = (np.arange(len(PAIRS)) % 2).astype(float)
+    labels = np.where(np.arange(len(PAIRS)) % 3, 1, -1)
+    some = LogDetMetricLearner().partial_fit_pairs(X, PAIRS, labels=labels, sample_weight=weights)
+    alone = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[1::2], labels=labels[1::2])
+    assert_array_equal(some.get_mahalanobis_matrix(), alone.get_mahalanobis_matrix())
+    assert some.bounds_ == alone.bounds_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "message"),
+    [
+        ({}, {}, "no targets; give labels"),
+        ({"loss": "one_sided"}, {"targets": [1.0]}, 'labels, which loss="one_sided" needs'),
+        ({}, {"labels": [0]}, r"labels\[0\] = 0; give 1 for similar"),
+        ({}, {"labels": [1, -1]}, "labels has shape .* there are 1 pairs"),
+        ({}, {"labels": [np.nan]}, "labels contains NaN"),
+        ({}, {"targets": [-1]}, r"targets\[0\] = -1 is negative.*`labels`"),
+    ],
+)
+def test_bad_labels_of_pairs(parameters, given, message):
+    with pytest.raises(ValueError, match=message):
+        LogDetMetricLearner(**parameters).fit_pairs(X, [[0, 1]], **given)
+
+
+# --- priors -----------------------------------------------------------------------------------------------------------
+
+
+def start(prior, rows=X):
+    """The metric before anything has moved it: weights of zero."""
+    return LogDetMetricLearner(prior=prior).partial_fit(rows, np.arange(len(rows)) % 2, np.zeros(len(rows)))
+
+
+def test_priors_of_the_rows_of_the_first_call():
+    assert_array_equal(start("identity").get_mahalanobis_matrix(), np.eye(4))
+    assert_allclose(start("variance").get_mahalanobis_matrix(), np.diag(1 / X.var(axis=0)), rtol=1e-12)
+    rows = X @ RNG.normal(size=(4, 4))
+    deviations = rows.std(axis=0)
+    expected = np.linalg.inv(ledoit_wolf(rows / deviations)[0]) / np.outer(deviations, deviations)
+    assert_allclose(start("covariance", rows).get_mahalanobis_matrix(), expected, rtol=1e-6)
+
+
+def test_priors_exist_where_covariances_have_no_inverse():
+    rows = np.c_[X, X[:, 0], np.full(40, 0.1), X[:, 1] * 1e6]  # the same feature twice, a constant one, other units
+    for prior in ("variance", "covariance"):
+        W = start(prior, rows).get_mahalanobis_matrix()
+        assert np.isfinite(W).all()
+        assert np.linalg.eigvalsh(W)[0] > 0
+        learner = LogDetMetricLearner(prior=prior, random_state=0).fit(rows, np.arange(40) % 2)
+        assert np.isfinite(learner.components_).all()
+        with pytest.raises(ValueError, match=f"prior='{prior}'.*no feature of its 1 row"):
+            start(prior, X[:1])
+
+
+def test_the_variance_prior_makes_units_irrelevant():
+    y = np.arange(40) % 3
+    units = np.array([1.0, 1e2, 1e-2, 7.0])
+    plain = LogDetMetricLearner(prior="variance", random_state=0).fit(X, y)
+    scaled = LogDetMetricLearner(prior="variance", random_state=0).fit(X * units, y)
+    assert_allclose(scaled.pairwise_distances(X * units), plain.pairwise_distances(X), rtol=1e-5)
+
+
+# --- regret -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pairs", "triplets"])
+def test_the_certificate_holds_for_any_metric(kind):
+    rng = np.random.default_rng(5)
+    learner = raw(track_regret=True, margin=3.0, eta0=0.02)
+    if kind == "pairs":
+        targets = rng.uniform(0, 20, size=len(PAIRS))
+        learner.partial_fit_pairs(X, PAIRS, targets)
+    else:
+        learner.partial_fit_triplets(X, TRIPLETS)
+    for _ in range(20):
+        A = rng.normal(size=(4, 6))
+        U = A @ A.T / rng.uniform(1, 20)
+        lengths = np.einsum("ij,jk,ik->i", *(lambda z: (z, U, z))((X[:, None] - X).reshape(-1, 4))).reshape(40, 40)
+        if kind == "pairs":
+            losses = (lengths[tuple(PAIRS.T)] - targets) ** 2 / 2
+        else:
+            a, s, d = TRIPLETS.T
+            losses = np.maximum(3.0 - lengths[a, d] + lengths[a, s], 0.0) ** 2 / 2
+        left = learner.weighted_loss_ - 0.02 * losses.sum()
+        assert left <= learner.regret_certificate(U) + 1e-9
+    with pytest.raises(ValueError, match="U has 3 rows"):
+        learner.regret_certificate(np.eye(3))
+    with pytest.raises(ValueError, match="track_regret=True"):
+        raw().partial_fit_triplets(X, TRIPLETS).regret_certificate(np.eye(4))
+
+
+# --- values that are too large ----------------------------------------------------------------------------------------
+
+
+def test_values_whose_squares_overflow_are_refused():
+    rows = X.copy()
+    rows[30, 1] = -1e200
+    learner = LogDetMetricLearner().partial_fit(X, np.arange(40) % 2)
+    before = pickle.dumps(learner)
+    for learn in (
+        lambda: learner.partial_fit(rows, np.arange(40) % 2),
+        lambda: learner.partial_fit_pairs(rows, [[0, 1]], [1.0]),
+        lambda: learner.partial_fit_triplets(rows, [[0, 1, 2]]),
+    ):
+        with pytest.raises(ValueError, match=r"X\[30, 1\] = -1e\+200.*StandardScaler"):
+            learn()
+    assert pickle.dumps(learner) == before

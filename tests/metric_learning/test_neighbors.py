@@ -1,0 +1,239 @@
+"""Neighbours and impostors of a stream: what is drawn, that cutting changes nothing, and that it pays."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import LogDetMetricLearner
+from onlinebregman.metric_learning import _pairs
+from onlinebregman.metric_learning._memory import Reservoir, RunningSample
+from onlinebregman.metric_learning._pairs import NeighborTriplets
+from onlinebregman.metric_learning._targets import Targets
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def sampler(d, memory_size=100, per_row=20, seed=0):
+    rng = np.random.RandomState(seed)
+    return NeighborTriplets(d, memory_size, per_row, Targets(np.eye(d), None, None, rng), rng)
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def test_triplets_are_an_anchor_its_neighbours_and_its_impostors():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    L = np.diag([1.0, 5.0, 0.1])  # near in this metric
+    blocks = list(sampler(3).draw(X, y, np.ones(60), lambda: L, again=False))
+    squared = pairwise_distances(X @ L) ** 2
+    margins = []
+    for row, block in zip(range(60 - len(blocks), 60), blocks, strict=True):
+        before = np.arange(row)
+        same, other = before[y[:row] == y[row]], before[y[:row] != y[row]]
+        similar = same[np.argsort(squared[row, same])[: _pairs._NEAREST_SIMILAR]]
+        impostors = other[np.argsort(squared[row, other])[: _pairs._NEAREST_IMPOSTORS]]
+        margins.extend(((X[similar] - X[row]) ** 2).sum(axis=1))
+        far, near = block.rows[:, :3] + X[row], block.rows[:, 3:] + X[row]
+        assert {tuple(z.round(9)) for z in far} <= {tuple(z.round(9)) for z in X[impostors]}
+        assert {tuple(z.round(9)) for z in near} <= {tuple(z.round(9)) for z in X[similar]}
+        assert_array_equal(block.senses, -1.0)
+        assert_array_equal(block.targets, block.scales)
+    assert_allclose(blocks[-1].targets[0], np.median(margins), rtol=0.1)
+
+
+def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
+    X, y = wine
+    drawn = sampler(13)
+    list(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=False))
+    blocks = list(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=True))
+    assert sum(drawn.memory.seen) == len(X) and len(blocks) == len(X)
+    for block in blocks:
+        assert (block.rows[:, 13:] != 0).any(axis=1).all()
+
+
+def test_the_metric_is_looked_up_by_row_counts(wine):
+    X, y = wine
+    looks = []
+
+    def look():
+        looks.append(drawn.n_rows)
+        return np.eye(13)
+
+    drawn = sampler(13)
+    for start in range(0, 178, 7):
+        list(
+            drawn.draw(
+                X[start : start + 7], y[start : start + 7], np.ones(len(y[start : start + 7])), look, again=False
+            )
+        )
+    assert looks[:8] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert max(np.diff(looks)) <= 50
+    assert len(looks) < 40
+
+
+# --- reservoirs -------------------------------------------------------------------------------------------------------
+
+
+def test_the_reservoir_is_a_uniform_sample_of_each_class():
+    counts = np.zeros(60)
+    for seed in range(400):
+        reservoir, rng = Reservoir(1, 5), np.random.RandomState(seed)
+        for i in range(60):
+            reservoir.add(np.array([float(i)]), int(i >= 20), rng)
+        assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.seen == [20, 40]
+        counts[reservoir.rows[:, 0].astype(int)] += 1
+    assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
+    assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
+
+
+def test_running_samples_do_not_depend_on_the_cutting():
+    values = np.random.default_rng(0).normal(size=5000)
+    whole, cut = RunningSample(100), RunningSample(100)
+    whole.add(values, np.random.RandomState(0))
+    rng = np.random.RandomState(0)
+    for part in np.split(values, [1, 50, 130, 131, 4000]):
+        cut.add(part, rng)
+    assert whole.percentiles([5, 50, 95]) == cut.percentiles([5, 50, 95])
+    assert_allclose(whole.percentiles([50]), 0.0, atol=0.3)
+
+
+@pytest.mark.parametrize("pairs", ["neighbors", "random"])
+def test_one_row_at_a_time_learns_as_a_batch(wine, pairs):
+    X, y = wine
+    labels = np.array(["one", "two", "three"])[y]
+    batch = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20).partial_fit(X, labels)
+    rows = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20)
+    for i in range(len(X)):
+        rows.partial_fit(X[i : i + 1], labels[i : i + 1])
+        if i % 50 == 0:
+            rows = pickle.loads(pickle.dumps(rows))
+    assert batch.n_updates_ > 1000
+    assert_array_equal(batch.components_, rows.components_)
+    assert (batch.bounds_, batch.margin_) == (rows.bounds_, rows.margin_)
+    fitted = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20, max_iter=1, shuffle=False).fit(X, labels)
+    assert_array_equal(batch.components_, fitted.components_)
+    other = LogDetMetricLearner(pairs=pairs, random_state=1, memory_size=20).partial_fit(X, labels)
+    assert not np.array_equal(batch.components_, other.components_)
+
+
+def test_a_long_stream_in_little_memory():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=3000)
+    X = rng.normal(size=(3000, 30))
+    for pairs in ("neighbors", "random"):
+        learner = LogDetMetricLearner(pairs=pairs, memory_size=50, random_state=0).partial_fit(X[:200], y[:200])
+        tracemalloc.start()
+        learner.partial_fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8e6  # one array of all its instances would have 29e6
+        assert len(learner._sampler.memory) == 150
+
+
+# --- odd streams ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pairs", ["neighbors", "random"])
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.arange(30.0)[:, None], ["only"] * 30),  # one class
+        (np.arange(30.0)[:, None], [True, False] * 15),  # one feature
+        ([[0.0, 1.0]] * 2, ["a", "b"]),  # two equal rows
+        ([[0.0, 1.0]] * 20, ["a", "b"] * 10),  # nothing but equal rows
+        (np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0), [0, 1] * 20),  # each in both classes
+        ([[1.0, 2.0]], [0]),  # one row
+        (np.eye(3), ["a", "b", "c"]),  # classes of one row
+    ],
+)
+def test_odd_streams_leave_a_sound_metric(X, y, pairs):
+    learner = LogDetMetricLearner(pairs=pairs, random_state=0, max_iter=3).fit(X, y)
+    W = learner.get_mahalanobis_matrix()
+    assert np.isfinite(W).all() and np.linalg.eigvalsh(W)[0] > 0
+    assert np.isfinite(learner.loss_curve_).all()
+    if len(set(y)) == 1 or (pairs == "neighbors" and len(set(y)) == len(y)):
+        assert learner.n_updates_ == 0
+        assert_array_equal(W, np.eye(len(W)))
+
+
+def test_equivariant_under_linear_maps(wine):
+    """The neighbours of mapped rows are the same rows, if the prior is mapped along."""
+    X, y = wine
+    M = np.random.default_rng(1).normal(size=(13, 13)) + 5 * np.eye(13)
+    inverse = np.linalg.inv(M)
+    plain = LogDetMetricLearner(random_state=0).partial_fit(X, y)
+    mapped = LogDetMetricLearner(random_state=0, prior=inverse @ inverse.T).partial_fit(X @ M, y)
+    assert_allclose(mapped.pairwise_distances(X @ M), plain.pairwise_distances(X), rtol=1e-5, atol=1e-9)
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def test_precomputed_distances_in_neighbours(wine):
+    X, y = wine
+    learner = LogDetMetricLearner(random_state=0).fit(X[::2], y[::2])
+    by_map = KNeighborsClassifier(5).fit(learner.transform(X[::2]), y[::2])
+    precomputed = KNeighborsClassifier(5, metric="precomputed").fit(learner.pairwise_distances(X[::2]), y[::2])
+    assert_array_equal(
+        precomputed.predict(learner.pairwise_distances(X[1::2], X[::2])), by_map.predict(learner.transform(X[1::2]))
+    )
+    distances = learner.pairwise_distances(X)
+    assert_array_equal(distances.diagonal(), 0.0)
+    assert_array_equal(distances, distances.T)
+    assert_allclose(distances[0, 1:], learner.pair_distance(np.repeat(X[:1], 177, axis=0), X[1:]), rtol=1e-9)
+
+
+def test_leading_directions(wine):
+    X, y = wine
+    whole = LogDetMetricLearner(random_state=0).fit(X, y)
+    few = LogDetMetricLearner(random_state=0, n_components=2).fit(X, y)
+    assert_array_equal(few.components_, whole.components_[:2])
+    assert_array_equal(few.transform(X), whole.transform(X)[:, :2])
+    assert_array_equal(few.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix())
+    assert few.get_feature_names_out().tolist() == ["logdetmetriclearner0", "logdetmetriclearner1"]
+    assert few.set_output(transform="pandas").transform(X).shape == (178, 2)
+    lengths = np.linalg.norm(whole.components_, axis=1)
+    assert (np.diff(lengths) <= 0).all()
+    with pytest.raises(ValueError, match="n_components=14 is more than the 13 features"):
+        LogDetMetricLearner(n_components=14).fit(X, y)
+
+
+@pytest.mark.parametrize("standardised", [True, False])
+def test_neighbours_beat_random_pairs_and_the_euclidean_metric(standardised):
+    from onlinebregman.datasets import load_balance_scale
+
+    X, y = load_balance_scale(return_X_y=True)
+    splits = StratifiedShuffleSplit(3, test_size=0.3, random_state=0)
+    error = {}
+    for pairs in ("neighbors", "random", "none"):
+        metric = "passthrough" if pairs == "none" else LogDetMetricLearner(pairs=pairs, random_state=0)
+        model = make_pipeline(StandardScaler() if standardised else "passthrough", metric, KNeighborsClassifier(5))
+        error[pairs] = 1 - cross_val_score(model, X, y, cv=splits).mean()
+    assert error["neighbors"] < 0.6 * min(error["random"], error["none"])
+
+
+def test_grid_search_over_rates_and_strategies():
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))
+    grid = {
+        "logdetmetriclearner__eta0": [0.01, 0.1],
+        "logdetmetriclearner__pairs": ["neighbors", "random"],
+        "logdetmetriclearner__n_components": [None, 2],
+    }
+    search = GridSearchCV(model, grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.92
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
