@@ -6,6 +6,7 @@ Everything is standardised inside the training part. The defaults are the best l
 with it. Data sets beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_DATA names, if it is set.
 """
 
+import itertools
 import os
 import platform
 import sys
@@ -29,6 +30,7 @@ from onlinebregman import (
     FrobeniusMetricLearner,
     ImplicitGDRegressor,
     LogDetMetricLearner,
+    VonNeumannMetricLearner,
     __version__,
 )
 from onlinebregman.datasets import load_balance_scale, load_dataset
@@ -88,14 +90,14 @@ def metric():
         return 100 * (1 - cross_val_score(model, X, y, cv=splits).mean())
 
     rows = {"Euclidean": "passthrough"}
-    for name, kind in {"LogDet": LogDetMetricLearner, "Frobenius": FrobeniusMetricLearner}.items():
-        for pairs in ("random", "neighbors"):
-            for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
-                for epochs in (1, 5):
-                    for eta0 in rates:
-                        rows[f"{name}, {pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
-                            pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
-                        )
+    kinds = {"LogDet": LogDetMetricLearner, "Frobenius": FrobeniusMetricLearner, "von Neumann": VonNeumannMetricLearner}
+    for (name, kind), pairs in itertools.product(kinds.items(), ("random", "neighbors")):
+        for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
+            for epochs in (1, 5):
+                for eta0 in rates:
+                    rows[f"{name}, {pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
+                        pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                    )
     table(rows, data, error, "error %")
 
 

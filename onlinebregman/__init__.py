@@ -20,6 +20,7 @@ from .metric_learning import (
     FrobeniusMetricLearner,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    VonNeumannMetricLearner,
 )
 from .model_selection import LearningRateMixture, LearningRatePath
 
@@ -44,5 +45,6 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
+    "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

@@ -101,7 +101,7 @@ class Loss(ABC):
         return self.link_derivative(a)
 
     def kinks(self, y: ArrayLike) -> Array:
-        """Scores at which dL/da jumps, ascending along the first axis, of shape (k, *y.shape); k = 0 without kinks."""
+        """Scores at which dL/da jumps, ascending along the first axis, shape `(k, *y.shape)`; k = 0 without kinks."""
         return np.empty((0, *np.shape(y)))
 
     def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

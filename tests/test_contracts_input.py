@@ -1,5 +1,7 @@
 """Contracts of every public estimator about what goes in: containers and layouts, and rows that are not sound."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -362,3 +364,21 @@ def test_targets_of_a_wrong_kind_are_refused_by_regressors(estimator, rows, lear
     for bad in (["a"] * 40, np.array(["1.0 "] * 39 + ["one"], dtype=object), y.astype(complex)):
         with unchanged(estimator, "could not convert|[Cc]omplex"):
             estimator.partial_fit(X, bad)
+
+
+@pytest.mark.parametrize("form", ["float64", "float32", "csr"])
+def test_a_block_of_rows_is_read_where_it_lies(estimator, rows, learn, form):
+    if not (is_regressor(estimator) and hasattr(type(estimator), "coef_")) or hasattr(estimator, "eta0s"):
+        pytest.skip("codes labels, keeps the scores of several models, or has no vector of weights")
+    X, y = (np.tile(part, (2000, *[1] * (part.ndim - 1))) for part in rows)
+    if estimator.__dict__.get("constraint") is not None:
+        X, y = X[:2000], y[:2000]  # at the speed of NumPy
+    X = sparse.csr_array(X) if form == "csr" else X.astype(form)
+    learn(estimator, X[:40], y[:40])
+    tracemalloc.start()
+    try:
+        learn(estimator, X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000

@@ -77,6 +77,11 @@ class Recorder:
 
 def test_epochs_are_passes_over_the_rows_in_order(online, rows, learn, learned):
     X, y = rows
+    if hasattr(online, "memory_size"):
+        assert learned(clone(online).set_params(max_iter=1, shuffle=False).fit(X, y)) == learned(
+            learn(clone(online), X, y)
+        )
+        pytest.skip("remembers a row once, in however many epochs it comes")
     fitted = clone(online).set_params(max_iter=3, shuffle=False, tol=None).fit(X, y)
     passes = clone(online)
     for _ in range(3):
@@ -189,6 +194,8 @@ def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
     t = twice.t_
     twice.fit(X, y)
     assert twice.t_ == 2 * t if learns_rows(online) else twice.t_ > t
+    if hasattr(online, "memory_size"):
+        pytest.skip("remembers a row once, in however many epochs of a call it comes")
     assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
     assert twice.n_iter_ == 2
 

@@ -16,7 +16,8 @@ cdef extern from "matrix_ops.h":
         OB_PART
         OB_PANEL
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_correct(double* y, const double* v, const double* s, const double* z, Py_ssize_t m,
+                    Py_ssize_t d) noexcept nogil
     void ob_times_one(const double* w, const double* z, double* y, double* t, Py_ssize_t d) noexcept nogil
     void ob_times(const double* w, const double* z, double* y, Py_ssize_t k, Py_ssize_t d, double* t) noexcept nogil
     void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
@@ -96,9 +97,8 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         return BLOCK - self.state.steps - self.n_coming
 
     cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
-        cdef Py_ssize_t d = self.n_features, p
+        cdef Py_ssize_t d = self.n_features
         cdef const double* pending = &self.weights[d * d]
-        cdef const double* s = pending + VECTORS * d
         if self.n_done == self.n_coming:
             ob_times_one(&self.weights[0], z, v, scratch(row, 2), d)
         else:
@@ -107,8 +107,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
                 self.multiplied = True
             memcpy(v, &self.product[self.n_done, 0], d * sizeof(double))
             self.n_done += 1
-        for p in range(self.state.steps):
-            ob_axpy(v, pending + p * d, s[p] * ob_dot(pending + p * d, z, d), d)
+        ob_correct(v, pending, pending + VECTORS * d, z, self.state.steps, d)
         return ob_dot(v, z, d)
 
     cdef void take(self, const double* v, double c) noexcept nogil:

@@ -39,6 +39,7 @@ cdef class Geometry:
     cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
     cdef readonly bint foresees      # does it want to see dense rows before they are learned?
     cdef readonly bint whole         # does every step move all weights, whatever the row?
+    cdef readonly bint quadratic     # a symmetric matrix W, which predicts z'Wz and not w.x?
     cdef public double upper         # largest weight
     cdef readonly object failure     # the exception by which a geometry in Python refused a row
     cdef double[::1] weights

@@ -283,7 +283,7 @@ cdef class Learner:
 
     cdef Geometry _model(self):
         """The geometry to predict with: the learning one, or a Euclidean one that holds the weights it amounts to."""
-        if not self.clockwork.averaged and not self.geometry.whole:
+        if self.geometry.quadratic or not (self.clockwork.averaged or self.geometry.whole):
             return self.geometry
         if self.prediction_model is None or self.prediction_model[0] != self.clockwork.t:
             self.prediction_model = (self.clockwork.t, EuclideanGeometry(self.coef))
@@ -464,11 +464,12 @@ cdef class Learner:
         cdef double cap = geometry.rate_cap(row, residual)
         if cap < 0:
             return cap
-        eta = min(eta, min(cap / weight, geometry.state.rate))
-        if eta < geometry.state.rate:
-            geometry.state.rate = eta
+        eta = min(eta, geometry.state.rate)
+        if cap / weight < eta:  # the falls of a schedule are not noted: they would fill the memory
+            eta = cap / weight
             with gil:
                 self.rates.append((self.clockwork.t + 1.0, eta))
+        geometry.state.rate = eta
         return eta
 
 

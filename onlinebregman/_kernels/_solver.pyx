@@ -63,7 +63,7 @@ cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double ke
     geometry.domain(row, &low_end, &high_end)
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
-    last = before = hi - lo
+    last = before = INFINITY
     for iteration in range(200):
         if settled(geometry, loss, row, score, a, slope, c, step):
             return c + step

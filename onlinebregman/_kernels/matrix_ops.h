@@ -12,6 +12,7 @@
 #define OB_ROWS 6
 #define OB_COLUMNS 8
 #define OB_PANEL 64
+#define OB_STRIPE 24 /* a multiple of both sides of a tile */
 
 #define OB_LEAST(a, b) ((a) < (b) ? (a) : (b))
 
@@ -67,15 +68,24 @@ static void ob_pack(double *restrict b, const double *restrict a, ptrdiff_t a_wi
 }
 
 /* y = W z for one vector; t is room for another */
-static void ob_times_one(const double *restrict w, const double *restrict z, double *restrict y, double *restrict t,
-                         ptrdiff_t d) {
+OB_CLONES static void ob_times_one(const double *restrict w, const double *restrict z, double *restrict y,
+                                   double *restrict t, ptrdiff_t d) {
     memset(y, 0, d * sizeof(double));
     for (ptrdiff_t start = 0; start < d; start += OB_PART) {
         const ptrdiff_t end = start + OB_LEAST(d - start, OB_PART);
+        ptrdiff_t p = start;
         memset(t, 0, d * sizeof(double));
-        for (ptrdiff_t p = start; p < end; ++p)
-            ob_axpy(t, w + p * d, -z[p], d);
-        ob_axpy(y, t, -1.0, d);
+        for (; p + 4 <= end; p += 4) { /* in the order of the terms, but t is read and written once for four */
+            const double *w0 = w + p * d, *w1 = w0 + d, *w2 = w1 + d, *w3 = w2 + d;
+            const double z0 = z[p], z1 = z[p + 1], z2 = z[p + 2], z3 = z[p + 3];
+            for (ptrdiff_t i = 0; i < d; ++i)
+                t[i] = (((t[i] + z0 * w0[i]) + z1 * w1[i]) + z2 * w2[i]) + z3 * w3[i];
+        }
+        for (; p < end; ++p)
+            for (ptrdiff_t i = 0; i < d; ++i)
+                t[i] += z[p] * w[p * d + i];
+        for (ptrdiff_t i = 0; i < d; ++i)
+            y[i] += t[i];
     }
 }
 
@@ -101,21 +111,51 @@ static void ob_times(const double *restrict w, const double *restrict z, double 
     }
 }
 
+/* y -= sum_p s_p (v_p.z) v_p for m rows of V: what updates that are not worked in yet take from W z */
+OB_CLONES static void ob_correct(double *restrict y, const double *restrict v, const double *restrict s,
+                                 const double *restrict z, ptrdiff_t m, ptrdiff_t d) {
+    ptrdiff_t p = 0;
+    for (; p + 4 <= m; p += 4) {
+        const double *v0 = v + p * d, *v1 = v0 + d, *v2 = v1 + d, *v3 = v2 + d;
+        ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T x = L(z);                                                                                              \
+        A(s0) += L(v0) * x;                                                                                            \
+        A(s1) += L(v1) * x;                                                                                            \
+        A(s2) += L(v2) * x;                                                                                            \
+        A(s3) += L(v3) * x;                                                                                            \
+    }
+        OB_REDUCE(d, OB_BODY);
+#undef OB_BODY
+        const double c0 = s[p] * OB_SUM8(s0), c1 = s[p + 1] * OB_SUM8(s1);
+        const double c2 = s[p + 2] * OB_SUM8(s2), c3 = s[p + 3] * OB_SUM8(s3);
+        for (ptrdiff_t i = 0; i < d; ++i)
+            y[i] -= (c0 * v0[i] + c1 * v1[i]) + (c2 * v2[i] + c3 * v3[i]);
+    }
+    for (; p < m; ++p)
+        ob_axpy(y, v + p * d, s[p] * ob_dot(v + p * d, z, d), d);
+}
+
 /* W -= sum_p s_p v_p v_p' for m rows of V, both triangles; t is room for (2 d + 12) m values. */
 static void ob_update(double *restrict w, const double *restrict v, const double *restrict s, ptrdiff_t m, ptrdiff_t d,
                       double *restrict t) {
     double *b = t + (d + 5) * m;
-    for (ptrdiff_t p = 0; p < m; ++p)
-        for (ptrdiff_t i = 0; i < d; ++i)
-            t[i * m + p] = -s[p] * v[p * d + i];
+    for (ptrdiff_t i = 0; i < d; i += OB_COLUMNS)
+        for (ptrdiff_t p = 0; p < m; ++p)
+            for (ptrdiff_t l = i; l < d && l < i + OB_COLUMNS; ++l)
+                t[l * m + p] = -s[p] * v[p * d + l];
     ob_pack(b, v, d, d, m);
-    for (ptrdiff_t i = 0; i < d; i += OB_ROWS)
-        for (ptrdiff_t j = i / OB_COLUMNS * OB_COLUMNS; j < d; j += OB_COLUMNS)
-            ob_tile(w + i * d + j, d, d - i, d - j, t + i * m, m, b + j * m, m);
-    for (ptrdiff_t top = 0; top < d; top += OB_COLUMNS) /* the lower triangle, in blocks that stay in the cache */
-        for (ptrdiff_t i = top; i < d; ++i)
-            for (ptrdiff_t j = top; j < i && j < top + OB_COLUMNS; ++j)
-                w[i * d + j] = w[j * d + i];
+    for (ptrdiff_t top = 0; top < d; top += OB_STRIPE) {
+        const ptrdiff_t end = top + OB_LEAST(d - top, OB_STRIPE);
+        for (ptrdiff_t i = top; i < end; i += OB_ROWS)
+            for (ptrdiff_t j = i / OB_COLUMNS * OB_COLUMNS; j < d; j += OB_COLUMNS)
+                ob_tile(w + i * d + j, d, end - i, d - j, t + i * m, m, b + j * m, m);
+        for (ptrdiff_t left = top; left < end; left += OB_COLUMNS) /* these rows as columns, while they are near */
+            for (ptrdiff_t i = left; i < d; ++i)
+                for (ptrdiff_t j = left; j < i && j < end && j < left + OB_COLUMNS; ++j)
+                    w[i * d + j] = w[j * d + i];
+    }
 }
 
 #endif

@@ -164,7 +164,7 @@ class Divergence(ABC):
     def _not_smooth(self) -> ValueError:
         return ValueError(
             f"{self!r} has no bound D(w, w(c)) <= M c^2/2: its x'S x grows with w. SquaredEuclidean, SimplexEntropy, "
-            "PNorm and BinaryEntropy have one; a class of your own defines smoothness and row_size."
+            "PNorm, BinaryEntropy and VonNeumann(trace) have one; a class of your own defines smoothness and row_size."
         )
 
     def _direction(self, x: ArrayLike) -> Array:

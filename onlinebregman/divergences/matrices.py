@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import xlogy
 
 from ._base import Divergence
-from ._numerics import EPS, TINY, Array, as_array, check_total, entropy_gap, log_gap
+from ._numerics import EPS, TINY, Array, as_array, check_bound, check_total, entropy_gap, log_gap
 
 
 class MatrixDivergence(Divergence):
@@ -197,6 +197,20 @@ class VonNeumann(MatrixDivergence):
         sx = q @ (np.exp((logs[:, None] + logs) / 2) * ratio * (q.T @ x @ q)) @ q.T
         sx = (sx + sx.T) / 2
         return sx if self.trace is None else sx - w * (float(np.vdot(w, x)) / self.trace)
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = trace x_bound^2/4 where the extreme eigenvalues of X are at most x_bound apart; with a given trace only.
+
+        tr(X S X) is the trace times a quantum variance of X, at most the variance of two points so far apart.
+        """
+        if self.trace is None:
+            raise self._not_smooth()
+        return self.trace * check_bound(x_bound) ** 2 / 4
+
+    def row_size(self, x: ArrayLike) -> float:
+        """Distance of the extreme eigenvalues of X; z.z for a row z (of two values or more)."""
+        x = as_array(x)
+        return float(x @ x) if x.ndim == 1 else float(np.ptp(np.linalg.eigvalsh(x)))
 
 
 class LogDet(MatrixDivergence):

@@ -371,7 +371,9 @@ class Burg(SeparableDivergence):
 
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         u, w = self._pair(u, w)
-        return float(log_gap((u - w) / w).sum())
+        gap = (u - w) / w
+        # next to -1 the digits of u/w are gone from it
+        return float(np.where(np.abs(gap) < 0.5, log_gap(np.clip(gap, -0.5, 0.5)), gap - np.log(u) + np.log(w)).sum())
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         return as_array(w) ** 2 * as_array(x)

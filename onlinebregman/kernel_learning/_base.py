@@ -7,17 +7,22 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, Transf
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from .._mirror import OnlineEstimator
+from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._mirror import OnlineEstimator, VonNeumannMirrorMixin
 from .._validation import check_rows, check_symmetric
-from ..divergences import VonNeumann
-from ._gibbs import EPS, Array, Gibbs
-from ._instances import Matrices, Rows, check_matrices, check_targets, pair_rows
+from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
-class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
-    """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects."""
+class KernelLearner(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, VonNeumannMirrorMixin, OnlineEstimator
+):
+    """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
+
+    A subclass says where its geometry is, `_geometry_in_use`, and makes it in `_start(prior)`.
+    """
 
     _parameter_constraints: dict = {"init": ["array-like", None]}
+    trace = 1.0
 
     def predict(self, X) -> np.ndarray:
         """z'Wz for each row z; for rows (e_a - e_b) / sqrt(2) half the squared distance of the objects a and b.
@@ -33,7 +38,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
             Predictions, >= 0.
         """
         check_is_fitted(self)
-        return Rows(check_rows(self, X, reset=False)).dot(self._state.factor)
+        return Rows(check_rows(self, X, reset=False)).dot(self._fitted_geometry().factor)
 
     def transform(self, X) -> np.ndarray:
         """Map rows to where their inner product is x'Wz: X @ components_.T.
@@ -75,30 +80,25 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     @property
     def kernel_(self) -> np.ndarray:
         """W, shape (n_features, n_features): symmetric positive semidefinite, trace one; a copy."""
-        return self._fitted_state().matrix
+        return self._fitted_geometry().coef()
 
     @property
     def log_kernel_(self) -> np.ndarray:
         """The logarithm of W, shape (n_features, n_features), kept beside W and not computed from it; a copy."""
-        return self._fitted_state().log_matrix.copy()
+        return self._fitted_geometry().log_coef
 
     @property
     def components_(self) -> np.ndarray:
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
-        factor, _ = svd_flip(self._fitted_state().factor[:, ::-1], None)
+        factor, _ = svd_flip(self._fitted_geometry().factor[:, ::-1], None)
         return factor.T
-
-    @property
-    def divergence_(self) -> VonNeumann:
-        """The divergence this estimator moves in."""
-        return VonNeumann(trace=1.0)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_features_in_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in vars(self)
+        return self._geometry_in_use() is not None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -106,13 +106,15 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         tags.regressor_tags.poor_score = True  # z'Wz with tr W = 1 lies between 0 and |z|^2, targets need not
         return tags
 
-    def _fitted_state(self) -> Gibbs:
-        try:
-            return vars(self)["_state"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned anything yet; call fit or partial_fit"
-            ) from None
+    def _geometry_in_use(self) -> VonNeumannGeometry | None:
+        """What holds W; None before the first call."""
+        raise NotImplementedError
+
+    def _fitted_geometry(self) -> VonNeumannGeometry:
+        geometry = self._geometry_in_use()
+        if geometry is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet; call fit or partial_fit")
+        return geometry
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -120,26 +122,23 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         """Check the input with `check(reset)`, then start at W_1 if `anew`; returns what `check` returned."""
         data = check(anew)
         if anew:
-            self._start(self.n_features_in_)
+            self._start(self._first_kernel(self.n_features_in_))
         return data
 
-    def _start(self, d: int) -> None:
-        """Bind W_1."""
+    def _first_kernel(self, d: int) -> Array:
+        """W_1."""
         if self.init is None:
-            self._first = Gibbs(np.diag(np.full(d, -np.log(d))))
-        else:
-            init = check_symmetric(self.init, "init")
-            if len(init) != d:
-                raise ValueError(f"init has {len(init)} rows and columns, but there are {d} features (objects).")
-            values, vectors = np.linalg.eigh(init)
-            if not values[0] > d * EPS * values[-1]:
-                raise ValueError(
-                    f"init is not positive definite (smallest eigenvalue {values[0]:g}, largest {values[-1]:g}), it "
-                    "has no logarithm; add a multiple of the identity to it."
-                )
-            log_init = (vectors * np.log(values / values[-1])) @ vectors.T
-            self._first = Gibbs((log_init + log_init.T) / 2)
-        self._state = self._first
+            return np.eye(d) / d
+        init = check_symmetric(self.init, "init")
+        if len(init) != d:
+            raise ValueError(f"init has {len(init)} rows and columns, but there are {d} features (objects).")
+        values = np.linalg.eigvalsh(init)
+        if not values[0] > d * EPS * values[-1]:
+            raise ValueError(
+                f"init is not positive definite (smallest eigenvalue {values[0]:g}, largest {values[-1]:g}), it "
+                "has no logarithm; add a multiple of the identity to it."
+            )
+        return init / np.trace(init)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 

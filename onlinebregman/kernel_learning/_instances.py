@@ -1,69 +1,34 @@
-"""Instances X of the prediction tr(W X): rank-one rows z z', and symmetric matrices; from users' input, checked."""
+"""Instances X of the prediction tr(W X): rows z z', factors, and symmetric matrices; from users' input, checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._validation import check_finite, check_indices, check_symmetric
-from ._gibbs import Array
 
+Array = NDArray[np.float64]
 
-@dataclass(frozen=True, slots=True)
-class RankOne:
-    """X = sign * z z', with z given by its nonzeros."""
-
-    index: np.ndarray
-    values: Array
-    sign: float = 1.0
-
-    def diagonal(self, vectors: Array) -> Array:
-        return self.sign * (self.values @ vectors[self.index]) ** 2
-
-    def curvature(self, vectors: Array, weights: Array) -> float:
-        diagonal = self.diagonal(vectors)
-        return float(diagonal @ weights @ diagonal)
-
-    def subtract(self, matrix: Array, c: float) -> None:
-        matrix[np.ix_(self.index, self.index)] -= (c * self.sign) * np.outer(self.values, self.values)
-
-    def extremes(self) -> tuple[float, float]:
-        """Ends of an interval that holds all eigenvalues: 0 and |z|^2, with the sign."""
-        end = self.sign * float(self.values @ self.values)
-        return min(end, 0.0), max(end, 0.0)
-
-    def __neg__(self) -> RankOne:
-        return RankOne(self.index, self.values, -self.sign)
-
-
-@dataclass(frozen=True, slots=True)
-class Symmetric:
-    """X as a matrix."""
-
-    matrix: Array
-
-    def diagonal(self, vectors: Array) -> Array:
-        return np.einsum("ij,ij->j", vectors, self.matrix @ vectors)
-
-    def curvature(self, vectors: Array, weights: Array) -> float:
-        return float(np.vdot(weights, (vectors.T @ self.matrix @ vectors) ** 2))
-
-    def subtract(self, matrix: Array, c: float) -> None:
-        matrix -= c * self.matrix
-
-    def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest eigenvalue."""
-        values = np.linalg.eigvalsh(self.matrix)
-        return float(values[0]), float(values[-1])
+EPS = np.finfo(np.float64).eps
+_FACTORS_PAY_UPTO = 4  # beyond, one eigendecomposition costs less than that many rank-one changes
 
 
 class Rows:
-    """Instances z z', one a row; dense and sparse rows give the same numbers."""
+    """Instances z z', one a row, dense or sparse.
+
+    Attributes
+    ----------
+    data : {ndarray, CSR matrix} of shape (n, width)
+        One instance a row, as the kernel reads it.
+    extremes : ndarray of shape (n, 2)
+        Ends of an interval that holds all eigenvalues of each instance.
+    """
 
     def __init__(self, rows) -> None:
         self.data = rows
@@ -71,18 +36,62 @@ class Rows:
     def __len__(self) -> int:
         return self.data.shape[0]
 
-    def __getitem__(self, i: int) -> RankOne:
-        if sparse.issparse(self.data):
-            part = slice(self.data.indptr[i], self.data.indptr[i + 1])
-            index, values = self.data.indices[part], self.data.data[part]
-        else:
-            index, values = np.arange(self.data.shape[1]), self.data[i]
-        nonzero = values != 0
-        return RankOne(index[nonzero], values[nonzero].astype(np.float64))
+    @cached_property
+    def extremes(self) -> Array:
+        with np.errstate(over="ignore"):
+            if sparse.issparse(self.data):
+                rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+                norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
+            else:
+                norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        return np.c_[np.zeros(len(norms)), norms]
+
+    def configure(self, geometry: VonNeumannGeometry) -> None:
+        """Have the geometry read such rows."""
+        geometry.matrices, geometry.positive = False, 1
+
+    def row(self, i: int) -> Array:
+        """One instance, dense."""
+        if not sparse.issparse(self.data):
+            return np.ascontiguousarray(self.data[i], dtype=np.float64)
+        row, part = np.zeros(self.data.shape[1]), slice(self.data.indptr[i], self.data.indptr[i + 1])
+        row[self.data.indices[part]] = self.data.data[part]
+        return row
 
     def dot(self, factor: Array) -> Array:
         """tr(W X) for all of them, W = L L' with the given L."""
         return ((self.data @ factor) ** 2).sum(axis=1)
+
+    def dot_again(self, factor: Array) -> Array:
+        """The same, for being asked often: entries of W where rows have few."""
+        if self._entries is None:
+            return self.dot(factor)
+        return self._entries @ (factor @ factor.T).ravel()
+
+    def combined(self, weights: Array) -> Array:
+        """The sum of weights times instances, shape (d, d)."""
+        if self._entries is not None:
+            return (weights @ self._entries).reshape(self.data.shape[1], -1)
+        scaled = self.data.multiply(weights[:, None]) if sparse.issparse(self.data) else self.data * weights[:, None]
+        total = self.data.T @ scaled
+        return total.toarray() if sparse.issparse(total) else total
+
+    @cached_property
+    def _entries(self) -> sparse.csr_matrix | None:
+        """The matrices z z' as sparse rows of d^2 values; None where that would be no gain."""
+        if not sparse.issparse(self.data) or self.data.nnz == 0:
+            return None
+        n, d = self.data.shape
+        counts = np.diff(self.data.indptr).astype(np.int64)
+        if (counts**2).sum() > 8 * self.data.nnz:
+            return None
+        row = np.repeat(np.arange(n), counts**2)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts**2) - counts**2, counts**2)
+        left = self.data.indptr[row] + place // counts[row]
+        right = self.data.indptr[row] + place % counts[row]
+        index, values = self.data.indices.astype(np.int64), self.data.data.astype(np.float64)
+        entries = (values[left] * values[right], (row, index[left] * d + index[right]))
+        return sparse.csr_matrix(entries, shape=(n, d * d))
 
     def joined(self, other: Rows) -> Rows:
         if sparse.issparse(self.data) or sparse.issparse(other.data):
@@ -90,77 +99,70 @@ class Rows:
         return Rows(np.vstack([self.data, other.data]))
 
 
-class Matrices:
+class Matrices(Rows):
     """Instances given as symmetric matrices, shape (n, d, d)."""
 
     def __init__(self, matrices: Array) -> None:
-        self.data = matrices
+        self.data = matrices.reshape(len(matrices), -1)
+        self.size = matrices.shape[1]
 
-    def __len__(self) -> int:
-        return len(self.data)
+    @cached_property
+    def extremes(self) -> Array:
+        return np.linalg.eigvalsh(self.data.reshape(-1, self.size, self.size))[:, [0, -1]]
 
-    def __getitem__(self, i: int) -> Symmetric:
-        return Symmetric(self.data[i])
+    def configure(self, geometry: VonNeumannGeometry) -> None:
+        geometry.matrices = True
 
     def dot(self, factor: Array) -> Array:
-        """tr(W X) for all of them, W = L L' with the given L."""
-        return self.data.reshape(len(self), -1) @ (factor @ factor.T).ravel()
+        return self.data @ (factor @ factor.T).ravel()
+
+    dot_again = dot
+
+    def combined(self, weights: Array) -> Array:
+        return (weights @ self.data).reshape(self.size, self.size)
 
     def joined(self, other: Matrices) -> Matrices:
-        return Matrices(np.concatenate([self.data, other.data]))
+        return Matrices(np.concatenate([self.data, other.data]).reshape(-1, self.size, self.size))
 
 
-class Constraints:
-    """Constraints tr(W C_j) <= 0 with C_j = sign_j (X_j - bound_j I), in the order they came.
+class Factors(Rows):
+    """Instances sum_k sign_k z_k z_k'.
 
-    Attributes
+    A row is the factors one after the other, those of sign + first; where an instance has fewer of a sign than others,
+    zeros stand for them.
+
+    Parameters
     ----------
-    bounds, signs : ndarray of shape (n_constraints,)
-        As given, 0 and 1 for matrices.
-    lows, highs : ndarray of shape (n_constraints,)
-        Numbers with all eigenvalues of C_j between them.
-    spreads : ndarray of shape (n_constraints,)
-        Their distance; 1 where that is 0.
+    factors : ndarray of shape (n, rank, d)
+    signs : ndarray of shape (n, rank)
+        1, -1, or 0 for a factor that is left out.
     """
 
-    def __init__(self) -> None:
-        self.blocks: list[Rows | Matrices] = []
-        self.bounds, self.signs, self.lows, self.highs, self.spreads = np.empty((5, 0))
+    def __init__(self, factors: Array, signs: Array) -> None:
+        n, _, d = factors.shape
+        halves = []
+        for sign in (1, -1):
+            chosen = signs == sign
+            first = np.argsort(~chosen, axis=1, kind="stable")[:, : chosen.sum(axis=1).max(initial=0)]
+            half = np.take_along_axis(factors * chosen[:, :, None], first[:, :, None], axis=1)
+            halves.append(half.reshape(n, -1))
+        self.positive = halves[0].shape[1] // d
+        self.data = np.ascontiguousarray(np.hstack(halves))
+        ends = np.linalg.qr(factors.transpose(0, 2, 1), mode="r")  # X = Q R diag(signs) R' Q'
+        values = np.linalg.eigvalsh((ends * signs[:, None]) @ ends.transpose(0, 2, 1))
+        self.extremes = values[:, [0, -1]]  # type: ignore[misc]
+        if values.shape[1] < d:
+            self.extremes = np.c_[np.minimum(values[:, 0], 0.0), np.maximum(values[:, -1], 0.0)]
 
-    def extended(self, instances: Rows | Matrices, bounds: Array, signs: Array) -> Constraints:
-        """These and further ones; nothing is changed in place."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            ends = np.array([instances[i].extremes() for i in range(len(instances))]) - bounds[:, None]
-            large = ~np.isfinite(ends).all(axis=1)
-        if large.any():
-            raise ValueError(
-                f"Row {int(np.argmax(large))} is too large: the square of its length overflows. Scale the rows by "
-                "some s and their bounds by s^2."
-            )
-        lows, highs = np.sort(ends * signs[:, None], axis=1).T
-        spreads = np.where(highs > lows, highs - lows, 1.0)
-        new = Constraints()
-        names = ("bounds", "signs", "lows", "highs", "spreads")
-        for name, values in zip(names, (bounds, signs, lows, highs, spreads), strict=True):
-            setattr(new, name, np.append(getattr(self, name), values))
-        if self.blocks and type(self.blocks[-1]) is type(instances):
-            new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
-        else:
-            new.blocks = [*self.blocks, instances]
-        return new
+    def configure(self, geometry: VonNeumannGeometry) -> None:
+        geometry.matrices, geometry.positive = False, self.positive
 
-    def signed(self, j: int) -> RankOne | Symmetric:
-        """sign_j X_j, which is C_j + sign_j bound_j I. Matrices have sign 1."""
-        sign = self.signs[j]
-        for block in self.blocks:
-            if j < len(block):
-                break
-            j -= len(block)
-        return block[j] if sign > 0 else -block[j]
 
-    def values(self, factor: Array) -> Array:
-        """tr(W C_j) for all j, W = L L' of trace one with the given L."""
-        return self.signs * (np.concatenate([block.dot(factor) for block in self.blocks]) - self.bounds)
+def factored(factors: Array, signs: Array) -> Rows:
+    """Instances sum_k sign_k z_k z_k', in the form in which steps cost least."""
+    if factors.shape[1] <= min(_FACTORS_PAY_UPTO, factors.shape[2]):
+        return Factors(factors, signs)
+    return Matrices(np.einsum("nr,nri,nrj->nij", signs, factors, factors, optimize=True))
 
 
 def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
@@ -204,6 +206,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     rows = sparse.csr_matrix((values, pairs.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, int(n_objects)))
     rows.sum_duplicates()
     rows.eliminate_zeros()
+    rows.indptr = rows.indptr.astype(rows.indices.dtype, copy=False)
     return rows
 
 
@@ -217,6 +220,28 @@ def check_matrices(matrices: ArrayLike, name: str) -> Array:
     return np.stack([check_symmetric(matrix, f"{name}[{i}]") for i, matrix in enumerate(matrices)])
 
 
+def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, Array]:
+    """Finite factors of shape (n, rank, d), and their signs of shape (n, rank)."""
+    factors = check_array(
+        factors, allow_nd=True, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="factors"
+    )
+    if factors.ndim != 3 or factors.shape[1] == 0:
+        raise ValueError(f"factors has shape {factors.shape}, but it has to be (n_samples, rank, d).")
+    check_finite(factors, "factors")
+    signs = np.asarray(1 if signs is None else signs)
+    if signs.shape not in ((), factors.shape[1:2], factors.shape[:2]):
+        raise ValueError(
+            f"signs has shape {signs.shape}, but it has to be {factors.shape[1:2]}, one for each factor, or "
+            f"{factors.shape[:2]}."
+        )
+    signs = np.broadcast_to(signs, factors.shape[:2])
+    bad = ~np.isin(signs, (-1, 0, 1))
+    if bad.any():
+        row, factor = np.argwhere(bad)[0]
+        raise ValueError(f"signs of row {row}, factor {factor}, is {signs[row, factor]}; use 1, -1, or 0.")
+    return factors, signs.astype(np.float64)
+
+
 def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too: bool) -> Array:
     """One finite number for each of n instances."""
     values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
@@ -227,18 +252,3 @@ def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too
         row = int(np.argmax(values < 0))
         raise ValueError(f"{name}[{row}] = {values[row]:g} is negative; give half squared distances, >= 0.")
     return values
-
-
-def check_senses(sense, n: int) -> Array:
-    """+1 for "<=" and -1 for ">=", one for each of n constraints."""
-    senses = np.full(n, "<=") if sense is None else np.asarray(sense, dtype=object)
-    if senses.ndim == 0:
-        senses = np.full(n, senses.item(), dtype=object)
-    if senses.shape != (n,):
-        raise ValueError(
-            f"sense has shape {senses.shape}, but there are {n} constraints; give one for all, or one each."
-        )
-    for i, value in enumerate(senses):
-        if value not in ("<=", ">="):
-            raise ValueError(f"sense[{i}] = {value!r} is not known; use '<=' or '>='.")
-    return np.where(senses == "<=", 1.0, -1.0)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._threads import few_threads
 from ._base import KernelLearner
-from ._gibbs import Array, few_threads, solve
-from ._instances import Constraints, check_senses
+from ._constraints import Constraints, check_senses
+from ._instances import EPS, Array
 
 
 class DefiniteBoost(KernelLearner):
@@ -26,17 +30,18 @@ class DefiniteBoost(KernelLearner):
         W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
 
     and each round moves one alpha_j, the one farthest from its optimality conditions: that of the most violated
-    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round costs one
-    eigendecomposition if approximate, two to four if exact.
+    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round on a row or
+    pair changes the eigendecomposition of W by rank one, a round on a general matrix makes it afresh.
 
     With diagonal C this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights of the examples on the
     diagonal of W, and alpha_j the vote of h_j.
 
     Parameters
     ----------
-    projection : {"approximate", "exact"}, default="approximate"
+    projection : {"approximate", "exact", "corrective"}, default="approximate"
         "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
-        rounds, approximate less time.
+        rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on the dual
+        objective. Least time with many constraints or a small `tol`; Theorem 4.1 then says nothing of a round.
     init : array-like of shape (n_features, n_features) or None, default=None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
     max_iter : int, default=5000
@@ -62,6 +67,9 @@ class DefiniteBoost(KernelLearner):
     kkt_residual_ : float
         Largest distance of a constraint from its optimality conditions, without units: with the violation
         v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)).
+    dual_gap_ : float
+        D(W, W_1) minus the lower bound that the dual objective gives for the solution, which is -sum alpha_j tr(W C_j).
+        0 at the solution; negative while W is not feasible and nearer to W_1 than the solution is.
     dual_objective_ : ndarray of shape (n_rounds + 1,)
         n_features * tr exp(log W_1 - sum alpha C) after each round since learning started; from n_features down, as in
         figure 3 of the paper. D(W, W_1) = -ln(dual_objective_[-1] / n_features) at the solution.
@@ -118,7 +126,7 @@ class DefiniteBoost(KernelLearner):
 
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
-        "projection": [StrOptions({"approximate", "exact"})],
+        "projection": [StrOptions({"approximate", "exact", "corrective"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
@@ -235,12 +243,12 @@ class DefiniteBoost(KernelLearner):
     @property
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
-        return self._fitted_state().size * np.exp(self._log_dual)
+        return self.n_features_in_ * np.exp(self._log_dual)
 
     @property
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
-        return self._fitted_state().size * np.exp(self._log_bound)
+        return self.n_features_in_ * np.exp(self._log_bound)
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -248,7 +256,8 @@ class DefiniteBoost(KernelLearner):
         with all_or_nothing(self):
             X, bounds = self._begin(check, anew=True)
             self._extend(X, bounds, sense)
-            self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
+            with few_threads(self.n_features_in_):
+                self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
             trouble = self._assess()
         return self._report(trouble, stacklevel=5)
 
@@ -256,12 +265,22 @@ class DefiniteBoost(KernelLearner):
         with all_or_nothing(self):
             validate_parameters(self)
             self._extend(*self._begin(check, anew=not self.__sklearn_is_fitted__()), sense)
-            self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
+            with few_threads(self.n_features_in_):
+                self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
             trouble = self._assess()
         return self._report(trouble, stacklevel=4)
 
-    def _start(self, d: int) -> None:
-        super()._start(d)
+    def _geometry_in_use(self) -> VonNeumannGeometry | None:
+        return vars(self).get("_geometry")
+
+    def _reconstruction_attributes(self) -> dict:
+        return {"_geometry": copy.deepcopy(self._geometry)}
+
+    def _start(self, prior: Array) -> None:
+        self._divergence = self._mirror_map(None)
+        self._geometry = self._make_geometry(prior)
+        self._log_first = self._geometry.log_coef
+        self._least_log = float(self._geometry.log_values[0])
         self._constraints = Constraints()
         self.alpha_ = np.empty(0)
         self._log_dual, self._log_bound = [0.0], [0.0]
@@ -270,6 +289,7 @@ class DefiniteBoost(KernelLearner):
         self._constraints = self._constraints.extended(X, bounds, check_senses(sense, len(bounds)))
         self.alpha_ = np.append(self.alpha_, np.zeros(len(bounds)))
         self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
+        self._geometry = copy.deepcopy(self._geometry)  # rounds change it in place
 
     @property
     def _hopeless(self) -> bool:
@@ -278,12 +298,12 @@ class DefiniteBoost(KernelLearner):
         If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
         eigenvalue of W_1.
         """
-        return self._log_dual[-1] < self._first.log_values[0] - 1e-9
+        return self._log_dual[-1] < self._least_log - 1e-9
 
     def _conditions(self) -> tuple[Array, Array]:
         """Violations tr(W C_j) and distances from the optimality conditions, relative to spread_j / n_features."""
         spreads = self._constraints.spreads
-        violations = self._constraints.values(self._state.factor) * self._state.size / spreads
+        violations = self._constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
         return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
     def _round(self, i: int) -> bool:
@@ -295,42 +315,74 @@ class DefiniteBoost(KernelLearner):
         if self.verbose and i % 100 == 0:
             print(
                 f"[{type(self).__name__}] round {i}: optimality {residuals[j]:.3g}, largest violation "
-                f"{self._constraints.spreads[j] * violations.max() / self._state.size:.3g}, "
-                f"dual objective {self._state.size * np.exp(self._log_dual[-1]):.6g}"
+                f"{self._constraints.spreads[j] * violations.max() / self.n_features_in_:.3g}, "
+                f"dual objective {self.n_features_in_ * np.exp(self._log_dual[-1]):.6g}"
             )
         if residuals[j] <= self.tol or self._hopeless:
             return True
-        with few_threads(self._state.size), np.errstate(over="ignore", invalid="ignore"):
-            self._move(j, violations[j] * self._constraints.spreads[j] / self._state.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.projection == "corrective" and self._correct():
+                return False
+            self._move(j, violations[j] * self._constraints.spreads[j] / self.n_features_in_)
         return False
+
+    def _correct(self) -> bool:
+        """Lower the dual objective in all multipliers at once; False if that fails."""
+        constraints, spreads = self._constraints, self._constraints.spreads
+
+        def objective(scaled: Array) -> tuple[float, Array]:
+            value, gradient = constraints.dual(scaled / spreads, self._log_first)
+            return value, gradient / spreads
+
+        def hopeless(intermediate_result) -> None:
+            if intermediate_result.fun < self._least_log - 1:
+                raise StopIteration
+
+        found = minimize(
+            objective,
+            self.alpha_ * spreads,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * len(spreads),
+            callback=hopeless,
+            options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
+        )
+        if not found.fun < self._log_dual[-1]:
+            return False
+        self.alpha_ = found.x / spreads
+        self._geometry = VonNeumannGeometry(self._log_first - constraints.combined(self.alpha_), 1.0)
+        self._log_dual.append(float(found.fun))
+        self._log_bound.append(self._log_bound[-1])
+        return True
 
     def _move(self, j: int, r: float) -> None:
         """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
-        constraints, state = self._constraints, self._state
-        x, bound, spread = constraints.signed(j), constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
+        constraints, geometry = self._constraints, self._geometry
+        bound, spread = constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
         lowest = -self.alpha_[j]
-        margin = self.tol * spread / state.size
+        margin = self.tol * spread / self.n_features_in_
         step, log_factor = approximate_step(r, constraints.lows[j], constraints.highs[j], margin, lowest)
-        if self.projection == "approximate":
-            moved = state.step(x, step)
-        elif r > 0:
-            enough = self._first.log_values[0] - 1 - self._log_dual[-1]
-            step, moved = solve(state, x, bound, 0.0, 0.0, np.inf, step, spread, enough)
-        else:
-            step, moved = lowest, state.step(x, lowest)  # all the way back, if that violates nothing
-            if moved.dot(x) > bound:
-                step, moved = solve(state, x, bound, 0.0, lowest, 0.0, max(step, lowest / 2), spread)
-        self._state = moved
+        x, sign = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
+        if self.projection == "exact":
+            if r > 0:
+                enough = self._least_log - 1 - self._log_dual[-1]
+                step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
+            else:
+                step = lowest  # all the way back, if that violates nothing
+                if sign * geometry.look(x, sign * lowest)[0] > bound:
+                    step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
+        grown = geometry.move(x, sign * step)
         self.alpha_ = self.alpha_.copy()
         self.alpha_[j] += step
-        self._log_dual.append(self._log_dual[-1] + moved.log_trace + step * bound)
+        self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
 
     def _assess(self) -> str | None:
         """Set the measures of success; returns what to warn of."""
         violations, residuals = self._conditions()
-        values = violations * self._constraints.spreads / self._state.size
+        values = violations * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(values))
+        self.dual_gap_ = float(-self.alpha_ @ values)
         self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
         found = f"constraint {worst} is violated most, by {values[worst]:g}"
         if self._hopeless:
@@ -366,3 +418,38 @@ def approximate_step(r: float, low: float, high: float, margin: float, lowest: f
     step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
     log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)
     return float(step), float(log_factor)
+
+
+def exact_step(
+    geometry: VonNeumannGeometry,
+    x: Array,
+    sign: float,
+    target: float,
+    low: float,
+    high: float,
+    guess: float,
+    scale: float,
+    enough: float = -np.inf,
+) -> float:
+    """Root c of target - tr(W(c) X) between low and high, X = sign x, by safeguarded Newton.
+
+    The function increases; it has to be negative at `low` and positive at `high`, which may be infinite. The residual
+    is at most 1e-12 `scale`, save for what rounding G does to tr(W X). The search also ends when ln tr exp(G - c X) +
+    c target, the dual objective of the projection, is below `enough`.
+    """
+    c, rounding = guess, 4 * EPS * abs(geometry.log_values[0])
+    for _ in range(200):
+        value, slope, grown = geometry.look(x, sign * c)
+        excess = target - sign * value
+        if abs(excess) <= max(1e-12 * scale, rounding * np.sqrt(slope)) or grown + c * target < enough:
+            break
+        low, high = (low, c) if excess > 0 else (c, high)
+        newton = c - excess / slope if slope > 0 else np.inf
+        if high == np.inf:
+            newton = min(newton, c + 4 * max(abs(c), abs(guess)))
+        if not low < newton < high:
+            newton = low + (high - low) / 2
+            if not low < newton < high:
+                break
+        c = newton
+    return c

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
+from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_symmetric, check_weights
-from ..schedules import LEARNING_RATES, Schedule, resolve_schedule
+from .._threads import few_threads
+from .._validation import check_weights
+from ..schedules import LEARNING_RATES, Schedule
 from ._base import KernelLearner
-from ._gibbs import Gibbs, Instance, few_threads, solve
-from ._instances import check_targets
+from ._bounds import LossBounds
+from ._instances import Rows, check_factors, check_targets, factored
 
 
-class MEGKernelLearner(KernelLearner):
+class MEGKernelLearner(LossBounds, KernelLearner):
     """Kernel of trace one learned online by matrix exponentiated gradient (MEG).
 
     Each instance z with target y moves the kernel to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2 over the positive
@@ -28,8 +30,8 @@ class MEGKernelLearner(KernelLearner):
     a = z'Wz if explicit (the paper's linearised step), a = z'W'z if implicit (the exact step). For a pair of objects
     (a, b) z = (e_a - e_b) / sqrt(2), and z'Wz is half their squared distance in the feature space of W.
 
-    The logarithm of W is what is kept, so that small eigenvalues do no harm. A step costs one eigendecomposition if
-    explicit, about three if implicit.
+    The logarithm of W is what is kept, so that small eigenvalues do no harm. A step changes its eigendecomposition by
+    rank one, O(d^2) beside one matrix product: several times faster than an eigendecomposition afresh.
 
     Parameters
     ----------
@@ -39,11 +41,16 @@ class MEGKernelLearner(KernelLearner):
         Divide the rate by the square of `spread_`, the largest |z|^2 so far: eta0 then is a number without dimension
         and one value serves instances of any length. Pairs have spread one, nothing changes for them. False: eta0 is
         eta.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="constant"
-        Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t. A schedule from
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="constant"
+        Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t. "theory": the constant rate
+        with the smallest loss bound under `data_bounds`, without eta0 and `scale_eta`. A schedule from
         `onlinebregman.schedules` is taken as it is, without eta0.
     power_t : float, default=0.5
         Exponent of "invscaling".
+    data_bounds : dict or None, default=None
+        What instances and comparators keep to, for learning_rate="theory": "x", the largest spread of an instance (see
+        `spread_`; 1 for pairs), and "loss", the cumulative loss of the best kernel, 0 if one fits all targets. Without
+        "loss" the rate is the best one for a comparator whose loss is what learning costs.
     update : {"implicit", "explicit"}, default="implicit"
         "implicit": the exact step, stable for every rate. "explicit": the paper's step; its theory wants eta0 <= 4, and
         eta0 = 4 if some kernel fits all targets.
@@ -62,6 +69,8 @@ class MEGKernelLearner(KernelLearner):
         Let `fit` go on from the kernel it finds, its learning rate included.
     random_state : int, RandomState instance or None, default=None
         For shuffling.
+    track_regret : bool, default=False
+        Accumulate what `regret_certificate` needs, from the row on at which it is set.
     verbose : int, default=0
         Print the mean loss of each epoch.
 
@@ -85,6 +94,10 @@ class MEGKernelLearner(KernelLearner):
         Epochs of the last `fit`.
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each instance predicted before it was learned.
+    regret_bound_ : float
+        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
+    weighted_loss_ : float
+        Sum of rates times weights times losses before each step, since regret is tracked.
     divergence_ : VonNeumann
         The divergence the estimator moves in.
     n_features_in_ : int
@@ -136,10 +149,16 @@ class MEGKernelLearner(KernelLearner):
         **KernelLearner._loop_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "scale_eta": ["boolean"],
-        "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
+        "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
+        "data_bounds": [dict, None],
         "update": [StrOptions({"implicit", "explicit"})],
+        "track_regret": ["boolean"],
     }
+
+    _read_at_each_call = (
+        "eta0", "scale_eta", "learning_rate", "power_t", "data_bounds", "update", "track_regret",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -148,6 +167,7 @@ class MEGKernelLearner(KernelLearner):
         scale_eta: bool = True,
         learning_rate: str | Schedule = "constant",
         power_t: float = 0.5,
+        data_bounds: dict[str, float] | None = None,
         update: str = "implicit",
         init: ArrayLike | None = None,
         max_iter: int = 5,
@@ -156,12 +176,14 @@ class MEGKernelLearner(KernelLearner):
         shuffle: bool = True,
         warm_start: bool = False,
         random_state=None,
+        track_regret: bool = False,
         verbose: int = 0,
     ) -> None:
         self.eta0 = eta0
         self.scale_eta = scale_eta
         self.learning_rate = learning_rate
         self.power_t = power_t
+        self.data_bounds = data_bounds
         self.update = update
         self.init = init
         self.max_iter = max_iter
@@ -170,6 +192,7 @@ class MEGKernelLearner(KernelLearner):
         self.shuffle = shuffle
         self.warm_start = warm_start
         self.random_state = random_state
+        self.track_regret = track_regret
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -272,57 +295,41 @@ class MEGKernelLearner(KernelLearner):
 
         return self._partial(check, sample_weight)
 
-    def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
-        """What the theory promises for `cumulative_loss_` after the instances learned so far, at a constant rate eta.
+    def partial_fit_factors(self, factors, y, signs=None, sample_weight=None) -> Self:
+        """Learn from instances of low rank, X = sum_k sign_k z_k z_k', once, in their order; the prediction is tr(W X).
 
-        For every kernel U of trace one with the loss L_U = sum (tr(U X) - y)^2 / 2, and r the spread of the instances,
-
-            explicit, eta r^2 <= 4:    loss <= 4 / (4 - eta r^2) L_U + D(U, W_1) / eta
-            implicit, any eta:         loss <= (1 + eta r^2 / 4) (L_U + D(U, W_1) / eta).
-
-        The first is Lemma 3.2 of the paper with the best constants for eta. The second follows from
-        tr(W(c) X) >= tr(W X) - c r^2 / 4, which the first rests on as well.
+        With a relative distance, z_1 of one pair and z_2 of another with signs 1 and -1, the target is by how much the
+        first pair is to be farther. Up to four factors a step costs as many rank-one changes.
 
         Parameters
         ----------
-        kernel : array-like of shape (n_features, n_features)
-            U, symmetric positive semidefinite of trace one.
-        comparator_loss : float, default=0.0
-            L_U; 0 if the targets are those of U. With `scale_eta`, an instance that was learned while `spread_` was
-            smaller by a factor f counts f^2 times.
+        factors : array-like of shape (n_samples, rank, n_features)
+            The z_k of each instance.
+        y : array-like of shape (n_samples,)
+            Targets of tr(W X).
+        signs : array-like of shape (rank,) or (n_samples, rank), or None, default=None
+            1 or -1 for each factor, of all instances or of each; 0 leaves a factor out. None: 1.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the learning rate of each instance; one of weight 0 is left out.
 
         Returns
         -------
-        bound : float
-            The bound; infinite for explicit steps with eta r^2 = 4 and a positive comparator loss.
-
-        Raises
-        ------
-        ValueError
-            If U is no such kernel, or the theory says nothing: rates that change, or explicit steps with eta r^2 > 4.
-            It does not cover sample weights above one either, which is not checked.
+        self : object
+            The estimator.
         """
-        check_is_fitted(self)
-        schedule = resolve_schedule(self.learning_rate, self.eta0, self.power_t)
-        if schedule.power != 0:
-            raise ValueError(
-                f"There is a bound for constant rates only, not for {schedule!r}; use learning_rate='constant'."
-            )
-        if not 0 <= comparator_loss < np.inf:
-            raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
-        rate = schedule.scale if self.scale_eta else schedule.scale * self.spread_**2  # eta r^2
-        divergence = self.divergence_.divergence(check_symmetric(kernel, "kernel"), self._first.matrix)
-        start = divergence * self.spread_**2 / rate
-        if self.update == "implicit":
-            return (1 + rate / 4) * (comparator_loss + start)
-        if rate > 4:
-            raise ValueError(
-                f"There is no bound for explicit steps with eta = {rate:g} / spread^2, above 4 / spread^2; "
-                "use a lower eta0 or update='implicit'."
-            )
-        if comparator_loss == 0:
-            return start
-        return start + (comparator_loss / (1 - rate / 4) if rate < 4 else np.inf)
+
+        def check(reset: bool):
+            checked = check_factors(factors, signs)
+            self._check_size(checked[0].shape[2], "factors has rows of size", reset)
+            return factored(*checked), check_targets(y, len(checked[0]), "y", "instances", negative_too=True)
+
+        return self._partial(check, sample_weight)
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight times loss over all instances, each predicted before it was learned."""
+        self._fitted_learner()
+        return self._loss_sum
 
     @property
     def n_updates_(self) -> int:
@@ -333,64 +340,74 @@ class MEGKernelLearner(KernelLearner):
 
     def _fit(self, check, sample_weight) -> Self:
         with all_or_nothing(self):
-            X, y = self._begin(check, anew=not (self.warm_start and self.__sklearn_is_fitted__()))
+            going_on = self.warm_start and self.__sklearn_is_fitted__()
+            X, y = self._begin(check, anew=not going_on)
             weights = check_weights(sample_weight, len(y), allow_all_zero=False)
-            self._fit_epochs(lambda order: self._learn(X, y, weights, order), len(y), X.data, y, stacklevel=5)
+            if going_on:
+                self._learner = copy.deepcopy(self._learner)  # an epoch that fails would spoil it
+            self._configure(self._learner)
+            self._fit_epochs(lambda order: self._learn_all(X, y, weights, order), len(y), X.data, y, stacklevel=5)
         return self
 
     def _partial(self, check, sample_weight) -> Self:
         with all_or_nothing(self):
-            validate_parameters(self)
-            X, y = self._begin(check, anew=not self.__sklearn_is_fitted__())
-            self._learn(X, y, check_weights(sample_weight, len(y), allow_all_zero=True))
+            first = not self.__sklearn_is_fitted__()
+            if first or not self._learner.in_force(vars(self)):
+                validate_parameters(self)
+            X, y = self._begin(check, anew=first)
+            self._configure(self._learner)
+            self._learn_all(X, y, check_weights(sample_weight, len(y), allow_all_zero=True))
         return self
 
-    def _start(self, d: int) -> None:
-        super()._start(d)
-        self.t_ = self.n_collapsed_ = 0
-        self.cumulative_loss_ = self.spread_ = 0.0
+    def _geometry_in_use(self) -> VonNeumannGeometry | None:
+        learner = vars(self).get("_learner")
+        return None if learner is None else learner.geometry
 
-    def _learn(self, X, y, weights, order=None) -> float:
+    def _start(self, prior: np.ndarray) -> None:
+        self._first = prior
+        self._learner = self._make_learner(prior)
+        self.n_collapsed_ = 0
+        self.spread_ = self._loss_sum = 0.0
+
+    def _learn_all(self, X: Rows, y, weights, order=None) -> float:
         """One pass over the instances; returns the mean loss before each was learned."""
-        schedule = resolve_schedule(self.learning_rate, self.eta0, self.power_t)
-        before = self.cumulative_loss_
-        with few_threads(self.n_features_in_), np.errstate(over="ignore", invalid="ignore"):
-            for i in range(len(y)) if order is None else order:
-                if weights is None or weights[i] > 0:
-                    self._learn_one(X[i], float(y[i]), 1.0 if weights is None else float(weights[i]), schedule, i)
+        before = self._loss_sum
         total = len(y) if weights is None else weights.sum()
-        return (self.cumulative_loss_ - before) / total if total > 0 else 0.0
-
-    def _learn_one(self, x: Instance, y: float, weight: float, schedule: Schedule, i: int) -> None:
-        low, high = x.extremes()
-        spread = max(self.spread_, high - low)
-        if (high - low) * (high - low) == 0 or high - low < 1e-12 * max(-low, high):
-            self.n_collapsed_ += 1  # X is a multiple of the identity: tr(W X) is the same for every W
-            return
-        eta = weight * schedule(self.t_ + 1) / (spread * spread if self.scale_eta else 1.0)
-        a = self._state.dot(x)
-        loss = self.cumulative_loss_ + weight * (a - y) * (a - y) / 2
-        if not (np.isfinite(spread * spread) and np.isfinite(loss)):
+        index = np.arange(len(y)) if order is None else order
+        if weights is not None:
+            index = index[weights[index] > 0]
+        low, high = X.extremes[index].T
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = high - low
+            # X is a multiple of the identity: tr(W X) is the same for every W
+            collapsed = (spread * spread == 0) | (spread < 1e-12 * np.maximum(-low, high))
+            index, spread = index[~collapsed], np.maximum.accumulate(np.r_[self.spread_, spread[~collapsed]])[1:]
+            weight = np.ones(len(index)) if weights is None else weights[index]
+            large = ~np.isfinite(spread * spread + weight * y[index] * y[index])
+        if large.any():
+            row = int(np.argmax(large))
             raise ValueError(
-                f"Row {i} is too large: its prediction {a:g}, its target {y:g} or the square of one of them overflows. "
-                "Scale the instances and their targets."
+                f"Row {index[row]} is too large: its spread {spread[row]:g}, its target {y[index[row]]:g} or the "
+                "square of one of them overflows. Scale the instances and their targets."
             )
-        try:
-            self._state = self._step(self._state, x, y, eta, a)
-        except FloatingPointError:
-            raise ValueError(
-                f"The step at row {i} (target {y:g}) with eta0={self.eta0:g} is too large for floating point numbers; "
-                "lower eta0 or scale the instances."
-            ) from None
-        self.t_, self.spread_, self.cumulative_loss_ = self.t_ + 1, spread, loss
+        self.n_collapsed_ += int(collapsed.sum())
+        if len(index):
+            self.spread_ = float(spread[-1])
+            losses = weight * self._squares(X, y, index, weight / spread**2 if self._scaled else weight) / 2
+            self._loss_sum = float(np.cumsum(np.r_[before, losses])[-1])  # one by one: however the stream is cut
+        return (self._loss_sum - before) / total if total > 0 else 0.0
 
-    def _step(self, state: Gibbs, x: Instance, y: float, eta: float, a: float) -> Gibbs:
-        """W' = exp(log W - c X) / tr with c = eta (abar - y); abar = tr(W X) if explicit, tr(W'X) if implicit."""
-        c = eta * (a - y)
-        if c == 0:
-            return state
-        if self.update == "explicit":
-            return state.step(x, c)
-        guess = c / (1 + eta * state.slope(x))  # one Newton step from c = 0
-        scale = abs(y) + max(np.abs(x.extremes()))
-        return solve(state, x, y, 1 / eta, min(c, 0.0), max(c, 0.0), guess, scale)[1]
+    def _squares(self, X: Rows, y, index, rates) -> np.ndarray:
+        """Learn instances with these multiples of the rate; returns (a - y)^2 of each before it was learned."""
+        X.configure(self._learner.geometry)
+        rows = X.data if len(index) == len(y) and (index[:-1] < index[1:]).all() else X.data[index]
+        scores = np.empty(len(index))
+        with few_threads(self.n_features_in_):
+            refused = self._learner.learn(rows, y[index], rates, None, scores)
+        if refused is not None:
+            row = index[refused[1]]
+            raise ValueError(
+                f"The step at row {row} (target {y[row]:g}) with eta0={self.eta0:g} is too large for floating point "
+                "numbers; lower eta0 or scale the instances."
+            )
+        return (scores - y[index]) ** 2

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels._learner import Learner
 from .._mirror import MirrorMixin, OnlineEstimator, starting_weights
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._theory import TheoryRate, theory_rate
 from .._validation import check_rows, check_weights
 from ..schedules import LEARNING_RATES, Constant, Schedule
-from ._theory import TheoryRate, theory_rate
 
 
 class OnlineLinearModel(MirrorMixin, OnlineEstimator):

@@ -89,7 +89,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)
-        Row number t and new rate, each time update="gradient" lowered its rate.
+        Row number t and new rate, each time update="gradient" lowered its rate below the schedule's.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -196,7 +196,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     @property
     def eta_history_(self) -> np.ndarray:
-        """Rows (t, rate) at which update="gradient" lowered its rate, shape (n_changes, 2)."""
+        """Rows (t, rate) at which update="gradient" lowered its rate below the schedule's, shape (n_changes, 2)."""
         return self._fitted_learner().rate_history
 
     def __sklearn_tags__(self):

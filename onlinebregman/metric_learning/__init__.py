@@ -4,10 +4,12 @@ from .definite_boost import DefiniteBoostMetricLearner
 from .frobenius import FrobeniusMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
+from .von_neumann import VonNeumannMetricLearner
 
 __all__ = [
     "DefiniteBoostMetricLearner",
     "FrobeniusMetricLearner",
     "LogDetMetricLearner",
     "MetricKNeighborsClassifier",
+    "VonNeumannMetricLearner",
 ]

@@ -337,7 +337,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 self._learner = copy.deepcopy(self._learner)
         else:
             self._check_n_components(X.shape[1])
-            prior = prior_matrix(self.prior, X)
+            prior = self._first_metric(X)
             self._learner = self._make_learner(prior)
             rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
@@ -347,6 +347,10 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             self.n_collapsed_ = 0
         self._factor = {}
         self._configure(self._learner)
+
+    def _first_metric(self, X: np.ndarray) -> np.ndarray:
+        """The metric to start from, for the rows X of the first call."""
+        return prior_matrix(self.prior, X)
 
     def _loss(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -363,3 +364,10 @@ def test_arguments_are_not_changed(div):
         a.flags.writeable = False
     for out in (div.mirror(w), div.step(w, x, 0.1), div.hessian_inverse(w, x), div.project_halfspace(w, x, 100.0)):
         assert out.flags.writeable and not np.shares_memory(out, w) and not np.shares_memory(out, x)
+
+
+@pytest.mark.parametrize("ratio", [1e-300, 1e-9, 0.3, 0.49, 0.51, 1 - 1e-9, 1 + 1e-9, 1.49, 1.51, 1e9])
+def test_burg_keeps_its_digits_at_any_ratio(ratio):
+    with localcontext(prec=60):
+        exact = Decimal(ratio) - Decimal(ratio).ln() - 1
+    assert_allclose(Burg().divergence([ratio], [1.0]), float(exact), rtol=1e-14)

@@ -25,7 +25,7 @@ from onlinebregman.kernel_learning import DefiniteBoost, pair_rows
 
 laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-projections = pytest.mark.parametrize("projection", ["approximate", "exact"])
+projections = pytest.mark.parametrize("projection", ["approximate", "exact", "corrective"])
 strict = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -86,7 +86,7 @@ def snapshot(model):
 
 @strict
 @laws
-@given(seeds, st.sampled_from(["approximate", "exact"]), st.booleans())
+@given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.booleans())
 def test_optimum_equals_a_general_solver(seed, projection, started):
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
@@ -127,7 +127,7 @@ def test_pairs_and_matrices_have_the_same_optimum(projection):
 
 @strict
 @laws
-@given(seeds, st.sampled_from(["approximate", "exact"]))
+@given(seeds, st.sampled_from(["approximate", "exact", "corrective"]))
 def test_optimality_conditions(seed, projection):
     """From the kernel and alpha alone: W = exp(log W_1 - sum alpha C) / tr, feasible, alpha >= 0, complementary."""
     rng = np.random.default_rng(seed)
@@ -190,7 +190,7 @@ def test_rounds_are_the_papers(seed):
 
 
 @laws
-@given(seeds, st.sampled_from(["approximate", "exact"]), st.sampled_from([-1.0, 0.0, 0.05, 0.3]))
+@given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.sampled_from([-1.0, 0.0, 0.05, 0.3]))
 def test_dual_objective_falls_and_stays_below_its_bound(seed, projection, slack):
     """Also where the constraints contradict each other."""
     rng = np.random.default_rng(seed)
@@ -256,7 +256,7 @@ def test_scikit_learns_adaboost():
 
 @strict
 @laws
-@given(seeds, st.sampled_from(["approximate", "exact"]))
+@given(seeds, st.sampled_from(["approximate", "exact", "corrective"]))
 def test_further_constraints_lead_to_the_same_optimum(seed, projection):
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)

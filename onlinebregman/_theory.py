@@ -12,13 +12,13 @@ from math import expm1, inf, log, sqrt
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..divergences import Divergence, PNorm, SimplexEntropy, SquaredEuclidean
-from ..losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredLoss
+from .divergences import Divergence, PNorm, SimplexEntropy, SquaredEuclidean, VonNeumann
+from .losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredLoss
 
 KEYS = {
     "x": "the size of a row: its 2-norm (squared Euclidean), largest absolute value (relative entropy on the simplex) "
-    "or p-norm",
-    "u": "the size of the comparator's weights: their 2-norm or q-norm; not for weights on the simplex",
+    "or p-norm; the distance of the extreme eigenvalues of an instance (von Neumann), z.z for rows z",
+    "u": "the size of the comparator's weights: their 2-norm or q-norm; not for weights on the simplex or of one trace",
     "intercept": "the size of the comparator's intercept; 0 if left out",
     "loss": "the comparator's cumulative loss; for the squared loss",
     "n_rows": "the number of rows; for losses with bounded slope",
@@ -100,6 +100,8 @@ def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int,
     """The largest D(u, w_1), from the start that prefers no feature."""
     if isinstance(divergence, SimplexEntropy):
         return divergence.total * log(2 * n_features if signed else max(n_features, 2))
+    if isinstance(divergence, VonNeumann) and divergence.trace is not None:
+        return divergence.trace * log(max(n_features, 2))
     if signed:
         raise ValueError(
             f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights have any sign by "

@@ -1,0 +1,91 @@
+"""Linear constraints on a density matrix, as DefiniteBoost keeps them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels._spectral_geometry import VonNeumannGeometry
+from ._instances import Array, Rows
+
+
+class Constraints:
+    """Constraints tr(W C_j) <= 0 with C_j = sign_j (X_j - bound_j I), in the order they came.
+
+    Attributes
+    ----------
+    bounds, signs : ndarray of shape (n_constraints,)
+        As given, 0 and 1 for matrices.
+    lows, highs : ndarray of shape (n_constraints,)
+        Numbers with all eigenvalues of C_j between them.
+    spreads : ndarray of shape (n_constraints,)
+        Their distance; 1 where that is 0.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Rows] = []
+        self.bounds, self.signs, self.lows, self.highs, self.spreads = np.empty((5, 0))
+
+    def extended(self, instances: Rows, bounds: Array, signs: Array) -> Constraints:
+        """These and further ones; nothing is changed in place."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = instances.extremes - bounds[:, None]
+            large = ~np.isfinite(ends).all(axis=1)
+        if large.any():
+            raise ValueError(
+                f"Row {int(np.argmax(large))} is too large: the square of its length overflows. Scale the rows by "
+                "some s and their bounds by s^2."
+            )
+        lows, highs = np.sort(ends * signs[:, None], axis=1).T
+        spreads = np.where(highs > lows, highs - lows, 1.0)
+        new = Constraints()
+        names = ("bounds", "signs", "lows", "highs", "spreads")
+        for name, values in zip(names, (bounds, signs, lows, highs, spreads), strict=True):
+            setattr(new, name, np.append(getattr(self, name), values))
+        if self.blocks and type(self.blocks[-1]) is type(instances):
+            new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
+        else:
+            new.blocks = [*self.blocks, instances]
+        return new
+
+    def prepared(self, j: int, geometry: VonNeumannGeometry) -> tuple[Array, float]:
+        """Row j as the geometry, which is told so, reads it, and its sign."""
+        sign = self.signs[j]
+        for block in self.blocks:
+            if j < len(block):
+                break
+            j -= len(block)
+        block.configure(geometry)
+        return block.row(j), sign
+
+    def values(self, factor: Array) -> Array:
+        """tr(W C_j) for all j, W = L L' of trace one with the given L."""
+        return self.signs * (np.concatenate([block.dot_again(factor) for block in self.blocks]) - self.bounds)
+
+    def combined(self, alpha: Array) -> Array:
+        """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""
+        ends = np.cumsum([len(block) for block in self.blocks])[:-1]
+        parts = np.split(alpha * self.signs, ends)
+        return sum(block.combined(part) for block, part in zip(self.blocks, parts, strict=True))
+
+    def dual(self, alpha: Array, log_first: Array) -> tuple[float, Array]:
+        """ln tr exp(log W_1 - sum alpha_j C_j) and its gradient, -tr(W C_j)."""
+        values, vectors = np.linalg.eigh(log_first - self.combined(alpha))
+        weights = np.exp(values - values[-1])
+        total = weights.sum()
+        value = values[-1] + np.log(total) + alpha @ (self.signs * self.bounds)
+        return float(value), -self.values(vectors * np.sqrt(weights / total))
+
+
+def check_senses(sense, n: int) -> Array:
+    """+1 for "<=" and -1 for ">=", one for each of n constraints."""
+    senses = np.full(n, "<=") if sense is None else np.asarray(sense, dtype=object)
+    if senses.ndim == 0:
+        senses = np.full(n, senses.item(), dtype=object)
+    if senses.shape != (n,):
+        raise ValueError(
+            f"sense has shape {senses.shape}, but there are {n} constraints; give one for all, or one each."
+        )
+    for i, value in enumerate(senses):
+        if value not in ("<=", ">="):
+            raise ValueError(f"sense[{i}] = {value!r} is not known; use '<=' or '>='.")
+    return np.where(senses == "<=", 1.0, -1.0)

@@ -1,0 +1,189 @@
+"""MEGKernelLearner: factors of low rank, rates from the theory, and the regret certificate of a run."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from onlinebregman.divergences import VonNeumann
+from onlinebregman.kernel_learning import MEGKernelLearner, pair_rows
+
+laws = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def density(rng, d, rank=None):
+    factor = rng.normal(size=(d, rank or d))
+    return factor @ factor.T / (factor**2).sum()
+
+
+def relative_pairs(rng, n, d, kernel):
+    """Factors (z_1, z_2) of relative distances, signs, and targets of a kernel."""
+    factors = pair_rows(rng.integers(0, d, size=(2 * n, 2)), d).toarray().reshape(n, 2, d)
+    distances = np.einsum("nri,ij,nrj->nr", factors, kernel, factors)
+    return factors, [1, -1], distances[:, 0] - distances[:, 1]
+
+
+def half_losses(matrices, y, kernel):
+    return (np.tensordot(matrices, kernel, 2) - y) ** 2 / 2
+
+
+# --- factors ----------------------------------------------------------------------------------------------------------
+
+
+@laws
+@given(seeds, st.integers(1, 7), st.sampled_from(["explicit", "implicit"]), st.booleans())
+def test_factors_equal_matrices(seed, rank, update, each):
+    """Any rank, also beyond d, signs for all instances or for each, zeros among them."""
+    rng = np.random.default_rng(seed)
+    d, n = 5, 12
+    factors = rng.normal(size=(n, rank, d))
+    signs = rng.choice([-1, 0, 1], size=(n, rank) if each else rank)
+    matrices = np.einsum("nr,nri,nrj->nij", np.broadcast_to(signs, (n, rank)), factors, factors)
+    y = np.tensordot(matrices, density(rng, d), 2)
+    one = MEGKernelLearner(update=update, eta0=2.0).partial_fit_factors(factors, y, signs)
+    other = MEGKernelLearner(update=update, eta0=2.0).partial_fit_matrices(matrices, y)
+    assert_allclose(one.log_kernel_, other.log_kernel_, rtol=0, atol=1e-9)
+    assert one.spread_ == pytest.approx(other.spread_, rel=1e-10)
+    assert (one.t_, one.n_collapsed_) == (other.t_, other.n_collapsed_)
+    assert one.cumulative_loss_ == pytest.approx(other.cumulative_loss_, rel=1e-9)
+
+
+def test_one_factor_is_a_row():
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(20, 4)), rng.random(20)
+    one = MEGKernelLearner().partial_fit_factors(rows[:, None], y)
+    assert_array_equal(one.log_kernel_, MEGKernelLearner().partial_fit(rows, y).log_kernel_)
+
+
+def test_methods_mix_in_one_stream():
+    """Rows, matrices and factors in turn, each read as what it is: as if all had been matrices."""
+    rng = np.random.default_rng(1)
+    rows, y = rng.normal(size=(30, 2)), rng.random(30)  # of two features: widths say nothing
+    mixed, plain = MEGKernelLearner(), MEGKernelLearner()
+    for i in range(0, 30, 3):
+        mixed.partial_fit(rows[[i]], y[[i]])
+        mixed.partial_fit_matrices(rows[[i + 1], :, None] * rows[[i + 1], None], y[[i + 1]])
+        mixed.partial_fit_factors(rows[None, [i + 2, i]], y[[i + 2]], [1, -1])
+        mixed.predict(rows)
+        difference = np.outer(rows[i + 2], rows[i + 2]) - np.outer(rows[i], rows[i])
+        plain.partial_fit_matrices(
+            [np.outer(rows[i], rows[i]), np.outer(rows[i + 1], rows[i + 1]), difference], y[i : i + 3]
+        )
+    assert_allclose(mixed.log_kernel_, plain.log_kernel_, rtol=0, atol=1e-9)
+
+
+def test_relative_distances_are_learned():
+    rng = np.random.default_rng(2)
+    kernel = density(rng, 8, rank=2)
+    factors, signs, y = relative_pairs(rng, 2000, 8, kernel)
+    learner = MEGKernelLearner().partial_fit_factors(factors[:1500], y[:1500], signs)
+    losses = []
+    for w in (learner.kernel_, np.eye(8) / 8):
+        matrices = np.einsum("r,nri,nrj->nij", signs, factors[1500:], factors[1500:])
+        losses.append(half_losses(matrices, y[1500:], w).mean())
+    assert losses[0] < losses[1] / 100
+
+
+# --- rates from the theory --------------------------------------------------------------------------------------------
+
+
+@laws
+@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([0.0, 0.05]), st.booleans())
+def test_theory_keeps_its_promise(seed, update, noise, triplets):
+    rng = np.random.default_rng(seed)
+    kernel, d = density(rng, 6, rank=1), 6
+    if triplets:
+        factors, signs, y = relative_pairs(rng, 150, d, kernel)
+        spread = 2.0
+    else:
+        factors, signs = pair_rows(rng.integers(0, d, size=(150, 2)), d).toarray()[:, None], [1]
+        y, spread = np.einsum("nri,ij,nrj->n", factors, kernel, factors), 1.0
+    y = y + noise * rng.normal(size=150)
+    matrices = np.einsum("r,nri,nrj->nij", signs, factors, factors)
+    best = half_losses(matrices, y, kernel)[np.abs(matrices).max(axis=(1, 2)) > 0].sum()
+    learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds={"x": spread, "loss": best})
+    learner.partial_fit_factors(factors, y, signs)
+    assert learner.cumulative_loss_ <= best + learner.regret_bound_
+    assert learner.cumulative_loss_ <= learner.loss_bound(kernel, best) * (1 + 1e-6)
+    assert learner.spread_ <= spread * (1 + 1e-12)
+
+
+def test_theory_rate_is_the_papers():
+    """2b / (2 + r^2 b) for their loss is 4b / (2 + r^2 b) for half of it; b follows from the best kernel's loss."""
+    parameters = {"update": "explicit", "learning_rate": "theory"}
+    r, d, best = 1.5, 4, 0.7
+    learner = MEGKernelLearner(data_bounds={"x": r, "loss": best}, **parameters).partial_fit(np.eye(d), np.zeros(d))
+    eta = learner._schedule().scale
+    rates = np.linspace(0.01, 0.99, 20_000) * 4 / r**2
+    bounds = best / (1 - rates * r**2 / 4) + np.log(d) / rates
+    assert eta == pytest.approx(rates[np.argmin(bounds)], rel=1e-3)
+    assert learner.regret_bound_ == pytest.approx(bounds.min() - best, rel=1e-6)
+    b = 2 * eta / (4 - r**2 * eta)
+    assert eta == pytest.approx(4 * b / (2 + r**2 * b), rel=1e-12)
+    perfect = MEGKernelLearner(data_bounds={"x": r, "loss": 0.0}, **parameters).partial_fit(np.eye(d), np.zeros(d))
+    assert perfect._schedule().scale == pytest.approx(4 / r**2, rel=1e-5)
+    assert perfect.regret_bound_ == pytest.approx(r**2 / 4 * np.log(d), rel=1e-5)
+    # scale_eta is not for rates of the theory
+    unscaled = MEGKernelLearner(scale_eta=False, data_bounds={"x": r, "loss": best}, **parameters)
+    assert_array_equal(unscaled.partial_fit(np.eye(d), np.zeros(d)).kernel_, learner.kernel_)
+
+
+def test_theory_says_what_it_lacks():
+    rows, y = np.eye(3), np.ones(3) / 3
+    with pytest.raises(ValueError, match=r"needs data_bounds\['x'\]"):
+        MEGKernelLearner(learning_rate="theory").partial_fit(rows, y)
+    with pytest.raises(ValueError, match="init"):
+        MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0}, init=np.eye(3)).partial_fit(rows, y)
+    learner = MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0}).partial_fit(rows, y)
+    with pytest.raises(AttributeError, match="loss"):
+        learner.regret_bound_  # noqa: B018
+    with pytest.raises(AttributeError, match="theory"):
+        MEGKernelLearner().partial_fit(rows, y).regret_bound_  # noqa: B018
+    assert VonNeumann(2.0).smoothness(3.0) == 4.5
+    with pytest.raises(ValueError, match="has no bound"):
+        VonNeumann().smoothness(1.0)
+
+
+# --- regret -----------------------------------------------------------------------------------------------------------
+
+
+@laws
+@given(
+    seeds, st.sampled_from(["explicit", "implicit"]), st.booleans(), st.sampled_from(["rows", "factors", "matrices"])
+)
+def test_regret_certificate(seed, update, scale_eta, kind):
+    rng = np.random.default_rng(seed)
+    d, n = 4, 25
+    factors = rng.normal(size=(n, 2, d))
+    signs = [1, 0] if kind == "rows" else [1, -1]
+    matrices = np.einsum("r,nri,nrj->nij", signs, factors, factors)
+    y, weights = rng.normal(size=n), rng.uniform(0.2, 1.0, size=n)
+    learner = MEGKernelLearner(eta0=0.5, scale_eta=scale_eta, update=update, track_regret=True)
+    if update == "explicit" and not scale_eta:
+        learner.set_params(eta0=0.01)
+    if kind == "rows":
+        learner.partial_fit(factors[:, 0], y, weights)
+    elif kind == "factors":
+        learner.partial_fit_factors(factors, y, signs, weights)
+    else:
+        learner.partial_fit_matrices(matrices, y, weights)
+    spreads = np.ptp(np.c_[np.linalg.eigvalsh(matrices)], axis=1)
+    rates = weights * learner.eta0 / (np.maximum.accumulate(spreads) ** 2 if scale_eta else 1)
+    for rank in (1, 2, d):
+        u = density(rng, d, rank)
+        bound = learner.regret_certificate(u)
+        assert learner.weighted_loss_ <= rates @ half_losses(matrices, y, u) + bound + 1e-10
+    first, last = np.eye(d) / d, learner.kernel_
+    gap = VonNeumann(1.0).divergence(u, first) - VonNeumann(1.0).divergence(u, last)
+    assert learner.regret_certificate(u) - learner._learner.slack == pytest.approx(gap, abs=1e-6)
+
+
+def test_no_certificate_without_tracking():
+    learner = MEGKernelLearner().partial_fit(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match="track_regret=True"):
+        learner.regret_certificate(np.eye(3) / 3)
+    learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match="tr W = 3"):
+        learner.regret_certificate(np.eye(3))

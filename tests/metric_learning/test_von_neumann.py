@@ -1,0 +1,232 @@
+"""VonNeumannMetricLearner: against a replica, its laws, its streams, and k-NN with it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import expm, logm
+from scipy.optimize import brentq
+from sklearn.datasets import load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import MEGKernelLearner, VonNeumannMetricLearner
+from onlinebregman.divergences import VonNeumann
+
+laws = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+updates = pytest.mark.parametrize("update", ["explicit", "implicit"])
+traces = pytest.mark.parametrize("trace", [None, 1.0, 4.0])
+
+
+def problem(seed, n=15, d=4):
+    """Rows, pairs of them, and their squared distances in a metric, with noise."""
+    rng = np.random.default_rng(seed)
+    rows, factor = rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=(d, d)) / np.sqrt(d)
+    pairs = rng.permuted(np.tile(np.arange(n), (2 * n, 1)), axis=1)[:, :2]
+    z = rows[pairs[:, 0]] - rows[pairs[:, 1]]
+    return rows, pairs, z, ((z @ factor) ** 2).sum(axis=1) * rng.uniform(0.8, 1.2, size=len(z))
+
+
+def metric_of(log_w, trace):
+    w = expm(log_w)
+    return w if trace is None else w * (trace / np.trace(w))
+
+
+def replica(z, y, eta, update, trace, prior):
+    log_w = logm(prior)
+    for row, target in zip(z, y, strict=True):
+        x = np.outer(row, row)
+        c = eta * (np.vdot(metric_of(log_w, trace), x) - target)
+        if update == "implicit" and c != 0:
+            c = brentq(
+                lambda c: c - eta * (np.vdot(metric_of(log_w - c * x, trace), x) - target),  # noqa: B023
+                0,
+                c,
+                xtol=1e-15,
+            )
+        log_w = log_w - c * x
+    return metric_of(log_w, trace)
+
+
+@updates
+@traces
+@pytest.mark.parametrize("prior", ["identity", "matrix"])
+def test_equals_replica(update, trace, prior):
+    rows, pairs, z, y = problem(0)
+    start = np.eye(4) if prior == "identity" else np.diag([1.0, 2.0, 0.5, 1.5]) + 0.2
+    learner = VonNeumannMetricLearner(
+        prior=prior if prior == "identity" else start,
+        trace=trace,
+        update=update,
+        eta0=0.3,
+        scale_eta=False,
+        learning_rate="constant",
+    )
+    learner.partial_fit_pairs(rows, pairs, y)
+    w = learner.get_mahalanobis_matrix()
+    assert_allclose(w, replica(z, y, 0.3, update, trace, start), rtol=0, atol=1e-10)
+    assert_array_equal(w, w.T)
+    if trace is not None:
+        assert np.trace(w) == pytest.approx(trace, rel=1e-13)
+    assert_allclose(learner.predict(z), np.einsum("ni,ij,nj->n", z, w, z), rtol=1e-11)
+    assert learner.divergence_.trace == trace
+
+
+def test_trace_one_is_meg_on_features():
+    rows, pairs, z, y = problem(1)
+    parameters = {"update": "explicit", "eta0": 0.5, "scale_eta": False}
+    metric = VonNeumannMetricLearner(trace=1.0, learning_rate="constant", **parameters)
+    metric.partial_fit_pairs(rows, pairs, y)
+    kernel = MEGKernelLearner(**parameters).partial_fit(z, y)
+    assert_allclose(metric.get_mahalanobis_matrix(), kernel.kernel_, rtol=0, atol=1e-13)
+
+
+@laws
+@given(seeds, st.sampled_from([None, 1.0]))
+def test_implicit_steps_minimise_their_objective(seed, trace):
+    """D(W', W) + eta (z'W'z - y)^2 / 2 is larger at other matrices nearby."""
+    rows, pairs, _, y = problem(seed)
+    learner = VonNeumannMetricLearner(trace=trace, eta0=1.0, scale_eta=False, learning_rate="constant")
+    learner.partial_fit_pairs(rows, pairs[:5], y[:5])
+    before = learner.get_mahalanobis_matrix()
+    learner.partial_fit_pairs(rows, pairs[5:6], y[5:6])
+    z, after = rows[pairs[5, 0]] - rows[pairs[5, 1]], learner.get_mahalanobis_matrix()
+    assume(np.linalg.eigvalsh(after)[0] > 1e-6)  # what the divergence of float64 matrices can tell
+    divergence, rng = VonNeumann(trace), np.random.default_rng(seed)
+
+    def objective(w):
+        return divergence.divergence(w, before) + 1.0 * (z @ w @ z - y[5]) ** 2 / 2
+
+    for size in (1e-3, 1e-2):
+        noise = rng.normal(size=(4, 4))
+        other = divergence.inverse_mirror(divergence.mirror(after) + size * (noise + noise.T))
+        assert objective(after) <= objective(other) + 1e-12
+
+
+@traces
+def test_stays_positive_definite_over_hard_steps(trace):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(6, 3)) * [1e-2, 1.0, 10.0]
+    pairs, y = rng.integers(0, 6, size=(20_000, 2)), rng.choice([0.0, 1e-3, 1e3], size=20_000)
+    learner = VonNeumannMetricLearner(trace=trace, eta0=1e4, learning_rate="constant")
+    learner.partial_fit_pairs(rows, pairs, y)
+    w = learner.get_mahalanobis_matrix()
+    assert np.isfinite(w).all() and np.linalg.eigvalsh(w)[0] >= -1e-12 * np.trace(w)
+    assert learner.n_collapsed_ == (pairs[:, 0] == pairs[:, 1]).sum()
+    assert (learner.pair_distance(rows[:3], rows[3:]) >= 0).all()
+
+
+@updates
+@traces
+def test_any_cutting_gives_the_same_digits(update, trace):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    parameters = {"trace": trace, "update": update, "eta0": 0.1, "random_state": 0}
+    whole = VonNeumannMetricLearner(**parameters).partial_fit(X, y)
+    pieces = VonNeumannMetricLearner(**parameters)
+    for part in np.split(np.arange(len(y)), [1, 2, 50, 51, 120]):
+        pieces = pickle.loads(pickle.dumps(pieces.partial_fit(X[part], y[part])))
+    assert_array_equal(pieces.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix())
+    assert whole.t_ > 1000  # the eigendecomposition was made afresh in between
+
+
+def test_equivariant_under_rotations():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    rotation, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(13, 13)))
+    one = VonNeumannMetricLearner(random_state=0).fit(X, y).get_mahalanobis_matrix()
+    other = VonNeumannMetricLearner(random_state=0).fit(X @ rotation.T, y).get_mahalanobis_matrix()
+    assert_allclose(rotation.T @ other @ rotation, one, rtol=0, atol=1e-8 * np.abs(one).max())
+
+
+@updates
+def test_units_of_the_rows_make_no_difference(update):
+    rows, pairs, _, y = problem(4)
+    parameters = {"trace": 4.0, "update": update, "eta0": 0.5}
+    one = VonNeumannMetricLearner(**parameters).partial_fit_pairs(rows, pairs, y)
+    other = VonNeumannMetricLearner(**parameters).partial_fit_pairs(1e3 * rows, pairs, 1e6 * y)
+    assert_allclose(other.get_mahalanobis_matrix(), one.get_mahalanobis_matrix(), rtol=0, atol=1e-11)
+    assert other.cumulative_loss_ == pytest.approx(one.cumulative_loss_, rel=1e-9)
+
+
+def test_bounds_are_those_of_the_prior_of_that_trace():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    for pairs in ("random", "neighbors"):
+        free, given, scaled = (
+            VonNeumannMetricLearner(trace=trace, pairs=pairs, random_state=0).fit(X, y) for trace in (None, 13.0, 1.0)
+        )
+        if pairs == "random":
+            assert_allclose(given.bounds_, free.bounds_, rtol=1e-12)
+            assert_allclose(np.multiply(scaled.bounds_, 13.0), free.bounds_, rtol=1e-12)
+        else:
+            assert given.margin_ == pytest.approx(13 * scaled.margin_)
+        # and so the learned metric is the same up to its scale, as rates have no unit
+        w, other = given.get_mahalanobis_matrix(), scaled.get_mahalanobis_matrix()
+        assert_allclose(13 * other, w, rtol=0, atol=1e-9)
+
+
+@updates
+@traces
+@pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
+def test_regret_certificate(update, trace, loss):
+    rows, pairs, z, y = problem(6)
+    eta = 0.1 if update == "explicit" else 1.0
+    learner = VonNeumannMetricLearner(
+        trace=trace, update=update, loss=loss, eta0=eta, scale_eta=False, learning_rate="constant", track_regret=True
+    )
+    labels = np.where(np.arange(len(y)) % 2, 1, -1)
+    learner.partial_fit_pairs(rows, pairs, y, labels=labels)
+    rng = np.random.default_rng(6)
+    for rank in (1, 4):
+        factor = rng.normal(size=(4, rank))
+        u = factor @ factor.T
+        u *= (trace or 4.0) / np.trace(u)
+        gaps = np.einsum("ni,ij,nj->n", z, u, z) - y
+        losses = (np.maximum(labels * gaps, 0) if loss == "one_sided" else gaps) ** 2 / 2
+        assert learner.weighted_loss_ <= eta * losses.sum() + learner.regret_certificate(u) + 1e-10
+    with pytest.raises(ValueError, match="eigenvalue"):
+        learner.regret_certificate(-np.eye(4))
+
+
+@traces
+def test_triplets(trace):
+    """An implicit step of a large rate moves the dissimilar row as far beyond the similar one as the margin says."""
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(20, 4))
+    triplets = rng.permuted(np.tile(np.arange(20), (100, 1)), axis=1)[:, :3]
+    learner = VonNeumannMetricLearner(trace=trace, eta0=1e6, learning_rate="constant", margin=0.1)
+    for triplet in triplets:
+        learner.partial_fit_triplets(rows, [triplet])
+        near, far = learner.pair_distance(rows[triplet[[0, 0]]], rows[triplet[1:]]) ** 2
+        assert far - near >= 0.1 - 1e-4
+    assert learner.t_ == 100
+
+
+def test_neighbours_are_better_than_euclidean_ones():
+    X, y = load_wine(return_X_y=True)
+    plain = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(5)), X, y).mean()
+    for trace in (None, 13.0):
+        metric = VonNeumannMetricLearner(trace=trace, random_state=0)
+        assert cross_val_score(make_pipeline(StandardScaler(), metric, KNeighborsClassifier(5)), X, y).mean() > plain
+
+
+def test_explicit_steps_that_diverge_are_refused():
+    rows, pairs, _, y = problem(5)
+    learner = VonNeumannMetricLearner(update="explicit", eta0=0.1).partial_fit_pairs(rows, pairs, y)
+    before = learner.get_mahalanobis_matrix()
+    with pytest.raises(ValueError, match=r"row \d+.*eta0=1e\+06.*Lower eta0.*update='implicit'"):
+        learner.set_params(eta0=1e6).partial_fit_pairs(rows, pairs, y)
+    assert_array_equal(learner.get_mahalanobis_matrix(), before)
+
+
+@pytest.mark.parametrize("bad", [{"trace": 0.0}, {"trace": -1.0}, {"trace": "one"}, {"update": "importance"}])
+def test_bad_parameters(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        VonNeumannMetricLearner(**bad).fit(np.eye(3), [0, 1, 1])

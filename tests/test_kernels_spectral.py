@@ -1,0 +1,328 @@
+"""The von Neumann kernel: rank-one changes against fresh eigendecompositions, steps against replicas, long streams."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels._learner import Learner
+from onlinebregman._kernels._loss import HingeLoss, SquaredLoss
+from onlinebregman._kernels._spectral_geometry import VonNeumannGeometry
+from scipy import sparse
+from scipy.special import logsumexp
+
+from onlinebregman.divergences import VonNeumann
+from onlinebregman.schedules import Constant
+
+laws = settings(max_examples=100, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+traces = pytest.mark.parametrize("trace", [None, 1.0, 3.0])
+EPS = np.finfo(float).eps
+
+SPECTRA = {
+    "equal": lambda rng, d: np.full(d, -1.5),
+    "zero": lambda rng, d: np.zeros(d),
+    "normal": lambda rng, d: rng.normal(size=d),
+    "two values": lambda rng, d: rng.choice([-1.0, 2.0], size=d),
+    "clusters": lambda rng, d: rng.integers(0, 3, size=d) + 1e-13 * rng.normal(size=d),
+    "close": lambda rng, d: 1.0 + 1e-9 * np.arange(d) + 1e-15 * rng.integers(0, 5, size=d),
+    "wide": lambda rng, d: -(10.0 ** rng.uniform(-8, 2, size=d)),
+}
+DIRECTIONS = {
+    "normal": lambda rng, d: rng.normal(size=d),
+    "zeros": lambda rng, d: rng.normal(size=d) * (rng.random(d) < 0.4),
+    "one": lambda rng, d: np.eye(d)[rng.integers(d)],
+    "orders": lambda rng, d: rng.normal(size=d) * 10.0 ** rng.uniform(-20, 1, size=d),
+    "nothing": lambda rng, d: np.zeros(d),
+}
+problems = given(
+    seeds,
+    st.one_of(st.integers(1, 9), st.sampled_from([16, 17, 40])),
+    st.sampled_from(sorted(SPECTRA)),
+    st.sampled_from(sorted(DIRECTIONS)),
+    st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-300, -1e-17, 1e-12, 1e-6, -1e3, 1e6])),
+)
+
+
+def symmetric(a):
+    return (a + a.T) / 2
+
+
+def problem(seed, d, spectrum, direction):
+    """G with eigenvalues of a kind, and z with coordinates of a kind in its eigenvectors."""
+    rng = np.random.default_rng(seed)
+    q, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    if rng.random() < 0.3:
+        q = np.eye(d)
+    return symmetric((q * SPECTRA[spectrum](rng, d)) @ q.T), q @ DIRECTIONS[direction](rng, d)
+
+
+def spectrum_of(geometry):
+    """Eigenvalues, eigenvectors in the columns, and G, as the geometry holds them."""
+    d = geometry.n_features
+    held = geometry.get_state()[2]
+    upper = np.triu(held[(2 + d) * d :].reshape(d, d))
+    return held[:d], held[2 * d : (2 + d) * d].reshape(d, d).T, upper + np.triu(upper, 1).T
+
+
+def kernel_of(log_w, trace):
+    values, vectors = np.linalg.eigh(log_w)
+    p = np.exp(values) if trace is None else trace * np.exp(values - logsumexp(values))
+    return (vectors * p) @ vectors.T
+
+
+def curvature_of(log_w, x, trace):
+    """x'Sx of X: sum K_ij (Q'XQ)_ij^2 with logarithmic means K, without tr(W X)^2 / trace."""
+    values, vectors = np.linalg.eigh(log_w)
+    logs = values if trace is None else values + np.log(trace) - logsumexp(values)
+    gaps = np.abs(logs[:, None] - logs)
+    means = np.exp(np.maximum(logs[:, None], logs)) * np.where(gaps > 0, -np.expm1(-gaps) / np.maximum(gaps, 1e-300), 1)
+    total = float((means * (vectors.T @ x @ vectors) ** 2).sum())
+    return total if trace is None else total - np.vdot(kernel_of(log_w, trace), x) ** 2 / trace
+
+
+def instance(x, d):
+    """X of a row: z z', or z_1 z_1' - z_2 z_2'."""
+    parts = x.reshape(-1, d)
+    return sum(sign * np.outer(z, z) for sign, z in zip((1, -1), parts, strict=False))
+
+
+def learner(log_prior, trace, update="implicit", eta=1.0, loss=None, **settings):
+    machine = Learner(VonNeumannGeometry(log_prior, trace), loss or SquaredLoss())
+    machine.configure(update=update, schedule=Constant(eta), **settings)
+    return machine
+
+
+def stream(rng, n, d, kind="rows"):
+    """Rows of a kind and targets that some W of trace one about fits."""
+    if kind == "pairs":
+        rows = np.zeros((n, d))
+        for row in rows:
+            row[rng.choice(d, 2, replace=False)] = np.sqrt(0.5), -np.sqrt(0.5)
+    else:
+        rows = rng.normal(size=(n, 2 * d if kind == "triplets" else d)) / np.sqrt(d)
+    factor = rng.normal(size=(d, d))
+    target = factor @ factor.T / (factor**2).sum()
+    y = np.array([np.vdot(target, instance(row, d)) for row in rows])
+    return rows, y + 0.01 * rng.normal(size=n)
+
+
+# --- one change -------------------------------------------------------------------------------------------------------
+
+
+@laws
+@problems
+@example(0, 4, "wide", "normal", 1e-24)  # below rounding
+def test_rank_one_change_equals_a_fresh_eigendecomposition(seed, d, spectrum, direction, c):
+    g, z = problem(seed, d, spectrum, direction)
+    geometry = VonNeumannGeometry(g)
+    geometry.move(z, c)
+    values, vectors, log_w = spectrum_of(geometry)
+    moved = g - c * np.outer(z, z)
+    scale = max(np.abs(g).max(), abs(c) * (z @ z), 1e-60)  # changes below 1e-80 are none
+    assert_allclose(log_w, moved, rtol=0, atol=4 * EPS * scale)
+    assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-14 * np.sqrt(d) + 4 * EPS * d)
+    assert_allclose((vectors * values) @ vectors.T, moved, rtol=0, atol=40 * EPS * d * scale)
+    assert_allclose(np.sort(values), np.linalg.eigvalsh(moved), rtol=0, atol=40 * EPS * d * scale)
+
+
+@laws
+@problems
+def test_many_changes_in_a_row_stay_orthogonal(seed, d, spectrum, direction, c):
+    g, z = problem(seed, d, spectrum, direction)
+    geometry, rng, scale = VonNeumannGeometry(g), np.random.default_rng(seed), np.abs(g).max()
+    for k in range(30):
+        x = z if k % 3 else DIRECTIONS[direction](rng, d)
+        rate = np.clip(c, -3, 3) * rng.choice([1.0, -1.0, 1e-9])
+        geometry.move(x, rate)
+        g = g - rate * np.outer(x, x)
+        scale = max(scale, np.abs(g).max())
+    values, vectors, _ = spectrum_of(geometry)
+    assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-13 * d)
+    assert_allclose((vectors * values) @ vectors.T, g, rtol=0, atol=1e-13 * d * max(scale, 1e-60))
+
+
+@traces
+@laws
+@problems
+@example(7247, 16, "two values", "one", 3.0)  # a root meets a pole
+def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
+    """tr(W(c) X), x'Sx and F*(f(W) - c X) - F*(f(W)) without moving, for a row, a difference of two, and a matrix."""
+    g, z = problem(seed, d, spectrum, direction)
+    c = float(np.clip(c, -3, 3) / max(z @ z, 1.0))  # what float64 matrices of the replica can hold
+    second = np.random.default_rng(seed).normal(size=d) / np.sqrt(d)
+    for x in (z, np.r_[z, second], np.r_[z, z]):
+        matrix = instance(x, d)
+        w = kernel_of(g - c * matrix, trace)
+        size = np.trace(w) * max(np.linalg.norm(matrix), 1e-300)
+        after, before = (logsumexp(np.linalg.eigvalsh(a)) for a in (g - c * matrix, g))
+        grown = trace * (after - before) if trace else np.exp(after) - np.exp(before)
+        curvature = curvature_of(g - c * matrix, matrix, trace)
+        for geometry, row in ((VonNeumannGeometry(g, trace), x), (VonNeumannGeometry(g, trace), matrix.ravel())):
+            geometry.matrices = row is not x
+            value, slope, found = geometry.look(row, c)
+            assert value == pytest.approx(np.vdot(w, matrix), abs=1e-11 * size)
+            assert slope == pytest.approx(curvature, abs=1e-11 * size * np.linalg.norm(matrix))
+            total = trace or np.exp(max(before, after))
+            assert found == pytest.approx(grown, abs=1e-12 * total * (1 + abs(before) + abs(after)))
+            assert geometry.move(row, c) == pytest.approx(grown, abs=1e-12 * total * (1 + abs(before) + abs(after)))
+            assert_allclose(geometry.coef(), w, rtol=0, atol=1e-11 * np.trace(w))
+
+
+def test_small_changes_keep_their_digits():
+    """What c = 1e-9 adds to ln tr exp, to more digits than the eigenvalues have."""
+    rng = np.random.default_rng(0)
+    z, g = rng.normal(size=6), symmetric(rng.normal(size=(6, 6)))
+    for trace in (None, 1.0):
+        value, slope, grown = VonNeumannGeometry(g, trace).look(z, 1e-9)
+        assert grown == pytest.approx(-1e-9 * value - 1e-18 * slope / 2, rel=1e-13)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@traces
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize("kind", ["rows", "pairs", "triplets"])
+def test_streams_equal_a_replica(trace, update, kind):
+    rng = np.random.default_rng(1)
+    d, eta = 7, 2.0 if update == "implicit" or trace else 0.1
+    rows, y = stream(rng, 60, d, kind)
+    log_w = symmetric(0.3 * rng.normal(size=(d, d)))
+    machine = learner(log_w, trace, update, eta)
+    for row, target in zip(rows, y, strict=True):
+        x = instance(row, d)
+        a = np.vdot(kernel_of(log_w, trace), x)
+        assert machine.predict(row[None])[0] == pytest.approx(a, rel=1e-11, abs=1e-11)
+        before = spectrum_of(machine.geometry)[2]
+        assert machine.learn(row[None], np.array([target])) is None
+        c = np.vdot(before - spectrum_of(machine.geometry)[2], x) / np.vdot(x, x)
+        if update == "implicit":
+            a = np.vdot(kernel_of(log_w - c * x, trace), x)
+        assert c == pytest.approx(eta * (a - target), rel=0, abs=1e-10)
+        log_w = log_w - c * x
+    assert_allclose(machine.coef, kernel_of(log_w, trace), rtol=0, atol=1e-11 * (trace or np.trace(machine.coef)))
+
+
+@pytest.mark.parametrize("kind", ["rows", "pairs", "triplets"])
+def test_sparse_rows_equal_dense_ones(kind):
+    rng = np.random.default_rng(2)
+    rows, y = stream(rng, 50, 6, kind)
+    rows[:, ::3] = 0
+    dense, csr = learner(np.zeros((6, 6)), 1.0), learner(np.zeros((6, 6)), 1.0)
+    assert dense.learn(rows, y) is None and csr.learn(sparse.csr_matrix(rows), y) is None
+    assert_allclose(csr.coef, dense.coef, rtol=0, atol=1e-12)
+    assert_allclose(csr.predict(sparse.csr_matrix(rows)), dense.predict(rows), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize("trace", [None, 1.0])
+def test_any_cutting_gives_the_same_digits(update, trace):
+    """Also where the eigendecomposition is made afresh, every 500 steps, and after a round trip through pickle."""
+    rng = np.random.default_rng(3)
+    rows, y = stream(rng, 1100, 5)
+    whole = learner(np.zeros((5, 5)), trace, update, 0.5, track_regret=True)
+    pieces = learner(np.zeros((5, 5)), trace, update, 0.5, track_regret=True)
+    assert whole.learn(rows, y) is None
+    for part in np.split(np.arange(1100), [1, 2, 400, 499, 500, 501, 777]):
+        pieces.learn(rows[part], y[part])
+        pieces = pickle.loads(pickle.dumps(pieces))
+    assert_array_equal(pieces.geometry.get_state()[2], whole.geometry.get_state()[2])
+    assert (pieces.t, pieces.cumulative_loss, pieces.slack) == (whole.t, whole.cumulative_loss, whole.slack)
+
+
+@pytest.mark.parametrize("trace", [None, 1.0])
+def test_no_drift_over_a_long_stream(trace):
+    """100 000 changes there and back, against the sum of all of them in extended precision."""
+    rng = np.random.default_rng(4)
+    n, d = 100_000, 5
+    rows = rng.normal(size=(n, d))
+    rates = rng.uniform(0, 1, size=n) * np.where(np.arange(n) % 2, -1, 1)
+    geometry = VonNeumannGeometry(np.zeros((d, d)), trace)
+    total = np.zeros((d, d), dtype=np.longdouble)
+    for start in range(0, n, 1000):
+        part = slice(start, start + 1000)
+        for z, c in zip(rows[part], rates[part], strict=True):
+            geometry.move(z, c)
+        z, c = rows[part].astype(np.longdouble), rates[part].astype(np.longdouble)
+        total -= (z * c[:, None]).T @ z
+        pull = float(np.trace(total)) / d  # back to where W is of order one
+        for unit in np.eye(d):
+            geometry.move(unit, pull)
+        total -= np.longdouble(pull) * np.eye(d)
+    w = kernel_of(total.astype(float), trace)
+    assert np.abs(geometry.coef() - w).max() < 1e-10 * np.trace(w)
+    _, vectors, _ = spectrum_of(geometry)
+    assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-12)
+
+
+def test_long_learning_keeps_matrix_and_logarithm_together():
+    rng = np.random.default_rng(5)
+    rows, y = stream(rng, 100_000, 4, "pairs")
+    machine = learner(np.zeros((4, 4)), 1.0, "implicit", 50.0)
+    assert machine.learn(sparse.csr_matrix(rows), y) is None
+    log_w = machine.geometry.log_coef
+    assert np.abs(machine.coef - kernel_of(log_w, 1.0)).max() < 1e-10
+    assert np.trace(machine.coef) == pytest.approx(1.0, abs=1e-13)
+
+
+@laws
+@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([None, 1.0]), st.booleans())
+def test_regret_certificate(seed, update, trace, triplets):
+    """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S for every U."""
+    rng = np.random.default_rng(seed)
+    d, eta = 4, 0.3 if update == "implicit" or trace else 0.02
+    rows, y = stream(rng, 30, d, "triplets" if triplets else "rows")
+    start = symmetric(0.3 * rng.normal(size=(d, d)))
+    machine = learner(start, trace, update, eta, track_regret=True)
+    first = machine.coef
+    assert machine.learn(rows, y) is None
+    divergence = VonNeumann(trace)
+    for rank in (1, 2, d):
+        factor = rng.normal(size=(d, rank))
+        u = factor @ factor.T
+        u *= (trace or 1.0) / np.trace(u)
+        losses = [(np.vdot(u, instance(row, d)) - target) ** 2 / 2 for row, target in zip(rows, y, strict=True)]
+        bound = divergence.divergence(u, first) - divergence.divergence(u, machine.coef) + machine.slack
+        assert machine.weighted_loss <= eta * sum(losses) + bound + 1e-10
+    assert machine.weighted_loss == pytest.approx(eta * machine.cumulative_loss, rel=1e-12)
+
+
+def test_one_sided_loss_on_triplets():
+    """The hinge of d(impostor) - d(neighbour) stops at its margin."""
+    rng = np.random.default_rng(6)
+    rows, _ = stream(rng, 40, 5, "triplets")
+    machine = learner(np.zeros((5, 5)), None, "implicit", 100.0, loss=HingeLoss(1.0))
+    for row in rows:
+        a = machine.predict(row[None], linked=False)[0]
+        machine.learn(row[None], np.ones(1))
+        score = np.vdot(machine.coef, instance(row, 5))
+        assert score == pytest.approx(max(a, 1.0), abs=1e-9)
+
+
+# --- what cannot be learned -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_a_bad_row_undoes_the_block(bad):
+    rng = np.random.default_rng(7)
+    rows, y = stream(rng, 20, 4)
+    machine = learner(np.zeros((4, 4)), None, "explicit", 0.1)
+    machine.learn(rows, y)
+    held, scalars = machine.geometry.get_state()[2], machine.geometry.get_state()[0]
+    rows = rows.copy()
+    rows[13, 2] = bad
+    assert machine.learn(rows, y) == ("not finite", 13)
+    assert_array_equal(machine.geometry.get_state()[2], held)
+    assert machine.geometry.get_state()[0] == scalars and machine.t == 20
+
+
+def test_steps_that_overflow_are_refused():
+    machine = learner(np.zeros((2, 2)), None, "explicit", 1e5)
+    reason, row = machine.learn(np.eye(2), np.full(2, 1e3))
+    assert reason in ("overflowed", "not finite") and row in (0, 1)
+    machine = learner(np.zeros((2, 2)), 1.0, "explicit", 1e300)
+    assert machine.learn(np.eye(2), np.full(2, 1e3)) == ("left domain", 0)
+    assert_allclose(machine.coef, np.eye(2) / 2, rtol=1e-15)
