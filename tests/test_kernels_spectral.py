@@ -234,6 +234,19 @@ def test_any_cutting_gives_the_same_digits(update, trace):
 
 
 @pytest.mark.parametrize("trace", [None, 1.0])
+def test_the_eigendecomposition_is_made_afresh(trace):
+    """After 500 steps it is that of G, digit for digit."""
+    rng = np.random.default_rng(8)
+    geometry = VonNeumannGeometry(np.zeros((6, 6)), trace)
+    for t, z in enumerate(rng.normal(size=(500, 6)), start=1):
+        geometry.move(z, 0.1 * (-1) ** t)
+        values, vectors, log_w = spectrum_of(geometry)
+        fresh_values, fresh_vectors, _ = spectrum_of(VonNeumannGeometry(log_w, trace))
+        same = np.array_equal(values, fresh_values) and np.array_equal(vectors, fresh_vectors)
+        assert same == (t == 500)
+
+
+@pytest.mark.parametrize("trace", [None, 1.0])
 def test_no_drift_over_a_long_stream(trace):
     """100 000 changes there and back, against the sum of all of them in extended precision."""
     rng = np.random.default_rng(4)

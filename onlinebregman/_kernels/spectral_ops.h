@@ -204,7 +204,7 @@ OB_CLONES static double ob_weighted_square(const double *restrict p, const doubl
     return OB_SUM8(s);
 }
 
-/* out_j = sum of `stride`-spaced columns: out = A z for the nonzeros of a sparse z, A of n rows */
+/* out = A z for the nonzeros of a sparse z, A of shape (n, n) */
 static void ob_gather_dot(const double *a, const ptrdiff_t *index, const double *z, ptrdiff_t nonzeros, ptrdiff_t n,
                           double *restrict out) {
     for (ptrdiff_t i = 0; i < n; ++i) {
