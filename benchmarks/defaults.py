@@ -89,12 +89,13 @@ def metric():
 
     rows = {"Euclidean": "passthrough"}
     for name, kind in {"LogDet": LogDetMetricLearner, "Frobenius": FrobeniusMetricLearner}.items():
-        for schedule in ("constant", "sqrt"):
-            for epochs in (1, 3):
-                for eta0 in (0.01, 0.1, 1.0, 10.0):
-                    rows[f"{name}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
-                        eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
-                    )
+        for pairs in ("random", "neighbors"):
+            for schedule, rates in (("constant", (0.01, 0.03, 0.1)), ("sqrt", (0.1, 0.3, 1.0, 3.0))):
+                for epochs in (1, 5):
+                    for eta0 in rates:
+                        rows[f"{name}, {pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
+                            pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                        )
     table(rows, data, error, "error %")
 
 

@@ -30,8 +30,8 @@ DATA_SETS = {
 class MetricResult:
     """One data set: test errors (a share, one a split) of 5-NN without and with the learned metric.
 
-    `fit_seconds` is the time to fit the pipeline with the metric and `n_triplets` the triplets learned, both a mean over the
-    splits.
+    `fit_seconds` is the time to fit the pipeline with the metric and `n_triplets` the triplets learned, both a mean
+    over the splits.
     """
 
     name: str

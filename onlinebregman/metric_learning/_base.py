@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
 
 from .._compiled import make_loss
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_finite, check_indices, check_rows, check_symmetric, check_weights
+from .._validation import check_indices, check_rows, check_symmetric, check_weights
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
+from ._checks import check_bounds, check_column, check_size
 from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
 from ._pairs import SAMPLERS, Block
 from ._prior import PRIORS, prior_matrix
@@ -340,7 +340,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             prior = prior_matrix(self.prior, X)
             self._learner = self._make_learner(prior)
             rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            targets = Targets(prior, self._given_bounds(), self.margin, rng)
+            targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
             kind = SAMPLERS[self.pairs]
             self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
             self._largest_target = 0.0
@@ -360,18 +360,19 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _learn_pairs(self, z, targets, senses, weights, *, again: bool) -> float:
         """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
         if np.isnan(targets).any():
-            targets, scales = self._bounds_of(z, senses, again)
+            targets, scales = self._bounds_of(z, senses, weights, again)
+            weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
         else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
             scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
             self._largest_target = float(scales[-1])
         return self._learn_blocks([Block(z, targets, senses, weights, scales)])
 
-    def _bounds_of(self, z, senses, again: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
         bounds = np.zeros((len(z), 2))
         known = self._sampler.targets
         for i in range(len(z)):
-            if not again:
+            if not again and weights[i] > 0:
                 known.measure_pairs(z[i : i + 1])
             if known.bounds is not None:
                 bounds[i] = known.bounds
@@ -381,7 +382,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         margins = np.zeros(len(rows))
         known, d = self._sampler.targets, rows.shape[1] // 2
         for i in range(len(rows)):
-            if not again:
+            if not again and weights[i] > 0:
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
@@ -418,7 +419,10 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         if rows.shape[1] > d and not self._takes_triplets:
             rows, targets, rates = self._as_pairs(rows, -targets, rates)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        self._learn(np.ascontiguousarray(rows), targets, rates)
+        refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
+        if refused is not None:
+            reason, row = refused
+            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
         return float(rates.sum())
 
     def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -434,7 +438,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         check_classification_targets(y)
-        X = dense(X)
+        X = check_size(dense(X))
         return X, (X, y, self._check_weights(sample_weight, len(y), allow_all_zero))
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
@@ -443,7 +447,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
-        X = dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False)
+        X = check_size(dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False))
         return X, check_indices(indices, len(X), name, "row", width)
 
     def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):
@@ -470,22 +474,3 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 "`labels`."
             )
         return X, (X[pairs[:, 0]] - X[pairs[:, 1]], targets, senses, self._check_weights(sample_weight, n))
-
-    def _given_bounds(self) -> tuple[float, float] | None:
-        if self.bounds is None:
-            return None
-        bounds = np.asarray(self.bounds, dtype=np.float64)
-        if bounds.shape != (2,) or not 0 <= bounds[0] < bounds[1] < np.inf:
-            raise ValueError(
-                f"bounds = {self.bounds!r}, but it is two squared distances, 0 <= same class < different classes."
-            )
-        return float(bounds[0]), float(bounds[1])
-
-
-def check_column(values, n: int, name: str, what: str) -> np.ndarray:
-    """Finite numbers, one a pair."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
-    check_finite(values, name)
-    return values

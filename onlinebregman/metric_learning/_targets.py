@@ -59,7 +59,7 @@ class Targets:
 
     def __init__(self, prior: np.ndarray, bounds, margin, rng: np.random.RandomState) -> None:
         self._prior = None if np.array_equal(prior, np.eye(len(prior))) else prior
-        self._bounds = Percentiles(bounds, [5, 95], least=10)
+        self._bounds = Percentiles(bounds, [5, 95], least=2)
         self._margin = Percentiles(margin, [50], least=1)
         self._rng = rng
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows
 from ..kernel_learning import DefiniteBoost
+from ._checks import check_size
 from ._mahalanobis import MahalanobisTransformer, dense
 from ._memory import Reservoir
 
@@ -181,6 +182,7 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
         with all_or_nothing(self):
             X, y = check_rows(self, X, y=y, reset=not going_on, numeric=False)
             check_classification_targets(y)
+            X = check_size(dense(X))
             d = X.shape[1]
             self._check_n_components(d)
             if going_on:
@@ -188,7 +190,7 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
             else:
                 self._memory, self._labels = Reservoir(d, self.memory_size), {}
                 self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            for x, label in zip(dense(X), y.tolist(), strict=True):
+            for x, label in zip(X, y.tolist(), strict=True):
                 self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
             constraints = self._constraints(self._memory.rows, self._memory.classes)
             self.boost_ = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)

@@ -143,6 +143,20 @@ def test_labels_alone_have_the_bounds_as_targets(loss):
     assert_allclose(measured.bounds_, np.percentile(squared, [5, 95]), rtol=0.2)
 
 
+def test_pairs_before_there_are_bounds_and_pairs_of_weight_zero_move_nothing():
+    learner = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[:1], labels=[1])
+    assert learner.bounds_ is None
+    assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
+    learner.partial_fit_pairs(X, PAIRS[1:3], labels=[1, -1])
+    assert learner.bounds_ is not None and learner.n_updates_ == 2
+    weights = (np.arange(len(PAIRS)) % 2).astype(float)
+    labels = np.where(np.arange(len(PAIRS)) % 3, 1, -1)
+    some = LogDetMetricLearner().partial_fit_pairs(X, PAIRS, labels=labels, sample_weight=weights)
+    alone = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[1::2], labels=labels[1::2])
+    assert_array_equal(some.get_mahalanobis_matrix(), alone.get_mahalanobis_matrix())
+    assert some.bounds_ == alone.bounds_
+
+
 @pytest.mark.parametrize(
     ("parameters", "given", "message"),
     [
@@ -223,3 +237,21 @@ def test_the_certificate_holds_for_any_metric(kind):
         learner.regret_certificate(np.eye(3))
     with pytest.raises(ValueError, match="track_regret=True"):
         raw().partial_fit_triplets(X, TRIPLETS).regret_certificate(np.eye(4))
+
+
+# --- values that are too large ----------------------------------------------------------------------------------------
+
+
+def test_values_whose_squares_overflow_are_refused():
+    rows = X.copy()
+    rows[30, 1] = -1e200
+    learner = LogDetMetricLearner().partial_fit(X, np.arange(40) % 2)
+    before = pickle.dumps(learner)
+    for learn in (
+        lambda: learner.partial_fit(rows, np.arange(40) % 2),
+        lambda: learner.partial_fit_pairs(rows, [[0, 1]], [1.0]),
+        lambda: learner.partial_fit_triplets(rows, [[0, 1, 2]]),
+    ):
+        with pytest.raises(ValueError, match=r"X\[30, 1\] = -1e\+200.*StandardScaler"):
+            learn()
+    assert pickle.dumps(learner) == before

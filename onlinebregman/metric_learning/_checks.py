@@ -1,0 +1,38 @@
+"""Checks of what metric learners are given that name the row, the value and the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from .._validation import check_finite
+
+
+def check_bounds(bounds) -> tuple[float, float] | None:
+    """Two squared distances, the first one smaller; None stays None."""
+    if bounds is None:
+        return None
+    values = np.asarray(bounds, dtype=np.float64)
+    if values.shape != (2,) or not 0 <= values[0] < values[1] < np.inf:
+        raise ValueError(f"bounds = {bounds!r}, but it is two squared distances, 0 <= same class < different classes.")
+    return float(values[0]), float(values[1])
+
+
+def check_size(X: np.ndarray) -> np.ndarray:
+    """Rows whose squared distances are finite."""
+    if X.dtype == np.float64 and not max(X.max(), -X.min()) < 1e100:  # a float32 is never so large
+        row, column = (int(i) for i in np.argwhere(np.abs(X) >= 1e100)[0])
+        raise ValueError(
+            f"X[{row}, {column}] = {X[row, column]:g}, whose square may overflow; scale the features "
+            "(sklearn.preprocessing.StandardScaler), or leave the row out."
+        )
+    return X
+
+
+def check_column(values, n: int, name: str, what: str) -> np.ndarray:
+    """Finite numbers, one a pair."""
+    values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
+    check_finite(values, name)
+    return values
