@@ -1,6 +1,6 @@
 """Speed of ForwardRegressor beside what a user would pick instead, in one process, BLAS on one thread.
 
-    python benchmarks/peers/forward.py [--repeats 7]
+    python benchmarks/peers/forward.py [--repeats 7] [--only blocks]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
 peer's time over ours, so that above 1 we are faster. Sherman-Morrison is the textbook update of A^-1 in NumPy, with the
@@ -8,17 +8,11 @@ same predictions; the normal equations are solved once for a whole block, the fl
 is installed.
 """
 
-import argparse
-import platform
-import warnings
-
 import numpy as np
-import sklearn
+from _timing import compare, run
 from sklearn.linear_model import Ridge
-from threadpoolctl import threadpool_limits
-from vectors import calls, compare
+from vectors import calls
 
-from onlinebregman import __version__
 from onlinebregman.linear_model.forward import ForwardRegressor
 
 try:
@@ -53,7 +47,7 @@ def stream(rows, width):
     return X, X @ rng.normal(size=width) + rng.normal(size=rows)
 
 
-def one_row(width, repeats):
+def row(width, repeats):
     X, y = stream(1000, width)
     ours, theirs = model().partial_fit(X, y), ShermanMorrison(width)
     rows, peer_rows = [(X[i : i + 1], y[i : i + 1]) for i in range(len(y))], list(zip(X, y.tolist(), strict=True))
@@ -86,18 +80,15 @@ def block(width, rows, repeats):
     compare(f"{name}, predict: Ridge", lambda: fitted.predict(X), lambda: peer.predict(X), rows, repeats)
 
 
+def one_row(repeats):
+    for width in (5, 20, 100, 300):
+        row(width, repeats)
+
+
+def blocks(repeats):
+    for width, rows in ((5, 100_000), (20, 50_000), (100, 10_000), (300, 2000)):
+        block(width, rows, repeats)
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
-    print(
-        f"onlinebregman {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}"
-    )
-    print(f"{'work: peer':72s} {'ours':>10s} {'peer':>10s} {'':8s} {'peer/ours':>9s}")
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        for width in (5, 20, 100, 300):
-            one_row(width, repeats)
-        for width, rows in ((5, 100_000), (20, 50_000), (100, 10_000), (300, 2000)):
-            block(width, rows, repeats)
+    run(__doc__, one_row, blocks)

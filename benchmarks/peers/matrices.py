@@ -1,40 +1,36 @@
-"""Speed of the matrix learners beside one LAPACK eigendecomposition for each step, in one process, BLAS on one thread.
+"""Speed of the matrix learners beside BLAS, LAPACK and NumPy, in one process, BLAS on one thread.
 
-    python benchmarks/peers/matrices.py [--repeats 7] [--only meg ...]
+    python benchmarks/peers/matrices.py [--repeats 7] [--only logdet meg ...]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
-time over ours, so that above 1 we are faster. `eigh` is scipy.linalg.eigh(driver="evd") of a d x d matrix, once for
-each step, what a straightforward implementation of the papers costs at least. Learners have learned a block before
-they are timed, and their targets are noisy, so that steps do not die out. One function makes one group of lines.
+time over ours, so that above 1 we are faster. Ours is the estimator's method with all that belongs to it: differences
+of rows, checks, and the copy to go back to. The peers:
+
+- one dsymv and one dsyr a pair, called from Python through SciPy (about 1 us of calling): the least a LogDet step does;
+- ITML's projection as metric-learn writes it in NumPy;
+- `eigh`, scipy.linalg.eigh(driver="evd") of a d x d matrix, once for each step: what a straightforward implementation
+  of von Neumann steps costs at least;
+- a general solver of DefiniteBoost's dual.
+
+Learners have learned before they are timed, and their targets are noisy, so that steps do not die out.
 """
 
-import argparse
-import platform
 import time
-import warnings
 
 import numpy as np
-import scipy
+from _timing import compare, run
 from scipy.linalg import eigh
+from scipy.linalg.blas import dsymv, dsyr
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
-from onlinebregman import DefiniteBoost, MEGKernelLearner, VonNeumannMetricLearner, __version__
+from onlinebregman import (
+    DefiniteBoost,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    MEGKernelLearner,
+    VonNeumannMetricLearner,
+)
 from onlinebregman.kernel_learning import pair_rows
-
-
-def seconds(work):
-    start = time.thread_time()  # other processes on the machine do not count
-    work()
-    return time.thread_time() - start
-
-
-def compare(name, ours, peer, units, repeats, unit="us/step"):
-    """Run both in turn; print medians per unit of work and the ratio of each pair of runs."""
-    ours(), peer()
-    pairs = np.array([(seconds(ours), seconds(peer)) for _ in range(repeats)])
-    mine, theirs = 1e6 * np.median(pairs, axis=0) / units
-    print(f"{name:72s} {mine:10.2f} {theirs:10.2f} {unit:>8s} {np.median(pairs[:, 1] / pairs[:, 0]):9.2f}", flush=True)
 
 
 def rbf_kernel(d):
@@ -81,8 +77,15 @@ def meg(repeats):
             model = MEGKernelLearner(update=update, eta0=eta0).partial_fit_pairs(pairs, half, d)
             learn[update] = lambda model=model, pairs=pairs, half=half: model.partial_fit_pairs(pairs, half)
             peer = eigensolves(model.kernel_, n)
-            compare(f"MEG, pairs in a block, {update}, d={d}: eigh", learn[update], peer, n, repeats)
-        compare(f"MEG, pairs in a block, implicit, d={d}: explicit", learn["implicit"], learn["explicit"], n, repeats)
+            compare(f"MEG, pairs in a block, {update}, d={d}: eigh", learn[update], peer, n, repeats, "us/step")
+        compare(
+            f"MEG, pairs in a block, implicit, d={d}: explicit",
+            learn["implicit"],
+            learn["explicit"],
+            n,
+            repeats,
+            "us/step",
+        )
     pairs, half = distances(52, 300)
     model = MEGKernelLearner().partial_fit_pairs(pairs, half, 52)
 
@@ -90,7 +93,14 @@ def meg(repeats):
         for i in range(300):
             model.partial_fit_pairs(pairs[i : i + 1], half[i : i + 1])
 
-    compare("MEG, one pair a call, implicit, d=52: eigh", one_by_one, eigensolves(model.kernel_, 300), 300, repeats)
+    compare(
+        "MEG, one pair a call, implicit, d=52: eigh",
+        one_by_one,
+        eigensolves(model.kernel_, 300),
+        300,
+        repeats,
+        "us/step",
+    )
 
 
 def von_neumann(repeats):
@@ -104,8 +114,8 @@ def von_neumann(repeats):
                 learn[update] = lambda m=model, r=rows, p=pairs, y=targets: m.partial_fit_pairs(r, p, y)
                 peer = eigensolves(model.get_mahalanobis_matrix(), n)
                 name = f"von Neumann metric, trace {'free' if trace is None else 'given'}"
-                compare(f"{name}, {update}, d={d}: eigh", learn[update], peer, n, repeats)
-            compare(f"{name}, implicit, d={d}: explicit", learn["implicit"], learn["explicit"], n, repeats)
+                compare(f"{name}, {update}, d={d}: eigh", learn[update], peer, n, repeats, "us/step")
+            compare(f"{name}, implicit, d={d}: explicit", learn["implicit"], learn["explicit"], n, repeats, "us/step")
 
 
 def drift(repeats):
@@ -157,20 +167,86 @@ def definite_boost(repeats):
         print(f"    {model.n_iter_} rounds, dual objective {found:.7f}, L-BFGS-B {best:.7f}")
 
 
-GROUPS = {function.__name__: function for function in (meg, von_neumann, drift, definite_boost)}
+def noisy_pairs(d, n, seed=0):
+    """Rows, pairs of them, and squared distances some of which are far from those of the identity."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, d))
+    pairs = np.array([rng.choice(500, size=2, replace=False) for _ in range(n)])
+    return X, pairs, rng.choice([0.2, 1.0, 3.0], size=n) * d
+
+
+def blas_steps(X, pairs):
+    """One dsymv and one dsyr for each pair."""
+    Z = X[pairs[:, 0]] - X[pairs[:, 1]]
+    W = np.asfortranarray(np.eye(X.shape[1]))
+
+    def work():
+        for z in Z:
+            dsyr(-1e-9, dsymv(1.0, W, z), a=W, overwrite_a=True)
+
+    return work
+
+
+def itml_steps(X, pairs, targets):
+    """ITML's projections as in metric-learn: v'Av by two products, then A += beta outer(Av, Av)."""
+    Z = X[pairs[:, 0]] - X[pairs[:, 1]]
+
+    def work():
+        A, dual, bounds = np.eye(X.shape[1]), np.zeros(len(Z)), targets.copy()
+        for i, v in enumerate(Z):
+            distance = v.dot(A).dot(v)
+            alpha = min(dual[i], 0.5 * (1.0 / distance - 1.0 / bounds[i]))
+            dual[i] -= alpha
+            beta = alpha / (1 - alpha * distance)
+            bounds[i] = 1.0 / (1.0 / bounds[i] + alpha)
+            Av = A.dot(v)
+            A += np.outer(Av, Av * beta)
+
+    return work
+
+
+def logdet(repeats):
+    for d, n in ((13, 20_000), (52, 10_000), (100, 5000), (200, 2000), (500, 2048), (1000, 2048), (2000, 512)):
+        X, pairs, targets = noisy_pairs(d, n)
+        few = pairs[:128] if d >= 500 else pairs
+        learner = LogDetMetricLearner().partial_fit_pairs(X, pairs[:10], targets[:10])
+        learn = lambda: learner.partial_fit_pairs(X, pairs, targets)  # noqa: B023, E731
+        compare(
+            f"LogDet, block of {n} pairs, d={d}: dsymv + dsyr",
+            learn,
+            blas_steps(X, few),
+            n,
+            repeats,
+            "us/pair",
+            len(few),
+        )
+        if d in (52, 100):
+            compare(
+                f"LogDet, block of {n} pairs, d={d}: ITML", learn, itml_steps(X, pairs, targets), n, repeats, "us/pair"
+            )
+    for d, n in ((52, 1000), (1000, 64)):
+        X, pairs, targets = noisy_pairs(d, n)
+        learner = LogDetMetricLearner().partial_fit_pairs(X, pairs[:10], targets[:10])
+
+        def one_by_one():
+            for i in range(n):  # noqa: B023
+                learner.partial_fit_pairs(X, pairs[i : i + 1], targets[i : i + 1])  # noqa: B023
+
+        compare(
+            f"LogDet, one pair a call, d={d}: dsymv + dsyr", one_by_one, blas_steps(X, pairs), n, repeats, "us/pair"
+        )
+
+
+def frobenius(repeats):
+    for d, n in ((13, 5000), (52, 2000), (100, 1000), (200, 500), (500, 100)):
+        X, pairs, _ = noisy_pairs(d, n)
+        near = np.random.default_rng(1).choice([0.0, 0.05, 0.2], size=n) * d  # nearly all steps shrink, and project
+        learner = FrobeniusMetricLearner(eta0=1.0).partial_fit_pairs(X, pairs, near)
+        W = learner.get_mahalanobis_matrix()
+        solve = lambda: eigh(W, driver="evd")  # noqa: B023, E731
+        name = f"Frobenius, block of {n} pairs, d={d}: one eigensolve"
+        compare(name, lambda: learner.partial_fit_pairs(X, pairs, near), solve, n, repeats, "us/pair", 1)  # noqa: B023
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--only", nargs="*", choices=GROUPS, default=list(GROUPS))
-    arguments = parser.parse_args()
-    print(
-        f"onlinebregman {__version__}, SciPy {scipy.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}"
-    )
-    print(f"{'work: peer':72s} {'ours':>10s} {'peer':>10s} {'':8s} {'peer/ours':>9s}")
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        for group in arguments.only:
-            GROUPS[group](arguments.repeats)
+    run(__doc__, logdet, frobenius, meg, von_neumann, drift, definite_boost)

@@ -1,6 +1,6 @@
 """Speed of the vector estimators beside what a user would pick instead, in one process, BLAS on one thread.
 
-    python benchmarks/peers/vectors.py [--repeats 7]
+    python benchmarks/peers/vectors.py [--repeats 7] [--only blocks ...]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
 peer's time over ours, so that above 1 we are faster. Blocks go to models that have learned a few rows before, as
@@ -8,16 +8,10 @@ validating parameters and making weights is not the work of a row. `X @ w` is on
 method. river and vowpalwabbit are used if they are installed.
 """
 
-import argparse
-import platform
-import time
-import warnings
-
 import numpy as np
-import sklearn
+from _timing import compare, run
 from scipy import sparse
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
-from threadpoolctl import threadpool_limits
 
 from onlinebregman import (
     BurgRegressor,
@@ -26,7 +20,6 @@ from onlinebregman import (
     LearningRatePath,
     MirrorDescentClassifier,
     PerceptronClassifier,
-    __version__,
 )
 
 try:
@@ -37,21 +30,6 @@ try:
     from vowpalwabbit import Workspace
 except ImportError:
     Workspace = None
-
-
-def seconds(work):
-    start = time.thread_time()  # other processes on the machine do not count
-    work()
-    return time.thread_time() - start
-
-
-def compare(name, ours, peer, units, repeats, unit="us/row"):
-    """Run both in turn; print medians per unit of work and the ratio of each pair of runs."""
-    ours(), peer()
-    pairs = np.array([(seconds(ours), seconds(peer)) for _ in range(repeats)])
-    mine, theirs = 1e6 * np.median(pairs, axis=0) / units
-    ratio = np.median(pairs[:, 1] / pairs[:, 0])
-    print(f"{name:72s} {mine:10.3f} {theirs:10.3f} {unit:>8s} {ratio:9.2f}", flush=True)
 
 
 def sgd():
@@ -173,17 +151,4 @@ def classifiers(repeats):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
-    print(
-        f"onlinebregman {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}"
-    )
-    print(f"{'work: peer':72s} {'ours':>10s} {'peer':>10s} {'':8s} {'peer/ours':>9s}")
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        one_row(repeats)
-        blocks(repeats)
-        rates(repeats)
-        classifiers(repeats)
+    run(__doc__, one_row, blocks, rates, classifiers)
