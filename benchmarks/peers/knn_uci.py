@@ -1,6 +1,6 @@
 """k-NN error in learned metrics, beside what a user would pick instead, on UCI data.
 
-    python benchmarks/peers/knn_uci.py [--splits 10] [--sets iris wine ...] [--methods Euclid NCA ...]
+    python benchmarks/peers/knn_uci.py [--splits 10] [--sets iris wine ...] [--methods Euclid ...] [--results FILE]
 
 For each data set, raw and standardised, and each of ten stratified 70/30 splits: learn a metric on the training part,
 classify the rest by 5-NN and 4-NN. Printed are the mean errors in per cent, the mean rank over all columns, and the
@@ -11,11 +11,13 @@ Data sets beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_
 """
 
 import argparse
+import json
 import os
 import platform
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import sklearn
@@ -162,20 +164,27 @@ def main():
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--sets", nargs="+", default=[*BUNDLED, *(FILES if "ONLINEBREGMAN_DATA" in os.environ else ())])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD", choices=list(METHODS))
+    parser.add_argument("--results", type=Path, help="a file of results: those in it are not measured again")
     options = parser.parse_args()
     print(
         f"onlinebregman {onlinebregman.__version__}, scikit-learn {sklearn.__version__}, numpy {np.__version__}, "
         f"Python {platform.python_version()}, {options.splits} splits"
     )
     data = {name: load(name) for name in options.sets}
+    known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
     results = {}  # (standardised, method) -> array of (set, [5-NN, 4-NN, seconds])
     for standardised in (True, False):
         for method in options.methods:
-            results[standardised, method] = np.array(
-                [errors(METHODS[method], X, y, options.splits, standardised) for X, y in data.values()]
-            )
-            means = " ".join(f"{row[0]:.1f}" for row in results[standardised, method])
-            print(f"{method}, {'standardised' if standardised else 'raw'}: {means}", file=sys.stderr, flush=True)
+            rows = []
+            for name, (X, y) in data.items():
+                key = f"{method}, {name}, {'standardised' if standardised else 'raw'}, {options.splits} splits"
+                if key not in known:
+                    known[key] = errors(METHODS[method], X, y, options.splits, standardised).tolist()
+                    print(f"{key}: 5-NN error {known[key][0]:.2f} %", file=sys.stderr, flush=True)
+                    if options.results:
+                        options.results.write_text(json.dumps(known, indent=1))
+                rows.append(known[key])
+            results[standardised, method] = np.array(rows)
     everything = []
     for standardised in (False, True):
         for column, k in enumerate((5, 4)):

@@ -76,7 +76,7 @@ def itml_steps(X, pairs, targets):
 
 
 def logdet(repeats):
-    for d, n in ((13, 20_000), (52, 10_000), (100, 5000), (200, 2000), (500, 1024), (1000, 512), (2000, 256)):
+    for d, n in ((13, 20_000), (52, 10_000), (100, 5000), (200, 2000), (500, 2048), (1000, 2048), (2000, 512)):
         X, pairs, targets = stream(d, n)
         few = pairs[:128] if d >= 500 else pairs
         learner = LogDetMetricLearner().partial_fit_pairs(X, pairs[:10], targets[:10])

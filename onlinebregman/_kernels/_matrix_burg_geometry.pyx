@@ -15,7 +15,7 @@ cdef extern from "vector_ops.h":
 
 # A step goes at most so far of the way to the bound, measured in N^-1 = W^-1 - I.
 cdef double STRICTLY_INSIDE = 0.9
-# In a direction z with z'Nz / z'z above this W is at its bound, and stays.
+# Where N is above this, as v'Nv / v'v in the direction v = N^(1/2) z that a row moves, W is at its bound and stays.
 cdef double AT_BOUND = 1e8
 # Steps after which N is computed afresh.
 cdef Py_ssize_t REFRESH = 1000
@@ -68,10 +68,10 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     cdef void load(self, Row* row) noexcept nogil:
         LogDetGeometry.load(self, row)
         row.rest = ob_symv(self.dual(), row.x, scratch(row, 1), self.n_features)
-        row.reach = ob_dot(row.x, row.x, self.n_features)
+        row.reach = ob_dot(scratch(row, 1), scratch(row, 1), self.n_features)
 
     cdef bint stays(self, Row* row, double c) noexcept nogil:
-        return c < 0 and row.rest >= AT_BOUND * row.reach
+        return c < 0 and row.reach >= AT_BOUND * row.rest
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         lo[0] = -INFINITY if self.stays(row, -1.0) or row.rest <= 0 else -1.0 / row.rest
@@ -93,7 +93,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
         """1 / (2 R^4) with R the largest norm(z) so far, and where W grows, the rate that keeps it below I."""
         cdef double cap
-        self.state.radius = max(self.state.radius, row.reach)
+        self.state.radius = max(self.state.radius, ob_dot(row.x, row.x, self.n_features))
         if self.state.radius == 0:
             return INFINITY
         cap = 1.0 / (2.0 * self.state.radius * self.state.radius)

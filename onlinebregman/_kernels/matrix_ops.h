@@ -8,11 +8,10 @@
 
 #include "vector_ops.h"
 
-#define OB_PART 256
+#define OB_PART 128
 #define OB_ROWS 6
 #define OB_COLUMNS 8
 #define OB_PANEL 64
-#define OB_STRIPE 24 /* a multiple of both sides of a tile */
 
 #define OB_LEAST(a, b) ((a) < (b) ? (a) : (b))
 
@@ -146,14 +145,14 @@ static void ob_update(double *restrict w, const double *restrict v, const double
             for (ptrdiff_t l = i; l < d && l < i + OB_COLUMNS; ++l)
                 t[l * m + p] = -s[p] * v[p * d + l];
     ob_pack(b, v, d, d, m);
-    for (ptrdiff_t top = 0; top < d; top += OB_STRIPE) {
-        const ptrdiff_t end = top + OB_LEAST(d - top, OB_STRIPE);
-        for (ptrdiff_t i = top; i < end; i += OB_ROWS)
-            for (ptrdiff_t j = i / OB_COLUMNS * OB_COLUMNS; j < d; j += OB_COLUMNS)
-                ob_tile(w + i * d + j, d, end - i, d - j, t + i * m, m, b + j * m, m);
-        for (ptrdiff_t left = top; left < end; left += OB_COLUMNS) /* these rows as columns, while they are near */
-            for (ptrdiff_t i = left; i < d; ++i)
-                for (ptrdiff_t j = left; j < i && j < end && j < left + OB_COLUMNS; ++j)
+    for (ptrdiff_t left = 0; left < d; left += OB_PANEL) { /* columns of which b stays in the cache */
+        const ptrdiff_t right = left + OB_LEAST(d - left, OB_PANEL);
+        for (ptrdiff_t i = 0; i < right; i += OB_ROWS)
+            for (ptrdiff_t j = i < left ? left : i / OB_COLUMNS * OB_COLUMNS; j < right; j += OB_COLUMNS)
+                ob_tile(w + i * d + j, d, d - i, right - j, t + i * m, m, b + j * m, m);
+        for (ptrdiff_t top = 0; top < right; top += OB_COLUMNS) /* and as rows of the lower triangle */
+            for (ptrdiff_t i = left; i < right; ++i)
+                for (ptrdiff_t j = top; j < i && j < top + OB_COLUMNS; ++j)
                     w[i * d + j] = w[j * d + i];
     }
 }

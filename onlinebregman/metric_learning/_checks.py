@@ -20,8 +20,8 @@ def check_bounds(bounds) -> tuple[float, float] | None:
 
 def check_size(X: np.ndarray) -> np.ndarray:
     """Rows whose squared distances are finite."""
-    if not max(float(X.max()), -float(X.min())) < 1e100:
-        row, column = (int(i) for i in np.argwhere(np.abs(X.astype(np.float64)) >= 1e100)[0])
+    if X.dtype == np.float64 and not max(X.max(), -X.min()) < 1e100:  # a float32 is never so large
+        row, column = (int(i) for i in np.argwhere(np.abs(X) >= 1e100)[0])
         raise ValueError(
             f"X[{row}, {column}] = {X[row, column]:g}, whose square may overflow; scale the features "
             "(sklearn.preprocessing.StandardScaler), or leave the row out."

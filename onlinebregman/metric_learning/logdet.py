@@ -114,7 +114,9 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     -----
     Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
 
-    `pairs="neighbors"` gives k-NN the better metric, see benchmarks/peers/knn_uci.py.
+    5-NN errors on fourteen standardised UCI sets, ten 70/30 splits, all parameters at their defaults: 12.3 % on
+    average, 15.8 % with `pairs="random"`, against 14.3 % for scikit-learn's NCA and 17.3 % for the Euclidean metric
+    (benchmarks/peers/knn_uci.py). Single sets prefer other rates and other priors; GridSearchCV searches both.
 
     References
     ----------

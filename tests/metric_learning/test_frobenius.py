@@ -101,6 +101,33 @@ def test_update_is_read_at_each_call():
         learner.set_params(update="importance").partial_fit_pairs(X, [[0, 1]], [1.0])
 
 
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+def test_regret_certificate(update):
+    """Projections only strengthen it."""
+    rng = np.random.default_rng(5)
+    X, pairs = rng.normal(size=(60, 4)), rng.integers(0, 60, size=(800, 2))
+    U = np.diag([2.0, 1.0, 0.1, 0.0])
+    z = X[pairs[:, 0]] - X[pairs[:, 1]]
+    targets = np.einsum("ij,jk,ik->i", z, U, z)
+    run = FrobeniusMetricLearner(scale_eta=False, eta0=3e-3, update=update, track_regret=True)
+    run.partial_fit_pairs(X, pairs, targets)
+    assert 0 < run.weighted_loss_ <= run.regret_certificate(U)  # U makes no error
+    assert run.regret_certificate(U) < 10 * run.weighted_loss_
+
+
+def test_triplets_move_along_their_matrix():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(3, 4))
+    p, q = X[0] - X[2], X[0] - X[1]
+    matrix = np.outer(p, p) - np.outer(q, q)
+    margin = abs(p @ p - q @ q) + 1.0
+    learner = FrobeniusMetricLearner(scale_eta=False, eta0=0.02, learning_rate="constant", margin=margin)
+    learner.partial_fit_triplets(X, [[0, 1, 2]])
+    c = 0.02 * (np.trace(matrix) - margin) / (1 + 0.02 * (matrix**2).sum())
+    expected = projected(np.eye(4) - c * matrix)
+    assert_allclose(learner.get_mahalanobis_matrix(), expected, rtol=1e-10, atol=1e-12)
+
+
 def test_knn_in_a_pipeline_beats_the_euclidean_metric():
     X, y = load_wine(return_X_y=True)
     splits = StratifiedShuffleSplit(10, test_size=0.3, random_state=0)
