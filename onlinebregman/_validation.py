@@ -105,7 +105,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
-    pairs = check_array(pairs, dtype=None, ensure_all_finite=False, input_name=name)
+    if type(pairs) is not np.ndarray or pairs.ndim != 2 or pairs.size == 0:  # check_array takes longer than a step
+        pairs = check_array(pairs, dtype=None, ensure_all_finite=False, input_name=name)
     if pairs.shape[1] != width:
         group = {2: f"a pair is two {what} numbers", 3: f"a triplet is three {what} numbers"}[width]
         raise ValueError(f"{name} has {pairs.shape[1]} columns, but {group}.")

@@ -159,7 +159,7 @@ def definite_boost(repeats):
         return minimize(dual, np.zeros(n), jac=True, bounds=[(0, None)] * n, method="L-BFGS-B", options=options)
 
     best = general_solver().fun
-    for projection in ("approximate", "exact"):
+    for projection in ("approximate", "exact", "corrective"):
         model = DefiniteBoost(projection=projection, tol=1e-3, max_iter=20_000)
         learn = lambda model=model: model.fit_pairs(pairs, bounds, d, senses)  # noqa: E731
         compare(f"{name}, to the optimum, {projection}: L-BFGS-B", learn, general_solver, 1, repeats, "us")

@@ -244,7 +244,8 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
 
 def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too: bool) -> Array:
     """One finite number for each of n instances."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.size == 0:
+        values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")
     check_finite(values, name)
