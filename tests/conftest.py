@@ -32,12 +32,20 @@ VARIANTS = {
         {"weights": "positive"},
         {"update": "explicit", "eta0": 0.1, "average": 5},
     ],
+    "DefiniteBoost": [{"projection": "corrective"}],
     "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
+    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "pairs": "random"}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},
         {"average": True},
         {"learning_rate": "sqrt", "fit_intercept": False},
     ],
+    "LogDetMetricLearner": [
+        {"pairs": "random", "loss": "one_sided", "track_regret": True},
+        {"prior": np.diag([1.0, 2.0, 3.0, 4.0]), "n_components": 2, "loss": "one_sided"},
+    ],
+    "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
+    "MetricKNeighborsClassifier": [{"weights": "distance"}],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},
         {"loss": "hinge", "class_weight": {1: 2.0}},
@@ -54,6 +62,7 @@ VARIANTS = {
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
+    "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
 # Those whose fitted state does not depend on the order of the rows.

@@ -442,8 +442,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
         check_classification_targets(y)
-        X = check_size(dense(X))
-        return X, (X, y, self._check_weights(sample_weight, len(y), allow_all_zero))
+        X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), allow_all_zero)
+        return X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X, (X, y, weights)
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
         weights = check_weights(sample_weight, n, allow_all_zero=allow_all_zero)

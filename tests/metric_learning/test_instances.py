@@ -190,6 +190,14 @@ def test_priors_of_the_rows_of_the_first_call():
     assert_allclose(start("covariance", rows).get_mahalanobis_matrix(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("prior", ["variance", "covariance"])
+def test_rows_of_weight_zero_do_not_enter_the_prior(prior):
+    y, weights = np.arange(len(X)) % 2, (np.arange(len(X)) % 3 > 0).astype(float)
+    weighted = LogDetMetricLearner(prior=prior, random_state=0).partial_fit(X, y, weights)
+    fewer = LogDetMetricLearner(prior=prior, random_state=0).partial_fit(X[weights > 0], y[weights > 0])
+    assert_array_equal(weighted.get_mahalanobis_matrix(), fewer.get_mahalanobis_matrix())
+
+
 def test_priors_exist_where_covariances_have_no_inverse():
     rows = np.c_[X, X[:, 0], np.full(40, 0.1), X[:, 1] * 1e6]  # the same feature twice, a constant one, other units
     for prior in ("variance", "covariance"):
