@@ -42,7 +42,7 @@ VARIANTS = {
     ],
     "LogDetMetricLearner": [
         {"pairs": "random", "loss": "one_sided", "track_regret": True},
-        {"prior": np.diag([1.0, 2.0, 3.0, 4.0]), "n_components": 2, "loss": "one_sided"},
+        {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
     ],
     "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
     "MetricKNeighborsClassifier": [{"weights": "distance"}],
