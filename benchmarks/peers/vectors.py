@@ -120,7 +120,7 @@ def blocks(repeats):
     compare("block, ImplicitGD, d=1000, float32: the same in float64", narrow, learn, rows, repeats)
     for width in (10**4, 10**6):
         X, y = stream(20_000, width, density=50 / width)
-        for name in ("ImplicitGD", "EG simplex, implicit", "Burg, implicit"):
+        for name in ("ImplicitGD", "EG simplex, explicit", "Burg, explicit", "EG simplex, implicit", "Burg, implicit"):
             learn, peer = on_block(methods[name](), X, y), on_block(sgd(), X, y)
             compare(f"block, CSR, 50 nonzeros, {name}, d={width:.0e}: SGDRegressor", learn, peer, 20_000, repeats)
 
