@@ -147,7 +147,7 @@ def test_the_simplex_does_not_drift_over_a_million_sparse_steps(name, update):
     weights, _ = model._learner.position  # both halves of signed ones
     assert abs(weights.sum() / 1.5 - 1) < 1e-9
     # a rebuilt model (total summed afresh) says the same, if the other signs have anything left
-    if np.abs(model.coef_).sum() < 1.5 * (1 - 1e-9):
+    if name == "eg" or np.abs(model.coef_).sum() < 1.5 * (1 - 1e-9):
         fresh = constant(name, eta0=0.3, update=update, fit_intercept=False, init=model.coef_).partial_fit(
             X[:1], y[:1], sample_weight=[1e-300]
         )
