@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from .experts import ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -31,6 +32,7 @@ __all__ = [
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "EGRegressor",
+    "ExpertMixtureRegressor",
     "ForwardRegressor",
     "FrobeniusMetricLearner",
     "ImplicitGDRegressor",

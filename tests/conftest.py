@@ -12,6 +12,7 @@ from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 import onlinebregman
+from onlinebregman import EGRegressor, ImplicitGDRegressor
 from onlinebregman.constraints import L1Ball, UpperBound
 
 # The same examples in every run: what fails here fails there, too.
@@ -33,6 +34,10 @@ VARIANTS = {
         {"update": "explicit", "eta0": 0.1, "average": 5},
     ],
     "DefiniteBoost": [{"projection": "corrective"}],
+    "ExpertMixtureRegressor": [
+        {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
+        {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
+    ],
     "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "pairs": "random"}],
     "ImplicitGDRegressor": [
@@ -68,7 +73,13 @@ VARIANTS = {
 # Those whose fitted state does not depend on the order of the rows.
 ORDER_FREE = {"ForwardRegressor"}
 # Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
-CHECKED_VARIANTS = {"BurgRegressor": 1, "EGRegressor": 2, "MirrorDescentClassifier": 1, "MirrorDescentRegressor": 1}
+CHECKED_VARIANTS = {
+    "BurgRegressor": 1,
+    "EGRegressor": 2,
+    "ExpertMixtureRegressor": 1,
+    "MirrorDescentClassifier": 1,
+    "MirrorDescentRegressor": 1,
+}
 
 # What estimators say about rows.
 OUTPUTS = ("predict", "decision_function", "predict_proba", "transform")
