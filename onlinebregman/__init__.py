@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .experts import ExpertMixtureRegressor
+from .experts import BayesMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -28,10 +28,12 @@ from .model_selection import LearningRateMixture, LearningRatePath
 __version__ = version(__name__)
 
 __all__ = [
+    "BayesMixture",
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "EGRegressor",
+    "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",
     "ForwardRegressor",
     "FrobeniusMetricLearner",

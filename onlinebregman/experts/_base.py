@@ -195,10 +195,6 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
 
-    def _all_forecasts(self, X) -> np.ndarray:
-        """Forecasts of all experts for rows that are not learned, experts first."""
-        raise NotImplementedError
-
     def _check_query(self, X):
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
