@@ -22,10 +22,13 @@ from sklearn.utils.validation import has_fit_parameter
 import onlinebregman
 
 PROMISED = {
+    "BayesMixture",
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "EGRegressor",
+    "ExpertMixtureClassifier",
+    "ExpertMixtureRegressor",
     "ForwardRegressor",
     "ImplicitGDRegressor",
     "LearningRateMixture",

@@ -124,7 +124,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        experts = [get_tags(expert) for _, expert in self.estimators or []]
+        experts = [get_tags(pair[1]) for pair in self.estimators or [] if _is_pair(pair)]
         tags.input_tags.sparse = all(expert.input_tags.sparse for expert in experts)
         tags.input_tags.positive_only = any(expert.input_tags.positive_only for expert in experts)
         return tags
@@ -143,7 +143,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     def _fresh_experts(self) -> list:
         if self.estimators is None:
             return []
-        if not self.estimators or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.estimators):
+        if not self.estimators or not all(map(_is_pair, self.estimators)):
             raise ValueError(
                 "'estimators' should be a non-empty list of (name, estimator) tuples; leave it out if the columns of X "
                 "are the experts' forecasts."
@@ -203,6 +203,10 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 def dense(X) -> Array:
     """Rows as a float64 array."""
     return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def _is_pair(pair) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "get_params")
 
 
 def _is_fitted(expert) -> bool:

@@ -203,7 +203,10 @@ class MixtureClassifier(ClassifierMixin, ExpertMixture):
         wrong = ~((p >= 0) & (p <= 1 + 1e-9)).all(axis=1)
         if wrong.any():
             k = int(np.argmax(wrong))
-            raise ValueError(f"Expert {self._name(k)} gives {p[k]} at row {row}, which are no probabilities.")
+            raise ValueError(
+                f"Expert {self._name(k)} gives {p[k]} at row {row}, which are no probabilities; leave it out, or give "
+                "one that has learned beforehand, in a sklearn.frozen.FrozenEstimator."
+            )
         self._check_sums(p[np.newaxis], row)
         return p
 
