@@ -214,7 +214,7 @@ class MixtureClassifier(ClassifierMixin, ExpertMixture):
         if self.loss == "brier":
             return self._brier(log_weights, forecast, y)
         with np.errstate(divide="ignore"):
-            losses = -np.log(forecast[:, y])  # infinite where an expert was certain, and wrong
+            losses = -np.log(np.ascontiguousarray(forecast[:, y]))  # infinite where an expert was certain, and wrong
         log_mixed = log_sum_exp(log_weights - losses)
         if log_mixed == -np.inf:
             raise ValueError(
