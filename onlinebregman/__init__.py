@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from .experts import BayesMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -27,10 +28,13 @@ from .model_selection import LearningRateMixture, LearningRatePath
 __version__ = version(__name__)
 
 __all__ = [
+    "BayesMixture",
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "EGRegressor",
+    "ExpertMixtureClassifier",
+    "ExpertMixtureRegressor",
     "ForwardRegressor",
     "FrobeniusMetricLearner",
     "ImplicitGDRegressor",

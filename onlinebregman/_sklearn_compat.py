@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 
 __all__ = [
+    "BaseComposition",
     "CallbackSupportMixin",
     "Interval",
     "StrOptions",

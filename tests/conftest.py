@@ -12,6 +12,7 @@ from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 import onlinebregman
+from onlinebregman import EGRegressor, ImplicitGDRegressor, MirrorDescentClassifier, PNormClassifier
 from onlinebregman.constraints import L1Ball, UpperBound
 
 # The same examples in every run: what fails here fails there, too.
@@ -20,8 +21,12 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
+# Without experts of their own these read the columns of X as probabilities, which rows of numbers are not.
+PROBABILISTIC = [("md", MirrorDescentClassifier()), ("p_norm", PNormClassifier())]
+FIRST = {"BayesMixture": {"estimators": PROBABILISTIC}, "ExpertMixtureClassifier": {"estimators": PROBABILISTIC}}
 # Settings besides the default ones under which an estimator has to keep every contract.
 VARIANTS = {
+    "BayesMixture": [{"estimators": PROBABILISTIC, "share": 0.05, "history": 9}],
     "BurgRegressor": [
         {"update": "gradient"},
         {"update": "explicit", "eta0": 0.01},
@@ -33,6 +38,13 @@ VARIANTS = {
         {"update": "explicit", "eta0": 0.1, "average": 5},
     ],
     "DefiniteBoost": [{"projection": "corrective"}],
+    "ExpertMixtureClassifier": [
+        {"estimators": PROBABILISTIC, "strategy": "eg", "loss": "brier", "learning_rate": "adaptive"},
+    ],
+    "ExpertMixtureRegressor": [
+        {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
+        {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
+    ],
     "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "pairs": "random"}],
     "ImplicitGDRegressor": [
@@ -68,7 +80,13 @@ VARIANTS = {
 # Those whose fitted state does not depend on the order of the rows.
 ORDER_FREE = {"ForwardRegressor"}
 # Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
-CHECKED_VARIANTS = {"BurgRegressor": 1, "EGRegressor": 2, "MirrorDescentClassifier": 1, "MirrorDescentRegressor": 1}
+CHECKED_VARIANTS = {
+    "BurgRegressor": 1,
+    "EGRegressor": 2,
+    "ExpertMixtureRegressor": 1,
+    "MirrorDescentClassifier": 1,
+    "MirrorDescentRegressor": 1,
+}
 
 # What estimators say about rows.
 OUTPUTS = ("predict", "decision_function", "predict_proba", "transform")
@@ -97,7 +115,7 @@ def configurations(limit=None):
     """An instance of every public estimator, and of its variants (at most so many, where `limit` names it)."""
     for cls in public_estimators():
         variants = VARIANTS.get(cls.__name__, [])
-        yield cls()
+        yield cls(**FIRST.get(cls.__name__, {}))
         for parameters in variants if limit is None else variants[: limit.get(cls.__name__, 0)]:
             yield cls(**parameters)
 
@@ -155,7 +173,8 @@ def rows(estimator, request):
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
     if is_classifier(estimator) or family == "metric_learning":
         chosen = request.node.callspec.params["estimator"]
-        y = rng.integers(3 if chosen.get_params() == type(chosen)().get_params() else 2, size=40)
+        first = type(chosen)(**FIRST.get(type(chosen).__name__, {}))
+        y = rng.integers(3 if _canonical(chosen.get_params()) == _canonical(first.get_params()) else 2, size=40)
         return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
     if is_regressor(estimator):
         X = rng.normal(size=(40, 4))

@@ -1,0 +1,19 @@
+"""Mixtures of experts: forecasts weighted by how good they were, with regret bounds that hold for every stream."""
+
+from ._wealth import best_asset, best_constant_portfolio, buy_and_hold, universal_wealth, wealth
+from .bayes import BayesMixture
+from .classifier import ExpertMixtureClassifier
+from .portfolio import EGPortfolio
+from .regressor import ExpertMixtureRegressor
+
+__all__ = [
+    "BayesMixture",
+    "EGPortfolio",
+    "ExpertMixtureClassifier",
+    "ExpertMixtureRegressor",
+    "best_asset",
+    "best_constant_portfolio",
+    "buy_and_hold",
+    "universal_wealth",
+    "wealth",
+]

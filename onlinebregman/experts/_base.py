@@ -1,0 +1,229 @@
+"""What the mixtures of experts share: experts that are columns or estimators, and the loop over the rows."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from contextlib import nullcontext
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn_compat import BaseComposition, Interval
+from .._validation import check_rows
+from ..pipeline import check_online, learns, restored_on_error
+from ._weights import Array, ExpertWeights
+
+
+class RowCosts(NamedTuple):
+    """What a row costs: the mixture, each expert, and what moves the weights (the losses, or their linearisation)."""
+
+    loss: float
+    losses: Array
+    costs: Array
+
+
+class ExpertMixture(MetaEstimatorMixin, BaseComposition):
+    """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
+
+    A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
+    """
+
+    _parameter_constraints: dict = {
+        "estimators": [list, None],
+        "share": [Interval(Real, 0, 1, closed="left")],
+        "prior": ["array-like", None],
+        "history": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters, and with `deep` those of the experts as name__parameter.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Those of the experts, too.
+
+        Returns
+        -------
+        params : dict
+            Names and values.
+        """
+        return self._get_params("estimators", deep=deep)
+
+    def set_params(self, **params):
+        """Set parameters, experts by their names, and parameters of experts as name__parameter.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return self._set_params("estimators", **params)
+
+    # --- what is known so far -------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Array:
+        """Weights of the experts in the next forecast, shape (n_experts,)."""
+        return np.exp(self._mix.log_weights())
+
+    @property
+    def expert_losses_(self) -> Array:
+        """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
+        return self._mix.losses.copy()
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Cumulative loss of the mixture, each row forecast before it was learned."""
+        return self._mix.loss
+
+    @property
+    def regret_bound_(self) -> float:
+        """Bound on `cumulative_loss_` beyond that of the best expert: ln K / rate + gap for equal priors."""
+        return self._mix.regret_bound()
+
+    @property
+    def t_(self) -> int:
+        """Rows that were forecast and counted; rows of weight zero are not."""
+        return self._mix.n_rows
+
+    def tracking_bound(self, n_switches: int) -> float:
+        """Bound on `cumulative_loss_` beyond that of the best sequence of experts with a number of switches.
+
+        With share a and K equal priors it is (ln K + m ln(K / a) - (T - 1 - m) ln(1 - a + a / K)) / rate + gap for m
+        switches in T rows.
+
+        Parameters
+        ----------
+        n_switches : int
+            How often the sequence goes from one expert to another.
+
+        Returns
+        -------
+        bound : float
+            Infinite for share=0 and any switches.
+        """
+        check_is_fitted(self)
+        return self._mix.regret_bound(n_switches)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_mix" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        experts = [get_tags(pair[1]) for pair in self.estimators or [] if _is_pair(pair)]
+        tags.input_tags.sparse = all(expert.input_tags.sparse for expert in experts)
+        tags.input_tags.positive_only = any(expert.input_tags.positive_only for expert in experts)
+        return tags
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def _start(self, X) -> None:
+        """Fresh experts with their prior weights."""
+        self.estimators_ = self._fresh_experts()
+        n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
+        self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
+        self._mix = ExpertWeights(self._prior(n_experts), self._rate(n_experts), float(self.share))
+        if self.history:
+            self.weights_history_ = np.empty((0, n_experts))
+
+    def _fresh_experts(self) -> list:
+        if self.estimators is None:
+            return []
+        if not self.estimators or not all(map(_is_pair, self.estimators)):
+            raise ValueError(
+                "'estimators' should be a non-empty list of (name, estimator) tuples; leave it out if the columns of X "
+                "are the experts' forecasts."
+            )
+        names, experts = zip(*self.estimators, strict=True)
+        self._validate_names(names)
+        for name, expert in self.estimators:
+            check_online(expert, f"Expert {name!r}")
+        return [clone(expert) for expert in experts]
+
+    def _prior(self, n_experts: int) -> Array:
+        if self.prior is None:
+            return np.full(n_experts, 1.0 / n_experts)
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape != (n_experts,) or not (prior > 0).all() or not np.isfinite(prior.sum()):
+            raise ValueError(f"prior = {self.prior!r}: give one positive number for each of the {n_experts} experts.")
+        return prior / prior.sum()
+
+    def _learn_rows(self, X, y, targets, sample_weight: Array | None, classes: ArrayLike | None = None) -> None:
+        """Forecast each row, weigh the experts by what came, then let them learn it."""
+        if not self.__sklearn_is_fitted__():
+            self._start(X)
+        mix, history = copy.copy(self._mix), []
+        forecasts = None if self.estimators_ else self._columns(X)
+        learners = [(expert, _how(expert, classes, sample_weight)) for expert in self.estimators_ if learns(expert)]
+        # "over": a rate times a loss too large for a float leaves a weight of zero
+        with restored_on_error(self.estimators_) if self.estimators_ else nullcontext(), np.errstate(over="ignore"):
+            for row in range(len(y)):
+                weight = 1.0 if sample_weight is None else float(sample_weight[row])
+                if weight == 0.0:
+                    continue
+                if self._ready:
+                    forecast = self._ask(X[row : row + 1], row) if forecasts is None else forecasts[row]
+                    logs = mix.log_weights()
+                    loss, losses, costs = self._row_costs(logs, forecast, targets[row], row)
+                    weighted = weight * losses
+                    mix.learn(logs, weighted if costs is losses else weight * costs, weight * loss, weighted)
+                    if self.history:
+                        history.append(np.exp(logs))
+                for expert, (extra, weighs) in learners:
+                    more = {"sample_weight": sample_weight[row : row + 1]} if weighs else {}
+                    expert.partial_fit(X[row : row + 1], y[row : row + 1], **extra, **more)
+                self._ready = True
+        self._mix = mix
+        if history:
+            known = vars(self).get("weights_history_", np.empty((0, len(mix.losses))))
+            self.weights_history_ = np.concatenate([known, history])[-self.history :]
+
+    def _name(self, expert: int) -> str:
+        return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
+
+    def _check_query(self, X):
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False)
+
+
+def dense(X) -> Array:
+    """Rows as a float64 array."""
+    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def _is_pair(pair) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "get_params")
+
+
+def _is_fitted(expert) -> bool:
+    try:
+        check_is_fitted(expert)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _how(expert, classes, sample_weight) -> tuple[dict, bool]:
+    """What the expert's `partial_fit` is given besides rows and targets, and whether that includes weights."""
+    takes = inspect.signature(expert.partial_fit).parameters
+    if sample_weight is not None and "sample_weight" not in takes:
+        raise ValueError(
+            f"sample_weight is given, but the expert {type(expert).__name__} takes none; leave it out, or use experts "
+            "that do."
+        )
+    extra = {"classes": classes} if classes is not None and "classes" in takes else {}
+    return extra, sample_weight is not None

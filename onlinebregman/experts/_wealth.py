@@ -1,0 +1,226 @@
+"""What portfolios make of a capital, and the best of them in hindsight."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.utils import check_random_state
+
+from .._validation import check_finite
+from ._weights import Array
+
+
+class Asset(NamedTuple):
+    """One asset and what it made of a capital of 1."""
+
+    index: int
+    wealth: float
+
+
+class Portfolio(NamedTuple):
+    """Weights that are restored each day, and what they made of a capital of 1."""
+
+    weights: Array
+    wealth: float
+
+
+def check_relatives(relatives: ArrayLike) -> Array:
+    """Price relatives of shape (n_days, n_assets), all positive; an error names the first that is not."""
+    x = np.ascontiguousarray(relatives, dtype=np.float64)
+    if x.ndim != 2 or x.size == 0:
+        raise ValueError(f"Price relatives have shape {x.shape}; give one row a day and one column an asset.")
+    check_finite(x, "relatives")
+    if (x <= 0).any():
+        row, column = (int(i) for i in np.argwhere(x <= 0)[0])
+        raise ValueError(
+            f"The price relative {x[row, column]:g} (row {row}, column {column}) is not positive; give the price at "
+            "the end of the day divided by that at its beginning, not a return."
+        )
+    return x
+
+
+def _check_weights(weights: ArrayLike, n_assets: int) -> Array:
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape[-1:] != (n_assets,) or not (w >= 0).all() or not np.allclose(w.sum(axis=-1), 1.0):
+        raise ValueError(f"weights have to be {n_assets} numbers >= 0 of sum 1 (or a row of them for each day).")
+    return w
+
+
+def wealth(relatives: ArrayLike, weights: ArrayLike) -> float:
+    """What a capital of 1 becomes if it is dealt out anew each day: the product of w.x.
+
+    Parameters
+    ----------
+    relatives : array-like of shape (n_days, n_assets)
+        Price relatives: price at the end of a day divided by that at its beginning.
+    weights : array-like of shape (n_assets,) or (n_days, n_assets)
+        Shares of the capital, the same each day or one row a day.
+
+    Returns
+    -------
+    wealth : float
+        The product over the days.
+
+    Examples
+    --------
+    >>> from onlinebregman.experts import wealth
+    >>> wealth([[1.0, 2.0], [1.0, 0.5]] * 3, [0.5, 0.5])  # neither asset gains anything
+    1.423828125
+    """
+    x = check_relatives(relatives)
+    return float(np.prod((x * _check_weights(weights, x.shape[1])).sum(axis=1)))
+
+
+def best_asset(relatives: ArrayLike) -> Asset:
+    """The asset that gained most.
+
+    Parameters
+    ----------
+    relatives : array-like of shape (n_days, n_assets)
+        Price relatives.
+
+    Returns
+    -------
+    best : Asset
+        Its `index` and `wealth`.
+
+    Examples
+    --------
+    >>> from onlinebregman.experts import best_asset
+    >>> best_asset([[1.0, 2.0], [1.5, 1.0]])
+    Asset(index=1, wealth=2.0)
+    """
+    products = np.prod(check_relatives(relatives), axis=0)
+    best = int(np.argmax(products))
+    return Asset(best, float(products[best]))
+
+
+def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """What a capital of 1 becomes if it is dealt out once: the mean of the assets' gains.
+
+    Parameters
+    ----------
+    relatives : array-like of shape (n_days, n_assets)
+        Price relatives.
+    weights : array-like of shape (n_assets,), default=None
+        Shares of the capital at the start; equal ones by default.
+
+    Returns
+    -------
+    wealth : float
+        The weighted mean of the products.
+
+    Examples
+    --------
+    >>> from onlinebregman.experts import buy_and_hold
+    >>> buy_and_hold([[1.0, 2.0], [1.5, 1.0]])
+    1.75
+    """
+    x = check_relatives(relatives)
+    w = np.full(x.shape[1], 1 / x.shape[1]) if weights is None else _check_weights(weights, x.shape[1])
+    return float(w @ np.prod(x, axis=0))
+
+
+def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
+    """The constant rebalanced portfolio with the largest wealth in hindsight.
+
+    ln of the wealth is concave in the weights; it is maximised by SciPy's SLSQP.
+
+    Parameters
+    ----------
+    relatives : array-like of shape (n_days, n_assets)
+        Price relatives.
+
+    Returns
+    -------
+    best : Portfolio
+        Its `weights` and `wealth`.
+
+    Raises
+    ------
+    RuntimeError
+        If the optimum is not found: the wealth is not within a factor 1 - 1e-6 of its upper bound.
+
+    References
+    ----------
+    .. [1] T. M. Cover, "Universal Portfolios", Mathematical Finance 1, 1991.
+
+    Examples
+    --------
+    >>> from onlinebregman.experts import best_constant_portfolio
+    >>> best = best_constant_portfolio([[1.0, 2.0], [1.0, 0.5]] * 3)
+    >>> print(best.weights.round(4), round(best.wealth, 4))
+    [0.5 0.5] 1.4238
+    """
+    x = check_relatives(relatives)
+    n_days, n_assets = x.shape
+
+    def mean_loss(w):
+        gains = x @ w
+        return -np.log(gains).mean(), -(x / gains[:, np.newaxis]).mean(axis=0)
+
+    found = minimize(
+        mean_loss,
+        np.full(n_assets, 1 / n_assets),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * n_assets,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    w = np.clip(found.x, 0.0, None)
+    w /= w.sum()
+    # Kuhn-Tucker: sum x_k / (w.x) <= T for all k at the optimum; ln of the wealth is below it by at most the excess
+    excess = float((x / (x @ w)[:, np.newaxis]).sum(axis=0).max() - n_days)
+    if excess > 1e-6 * max(n_days, 1.0):
+        raise RuntimeError(f"SLSQP stopped {excess:.2g} below the largest logarithm of the wealth: {found.message}")
+    return Portfolio(w, wealth(x, w))
+
+
+def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_state=0) -> float:
+    """Wealth of Cover's universal portfolio: the mean over all constant rebalanced portfolios, uniformly weighted.
+
+    Its logarithm is within (n_assets - 1) ln(n_days + 1) of that of the best one.
+
+    Parameters
+    ----------
+    relatives : array-like of shape (n_days, n_assets)
+        Price relatives.
+    n_points : int, default=10_000
+        For more than two assets, how many portfolios are sampled. For two the integral is taken exactly: the wealth is
+        a polynomial of degree n_days in the weight, for which (n_days + 2) // 2 Gauss-Legendre points suffice; long
+        streams are cut to 512 points, far below rounding for relatives that occur.
+    random_state : int, RandomState instance or None, default=0
+        Of the sample.
+
+    Returns
+    -------
+    wealth : float
+        The mean.
+
+    References
+    ----------
+    .. [1] T. M. Cover, "Universal Portfolios", Mathematical Finance 1, 1991.
+
+    Examples
+    --------
+    >>> from onlinebregman.experts import universal_wealth
+    >>> round(universal_wealth([[1.0, 2.0], [1.0, 0.5]]), 6)  # the mean of (1 + b) (1 - b / 2)
+    1.083333
+    """
+    x = check_relatives(relatives)
+    if x.shape[1] == 2:
+        nodes, shares = np.polynomial.legendre.leggauss(min(len(x) // 2 + 1, 512))
+        points = np.column_stack([(1 + nodes) / 2, (1 - nodes) / 2])
+        log_shares = np.log(shares / 2)
+    else:
+        points = check_random_state(random_state).dirichlet(np.ones(x.shape[1]), size=n_points)
+        log_shares = np.full(n_points, -np.log(n_points))
+    logs = np.zeros(len(points))
+    for start in range(0, len(x), 256):  # not all days times all points at once
+        logs += np.log(x[start : start + 256] @ points.T).sum(axis=0)
+    return float(np.exp(logsumexp(logs + log_shares)))

@@ -1,0 +1,277 @@
+"""Mixtures of experts that forecast numbers."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_rows, check_weights
+from ._base import ExpertMixture, RowCosts, dense
+from ._weights import Array, hoeffding_rate
+
+
+class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
+    """Mean of experts' forecasts under weights that follow their losses, row by row.
+
+    The forecast is a = sum v_k p_k, and after each row (p, y) the weights move by
+
+        average   v_k ~ v_k exp(-rate L(p_k, y))        (exponentially weighted average)
+        eg        v_k ~ v_k exp(-rate L'(a, y) p_k)     (exponentiated gradient)
+
+    The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of them. `share` > 0
+    deals a part of all weight out again after each row (fixed share): then it is nearly as good as the best *sequence*
+    of experts with few switches. Each row is forecast before it is learned.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator) or None, default=None
+        The experts: online regressors, cloned when learning starts; all of them learn each row once it was forecast.
+        Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` stay as they are. None: the columns of X are the
+        forecasts of the experts.
+    strategy : {"average", "eg"}, default="average"
+        What moves the weights: the losses of the experts, or the gradient of the mixture's loss.
+    loss : {"squared_error", "absolute_error"}, default="squared_error"
+        (a - y)^2 / 2 or |a - y|.
+    learning_rate : {"adaptive", "theory"} or float, default="adaptive"
+        The rate. "adaptive": ln K / gap, for losses of any size (AdaHedge). "theory": that of the theorem for
+        `data_bounds`, see Notes. Read, as the next three are, when learning starts.
+    share : float, default=0.0
+        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows. If
+        positive, the learning rate has to be a number or "theory".
+    data_bounds : dict or None, default=None
+        What forecasts and targets keep to, for learning_rate="theory": "y", the pair of the smallest and the largest
+        value, and "n_rows", the number of rows (not needed for the average of squared losses).
+    prior : array-like of shape (n_experts,), default=None
+        Weights to start with; equal ones by default.
+    history : int, default=0
+        Keep the weights of the last so many rows in `weights_history_`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_experts,)
+        Weights in the next forecast.
+    weights_history_ : ndarray of shape (n_rows, n_experts)
+        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    cumulative_loss_ : float
+        Loss of the mixture.
+    expert_losses_ : ndarray of shape (n_experts,)
+        Losses of the experts.
+    regret_bound_ : float
+        Bound on `cumulative_loss_` beyond the loss of the best expert ("eg": of the best mixture), for this very run.
+    estimators_ : list
+        The experts, learning; empty if they are the columns of X.
+    t_ : int
+        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    ExpertMixtureClassifier : The same for probabilities of classes.
+    LearningRateMixture : Mixes one model at many learning rates, faster.
+    EGRegressor : Exponentiated gradient with other steps, an intercept, signs.
+
+    Notes
+    -----
+    `regret_bound_` is ln K / rate + gap, where the gap adds up what mixing has cost: it holds for every stream and
+    every rate. With forecasts and targets in a range of length B, the rates of "theory" and what they guarantee
+    beforehand:
+
+    - average, squared error: rate 1 / B^2, no gap, regret at most B^2 ln K;
+    - average, absolute error: rate sqrt(8 ln K / T) / B, regret at most B sqrt(T ln K / 2);
+    - eg, squared error: rate sqrt(8 ln K / T) / B^2, regret at most B^2 sqrt(T ln K / 2) against every mixture;
+    - eg, absolute error: as the average, against every mixture.
+
+    A row's weight multiplies its losses; these bounds are for weights of 1, `regret_bound_` is for any.
+
+    References
+    ----------
+    .. [1] J. Kivinen, M. K. Warmuth, "Averaging Expert Predictions", EuroCOLT 1999.
+    .. [2] M. Herbster, M. K. Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998.
+    .. [3] N. Cesa-Bianchi, G. Lugosi, "Prediction, Learning, and Games", 2006, sections 2.2, 3.3 and 5.2.
+    .. [4] S. de Rooij, T. van Erven, P. D. Grunwald, W. M. Koolen, "Follow the Leader If You Can, Hedge If You Must",
+       JMLR 15, 2014.
+
+    Examples
+    --------
+    Columns of X are the experts, and the best one changes after 500 rows:
+
+    >>> import numpy as np
+    >>> from onlinebregman import ExpertMixtureRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.uniform(size=1000)
+    >>> X = np.clip(y[:, np.newaxis] + 0.3 * rng.normal(size=(1000, 4)), 0.0, 1.0)
+    >>> X[:500, 1], X[500:, 2] = y[:500], y[500:]
+    >>> mixture = ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (0, 1)}, share=0.002, history=1000)
+    >>> leaders = mixture.fit(X, y).weights_history_.argmax(axis=1)
+    >>> print(leaders[[100, 400, 900]], bool(mixture.cumulative_loss_ <= mixture.tracking_bound(n_switches=1)))
+    [1 1 2] True
+
+    Online models as experts:
+
+    >>> from onlinebregman import BurgRegressor, ImplicitGDRegressor
+    >>> X = rng.uniform(size=(500, 5))
+    >>> y = X @ [1.0, 2.0, 0.0, 0.0, 3.0]
+    >>> mixture = ExpertMixtureRegressor([("burg", BurgRegressor()), ("gd", ImplicitGDRegressor())]).fit(X, y)
+    >>> bool(mixture.cumulative_loss_ <= mixture.expert_losses_.min() + mixture.regret_bound_)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **ExpertMixture._parameter_constraints,
+        "strategy": [StrOptions({"average", "eg"})],
+        "loss": [StrOptions({"squared_error", "absolute_error"})],
+        "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
+        "data_bounds": [dict, None],
+    }
+
+    def __init__(
+        self,
+        estimators: list | None = None,
+        *,
+        strategy: str = "average",
+        loss: str = "squared_error",
+        learning_rate: str | float = "adaptive",
+        share: float = 0.0,
+        data_bounds: dict | None = None,
+        prior: ArrayLike | None = None,
+        history: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.strategy = strategy
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.share = share
+        self.data_bounds = data_bounds
+        self.prior = prior
+        self.history = history
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or their forecasts.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            for name in ("_mix", "weights_history_"):
+                vars(self).pop(name, None)
+            self._learn(X, y, sample_weight, allow_all_zero=False)
+        return self
+
+    def partial_fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or their forecasts.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or an expert's forecast; the message names row and expert.
+        """
+        if not self.__sklearn_is_fitted__():
+            validate_parameters(self)
+        with all_or_nothing(self):
+            self._learn(X, y, sample_weight, allow_all_zero=True)
+        return self
+
+    def predict(self, X) -> Array:
+        """The weighted mean of the experts' forecasts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or their forecasts.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Forecasts.
+        """
+        X = self._check_query(X)
+        if not self.estimators_:
+            return dense(X) @ self.weights_
+        weights = self.weights_
+        return sum(v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
+
+    def _learn(self, X, y, sample_weight, *, allow_all_zero: bool) -> None:
+        X, y = check_rows(self, X, y=y, reset=not self.__sklearn_is_fitted__())
+        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+        self._learn_rows(X, y, y, sample_weight)
+
+    def _n_columns_of_experts(self, n_features: int) -> int:
+        return n_features
+
+    def _columns(self, X) -> Array:
+        return dense(X)
+
+    def _ask(self, row_of_X, row: int) -> Array:
+        forecast = np.array([np.ravel(expert.predict(row_of_X))[0] for expert in self.estimators_], dtype=np.float64)
+        if not np.isfinite(forecast).all():
+            expert = int(np.argmin(np.isfinite(forecast)))
+            raise ValueError(
+                f"Expert {self._name(expert)} forecasts {forecast[expert]} at row {row}; let it learn more cautiously, "
+                "or leave it out."
+            )
+        return forecast
+
+    def _row_costs(self, log_weights: Array, forecast: Array, y: float, row: int) -> RowCosts:
+        mean = float(np.sum(np.exp(log_weights) * forecast))
+        if self.loss == "squared_error":
+            losses, loss, slope = (forecast - y) ** 2 / 2, (mean - y) ** 2 / 2, mean - y
+        else:
+            losses, loss, slope = np.abs(forecast - y), abs(mean - y), np.sign(mean - y)
+        if not np.isfinite(losses).all():
+            raise ValueError(f"The loss at row {row} is infinite (target {y:g}); scale targets and forecasts.")
+        return RowCosts(float(loss), losses, losses if self.strategy == "average" else slope * forecast)
+
+    def _rate(self, n_experts: int) -> float | None:
+        if self.learning_rate == "adaptive":
+            if self.share:
+                raise ValueError(f"share = {self.share:g} needs a learning_rate that is a number or 'theory'.")
+            return None
+        if self.learning_rate != "theory":
+            return float(self.learning_rate)
+        exp_concave = self.strategy == "average" and self.loss == "squared_error"
+        needed = {"y"} if exp_concave else {"y", "n_rows"}
+        bounds = self.data_bounds or {}
+        if not needed <= set(bounds) or np.shape(bounds["y"]) != (2,) or not bounds["y"][0] < bounds["y"][1]:
+            raise ValueError(
+                f"learning_rate='theory' needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, "
+                f"largest); got {self.data_bounds!r}."
+            )
+        length = float(bounds["y"][1] - bounds["y"][0])
+        if exp_concave:
+            return 1.0 / length**2
+        spread = length**2 if self.loss == "squared_error" else length
+        return hoeffding_rate(spread, bounds["n_rows"], n_experts)

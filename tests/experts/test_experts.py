@@ -1,0 +1,299 @@
+"""Mixtures of online estimators, and what all mixtures share: cutting, weights, copies, bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+
+from onlinebregman import (
+    BayesMixture,
+    EGRegressor,
+    ExpertMixtureClassifier,
+    ExpertMixtureRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+)
+from onlinebregman.model_selection import progressive_val_score
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4))
+Y = X @ [1.0, -2.0, 0.0, 0.5] + 0.1 * rng.normal(size=60)
+LABELS = np.where(Y > 0, "up", "down")
+P = rng.uniform(0.01, 0.99, size=(60, 4))
+REGRESSORS = [("gd", ImplicitGDRegressor()), ("eg", EGRegressor(total=5.0)), ("sgd", SGDRegressor(shuffle=False))]
+CLASSIFIERS = [("md", MirrorDescentClassifier()), ("sgd", SGDClassifier(loss="log_loss", shuffle=False))]
+
+MODELS = {
+    "columns": (ExpertMixtureRegressor(history=50), X, Y),
+    "columns, eg": (ExpertMixtureRegressor(strategy="eg", loss="absolute_error"), X, Y),
+    "columns, share": (ExpertMixtureRegressor(learning_rate=0.1, share=0.01, history=7), X, Y),
+    "estimators": (ExpertMixtureRegressor(REGRESSORS, history=9), X, Y),
+    "bayes": (BayesMixture(history=7, share=0.1), P, LABELS),
+    "bayes, estimators": (BayesMixture(CLASSIFIERS), X, LABELS),
+    "eg, log-loss": (ExpertMixtureClassifier(strategy="eg", learning_rate=0.1), P, LABELS),
+    "brier": (ExpertMixtureClassifier(loss="brier", learning_rate="adaptive"), P, LABELS),
+}
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    model, rows, y = MODELS[request.param]
+    return clone(model), rows, y
+
+
+def learn(model, rows, y, **more):
+    first = {} if y.dtype.kind == "f" or hasattr(model, "classes_") else {"classes": ["down", "up"]}
+    return model.partial_fit(rows, y, **first, **more)
+
+
+def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle(case, state):
+    model, rows, y = case
+    whole, parts = learn(clone(model), rows, y), clone(model)
+    for start, end in [(0, 1), (1, 2), (2, 30), (30, 60)]:
+        parts = pickle.loads(pickle.dumps(learn(parts, rows[start:end], y[start:end])))
+    fitted = clone(model).fit(rows, y)
+    if hasattr(model, "estimators") and model.estimators:  # their own fit and partial_fit may differ in what they note
+        assert parts.weights_.tobytes() == whole.weights_.tobytes() == fitted.weights_.tobytes()
+        assert parts.cumulative_loss_ == whole.cumulative_loss_
+    else:
+        assert state(parts) == state(whole) == state(fitted)
+    assert parts.predict(rows).tolist() == whole.predict(rows).tolist()
+
+
+def test_only_the_last_weights_are_kept(case):
+    model, rows, y = case
+    every = learn(clone(model).set_params(history=1000), rows, y).weights_history_
+    learn(model, rows[:5], y[:5]).partial_fit(rows[5:], y[5:])
+    assert len(every) == model.t_ == 60 - bool(model.estimators)
+    if model.history:
+        assert model.weights_history_.tobytes() == every[-model.history :].tobytes()
+    else:
+        assert not hasattr(model, "weights_history_")
+    assert_allclose(every.sum(axis=1), 1.0)
+
+
+def test_a_weight_multiplies_the_loss_of_a_row():
+    weights = rng.choice([0.0, 1.0, 2.5], size=60)
+    model = ExpertMixtureRegressor(learning_rate=0.3).partial_fit(X, Y, sample_weight=weights)
+    assert_allclose(model.expert_losses_, (weights[:, np.newaxis] * (X - Y[:, np.newaxis]) ** 2).sum(axis=0) / 2)
+    v = np.exp(-0.3 * (model.expert_losses_ - model.expert_losses_.min()))
+    assert_allclose(model.weights_, v / v.sum())
+    assert model.t_ == (weights > 0).sum()
+    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_
+
+
+def test_experts_forecast_each_row_before_they_learn_it():
+    model = ExpertMixtureRegressor(REGRESSORS[:2], learning_rate=0.01, history=100).partial_fit(X, Y)
+    scores = []
+    for _, expert in REGRESSORS[:2]:
+        expert = clone(expert).partial_fit(X[:1], Y[:1])
+        forecasts = []
+        for t in range(1, 60):
+            forecasts.append(expert.predict(X[t : t + 1])[0])
+            expert.partial_fit(X[t : t + 1], Y[t : t + 1])
+        scores.append(forecasts)
+    forecasts = np.array(scores).T
+    assert model.t_ == 59  # the first row is learned alone: nobody could forecast it
+    columns = ExpertMixtureRegressor(learning_rate=0.01, history=100).partial_fit(forecasts, Y[1:])
+    assert model.weights_.tobytes() == columns.weights_.tobytes()
+    assert model.cumulative_loss_ == columns.cumulative_loss_
+    assert_allclose(model.predict(X), np.stack([e.predict(X) for e in model.estimators_], axis=1) @ model.weights_)
+
+
+def test_the_mixture_is_nearly_as_good_as_the_best_expert_and_better_than_their_mean():
+    many = np.random.default_rng(1).normal(size=(1500, 20))
+    y = 2 * many[:, 0] + 0.1 * np.random.default_rng(2).normal(size=1500)
+    rates = [(f"gd{i}", ImplicitGDRegressor(eta0=eta0)) for i, eta0 in enumerate([1e-4, 1e-2, 0.3])]
+    model = ExpertMixtureRegressor(rates).partial_fit(many, y)
+    assert model.cumulative_loss_ < model.expert_losses_.min() + model.regret_bound_
+    assert model.cumulative_loss_ < 0.5 * model.expert_losses_.mean()
+
+
+def test_frozen_experts_stand_still_and_forecast_the_first_row():
+    fixed = LinearRegression().fit(X, Y)
+    model = ExpertMixtureRegressor([("ols", FrozenEstimator(fixed)), ("zero", FrozenEstimator(fixed))]).fit(X, Y)
+    assert model.t_ == 60
+    assert_allclose(model.predict(X), fixed.predict(X))
+
+
+def test_parameters_of_experts_have_names():
+    model = ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("eg", EGRegressor())])
+    assert model.set_params(gd__eta0=0.5).get_params()["gd__eta0"] == 0.5
+    search = GridSearchCV(clone(model), {"gd__eta0": [0.1, 1.0], "share": [0.0]}, cv=2).fit(X, Y)
+    assert search.best_params_["gd__eta0"] in (0.1, 1.0)
+    assert isinstance(model.set_params(eg=ImplicitGDRegressor()).estimators[1][1], ImplicitGDRegressor)
+
+
+def test_progressive_validation_of_a_mixture():
+    assert progressive_val_score(ExpertMixtureRegressor(REGRESSORS[:2]), X, Y).score > 0.5
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.01])
+def test_numbers_that_are_no_probabilities_are_refused(bad, unchanged):
+    model = BayesMixture().fit(P, LABELS)
+    wrong = P[:5].copy()
+    wrong[3, 2] = bad
+    with unchanged(model, rf"X has {bad:g} at row 3, column 2, which is no probability"):
+        model.partial_fit(wrong, LABELS[:5])
+    with pytest.raises(ValueError, match="row 3, column 2"):
+        model.predict_proba(wrong)
+
+
+def test_probabilities_that_do_not_add_up_are_refused(unchanged):
+    p = rng.dirichlet(np.ones(3), size=(30, 2)).reshape(30, 6)
+    model = BayesMixture().fit(p, np.arange(30) % 3)
+    assert model.weights_.shape == (2,) and model.predict_proba(p).shape == (30, 3)
+    p[4, 5] /= 2
+    with unchanged(model, "probabilities of expert 1 at row 4 add up to"):
+        model.partial_fit(p, np.arange(30) % 3)
+    with unchanged(BayesMixture(), "X has 4 features, but 3 classes"):
+        BayesMixture().fit(p[:, :4], np.arange(30) % 3)
+
+
+@pytest.mark.parametrize("make", [BayesMixture, lambda: ExpertMixtureClassifier(strategy="eg", learning_rate=0.1)])
+def test_all_experts_at_probability_zero(make, unchanged):
+    model = make().fit(P, LABELS)
+    wrong = P[:5].copy()
+    wrong[2] = 0.0
+    with unchanged(model, "give probability 0 to 'up', which came at row 2"):
+        model.partial_fit(wrong, np.full(5, "up"))
+    # and those that have no weight any more do not help
+    out = make().fit([[0.0, 0.5], [0.5, 0.5]], [1, 0])
+    if isinstance(out, BayesMixture):
+        with unchanged(out, "at row 1"):
+            out.partial_fit([[0.5, 0.5], [1.0, 0.0]], [1, 1])
+
+
+def test_a_tiny_weight_is_not_none():
+    """ln v is kept: an expert of weight exp(-2000) takes over when all others give probability zero."""
+    unlikely = np.column_stack([np.full(500, 1.0), np.full(500, 0.01)])
+    model = BayesMixture().fit(np.r_[unlikely, [[0.0, 0.5]]], np.r_[np.ones(500, dtype=int), 0][::1] * 1)
+    assert model.weights_.tolist() == [1.0, 0.0]
+    model.partial_fit([[0.0, 0.5]], [1])
+    assert model.weights_.tolist() == [0.0, 1.0]
+    assert_allclose(model.cumulative_loss_, model.expert_losses_[1] + np.log(2))
+
+
+class Refuses(BaseEstimator):
+    """Learns a few rows, then raises, or forecasts NaN."""
+
+    _estimator_type = "regressor"
+
+    def __init__(self, what="raise"):
+        self.what = what
+
+    def fit(self, X, y):
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X, y):
+        self.n_ = getattr(self, "n_", 0) + len(X)
+        if self.n_ > 40 and self.what == "raise":
+            raise ValueError("no more rows")
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.nan if self.n_ > 40 and self.what == "nan" else 0.0)
+
+
+@pytest.mark.parametrize(
+    "what, match", [("raise", "no more rows"), ("nan", r"Expert 'refuses' forecasts nan at row 21")]
+)
+def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
+    model = ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("refuses", Refuses(what))], history=3)
+    model.partial_fit(X[:20], Y[:20])
+    with unchanged(model, match):
+        model.partial_fit(X[20:], Y[20:])
+    model.partial_fit(X[20:40], Y[20:40])
+
+
+@pytest.mark.parametrize(
+    "model, match",
+    [
+        (ExpertMixtureRegressor([]), "non-empty list of"),
+        (ExpertMixtureRegressor([ImplicitGDRegressor()]), "non-empty list of"),
+        (ExpertMixtureRegressor([("a", ImplicitGDRegressor()), ("a", EGRegressor())]), "not unique"),
+        (
+            ExpertMixtureRegressor([("ols", LinearRegression())]),
+            r"Expert 'ols' \(LinearRegression\) has no partial_fit",
+        ),
+        (ExpertMixtureRegressor(share=0.1), "share = 0.1 needs a learning_rate"),
+        (ExpertMixtureRegressor(share=1.0), "'share' parameter"),
+        (ExpertMixtureRegressor(history=-1), "'history' parameter"),
+        (ExpertMixtureRegressor(learning_rate="theory"), "needs data_bounds with y"),
+        (
+            ExpertMixtureRegressor(learning_rate="theory", loss="absolute_error", data_bounds={"y": (0, 1)}),
+            "needs data_bounds with n_rows and y",
+        ),
+        (ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (1, 0)}), "needs data_bounds with y"),
+        (ExpertMixtureRegressor(prior=[1.0, 2.0]), "one positive number for each of the 4 experts"),
+        (ExpertMixtureRegressor(prior=[1.0, 0.0, 1.0, 1.0]), "one positive number"),
+        (ExpertMixtureRegressor(prior=[1.0, np.nan, 1.0, 1.0]), "one positive number"),
+    ],
+)
+def test_bad_parameters_are_refused(model, match, unchanged):
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, match):
+            method(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model, match",
+    [
+        (ExpertMixtureClassifier(strategy="eg"), "gradient of log-loss is not bounded"),
+        (ExpertMixtureClassifier(strategy="eg", loss="brier"), "needs n_rows"),
+        (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "share = 0.1 needs"),
+        (BayesMixture([("lr", LogisticRegression())]), "has no partial_fit"),
+        (
+            BayesMixture([("two", FrozenEstimator(DummyClassifier().fit(P, np.arange(60) % 2)))]),
+            r"Expert 'two' knows the classes \[0, 1\], the mixture \['down', 'up'\]",
+        ),
+    ],
+)
+def test_bad_parameters_are_refused_by_classifiers(model, match, unchanged):
+    with unchanged(model, match):
+        model.fit(P, LABELS)
+    with unchanged(model, match):
+        model.partial_fit(P, LABELS, classes=["down", "up"])
+
+
+def test_labels_and_weights_that_do_not_fit_are_refused(unchanged):
+    model = BayesMixture().partial_fit(P, LABELS, classes=["down", "up"])
+    with unchanged(model, r"The label 'sideways' at row 1 is not one of the classes"):
+        model.partial_fit(P[:2], ["up", "sideways"])
+    with unchanged(model, "not the same as on the first call"):
+        model.partial_fit(P[:2], ["up", "up"], classes=["up", "sideways"])
+    with unchanged(BayesMixture(), "classes must be passed"):
+        BayesMixture().partial_fit(P, LABELS)
+    takes_none = ExpertMixtureRegressor([("refuses", Refuses())])
+    with unchanged(takes_none, "expert Refuses takes none"):
+        takes_none.partial_fit(X, Y, sample_weight=np.ones(60))
+
+
+def test_losses_beyond_the_range_of_floats_are_refused(unchanged):
+    model = ExpertMixtureRegressor().fit(X, Y)
+    with unchanged(model, "The loss at row 1 is infinite"):
+        model.partial_fit([[0.0] * 4, [1e300] * 4], [0.0, -1e300])
+
+
+def test_classifiers_of_scikit_learn_take_part(unchanged):
+    model = BayesMixture([CLASSIFIERS[1], ("nb", FrozenEstimator(GaussianNB().fit(X[:20], LABELS[:20])))])
+    model.partial_fit(X, LABELS, classes=["down", "up"])
+    assert model.cumulative_loss_ <= model.expert_losses_.min() + np.log(2) + 1e-9
+    assert model.score(X, LABELS) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
+def test_an_expert_that_gives_nan_is_named(unchanged):
+    model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # which knows one class only after the first row
+    with unchanged(model, r"Expert 'nb' gives \[.*nan.*\] at row 1, which are no probabilities"):
+        model.partial_fit(X, LABELS, classes=["down", "up"])

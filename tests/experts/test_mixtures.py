@@ -1,0 +1,261 @@
+"""Mixtures of experts: against replicas in plain NumPy, and every bound on random and on adversarial streams."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from onlinebregman import BayesMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
+
+SLACK = 1e-9
+
+
+@st.composite
+def forecasts(draw):
+    """(X, y) in [0, 1]: noise, experts that are right at times, or an adversary who is far from the leader."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_rows, n_experts = draw(st.integers(1, 80)), draw(st.integers(1, 6))
+    X = rng.uniform(size=(n_rows, n_experts))
+    kind = draw(st.sampled_from(["random", "turns", "adversary", "extremes"]))
+    if kind == "extremes":
+        X = np.rint(X)
+    y = rng.uniform(size=n_rows)
+    if kind == "turns":
+        y = X[np.arange(n_rows), (np.arange(n_rows) * 3 // n_rows) % n_experts]
+    if kind == "adversary":
+        losses = np.zeros(n_experts)
+        for t in range(n_rows):
+            y[t] = float(X[t, losses.argmin()] < 0.5)
+            losses += (X[t] - y[t]) ** 2
+    return X, y
+
+
+@st.composite
+def probabilities(draw):
+    """(X, y) for two classes or three: probabilities in the columns that each expert has, and what came."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_rows, n_experts, n_classes = draw(st.integers(3, 60)), draw(st.integers(1, 5)), draw(st.integers(2, 3))
+    p = rng.dirichlet(np.full(n_classes, draw(st.sampled_from([0.3, 1.0]))), size=(n_rows, n_experts))
+    p = 0.99 * p + 0.01 / n_classes
+    if draw(st.booleans()):  # an adversary: what the best so far thinks least likely
+        y, losses = np.empty(n_rows, dtype=int), np.zeros(n_experts)
+        for t in range(n_rows):
+            y[t] = p[t, losses.argmin()].argmin()
+            losses -= np.log(p[t, :, y[t]])
+    else:
+        y = rng.integers(n_classes, size=n_rows)
+    return (p[:, :, 1] if n_classes == 2 else p.reshape(n_rows, -1)), y, p
+
+
+def replica(costs_of, X, rate, share):
+    """Weights before each row by the printed updates: multiply, divide by the sum, deal out."""
+    v, history = np.full(X.shape[1], 1 / X.shape[1]), []
+    for t in range(len(X)):
+        history.append(v)
+        v = v * np.exp(-rate * costs_of(t, v))
+        v = v / v.sum()
+        v = (1 - share) * v + share / len(v)
+    return np.array(history), v
+
+
+def best_sequences(losses, n_switches):
+    """Smallest loss of a sequence of experts with at most so many switches, by dynamic programming."""
+    best = np.full((n_switches + 1, losses.shape[1]), 0.0) + losses[0]
+    for row in losses[1:]:
+        stay = best
+        best = stay + row
+        for m in range(1, n_switches + 1):
+            best[m] = np.minimum(stay[m], stay[m - 1].min()) + row
+    return best.min(axis=1)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+LOSSES = {"squared_error": lambda a, y: (a - y) ** 2 / 2, "absolute_error": lambda a, y: np.abs(a - y)}
+SLOPES = {"squared_error": lambda a, y: a - y, "absolute_error": lambda a, y: np.sign(a - y)}
+
+
+@settings(max_examples=60)
+@given(
+    forecasts(),
+    st.sampled_from(["average", "eg"]),
+    st.sampled_from(sorted(LOSSES)),
+    st.sampled_from([0.1, 3.0]),
+    st.sampled_from([0.0, 0.01, 0.5]),
+)
+def test_the_regressor_is_the_printed_update(data, strategy, loss, rate, share):
+    X, y = data
+
+    def costs_of(t, v):
+        return LOSSES[loss](X[t], y[t]) if strategy == "average" else SLOPES[loss](v @ X[t], y[t]) * X[t]
+
+    model = ExpertMixtureRegressor(strategy=strategy, loss=loss, learning_rate=rate, share=share, history=len(y))
+    model.partial_fit(X, y)
+    history, last = replica(costs_of, X, rate, share)
+    assert_allclose(model.weights_history_, history, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.weights_, last, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, LOSSES[loss]((history * X).sum(axis=1), y).sum(), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.expert_losses_, LOSSES[loss](X, y[:, np.newaxis]).sum(axis=0), rtol=1e-10)
+    assert_allclose(model.predict(X), X @ last, rtol=1e-8)
+
+
+@settings(max_examples=60)
+@given(forecasts(), st.sampled_from(sorted(LOSSES)), st.sampled_from([0.1, 3.0, "adaptive"]), st.floats(0.01, 1e4))
+def test_the_average_keeps_the_bound_of_its_run(data, loss, rate, scale):
+    X, y = scale * data[0], scale * data[1]
+    model = ExpertMixtureRegressor(loss=loss, learning_rate=rate).partial_fit(X, y)
+    regret = model.cumulative_loss_ - model.expert_losses_.min()
+    assert regret <= model.regret_bound_ + SLACK * max(1, model.cumulative_loss_)
+    if rate == "adaptive":
+        assert_allclose(model.regret_bound_, 2 * model._mix.gap, atol=1e-9 * scale**2)
+
+
+@settings(max_examples=60)
+@given(forecasts(), st.sampled_from(sorted(LOSSES)), st.sampled_from([0.1, 3.0, "adaptive"]), st.integers(0, 100))
+def test_eg_keeps_the_bound_of_its_run_against_every_mixture(data, loss, rate, seed):
+    X, y = data
+    model = ExpertMixtureRegressor(strategy="eg", loss=loss, learning_rate=rate).partial_fit(X, y)
+    for u in [*np.eye(X.shape[1]), *np.random.default_rng(seed).dirichlet(np.ones(X.shape[1]), size=5)]:
+        assert model.cumulative_loss_ - LOSSES[loss](X @ u, y).sum() <= model.regret_bound_ + SLACK
+
+
+@settings(max_examples=60)
+@given(forecasts(), st.sampled_from(["average", "eg"]), st.sampled_from(sorted(LOSSES)), st.floats(0.1, 50))
+def test_the_rates_of_the_theorems_keep_their_bounds(data, strategy, loss, length):
+    X, y = length * data[0] - 3, length * data[1] - 3
+    n_rows, n_experts = X.shape
+    model = ExpertMixtureRegressor(
+        strategy=strategy,
+        loss=loss,
+        learning_rate="theory",
+        data_bounds={"y": (-3.0, length - 3), "n_rows": n_rows},
+    ).partial_fit(X, y)
+    root = np.sqrt(n_rows * np.log(max(n_experts, 2)) / 2)
+    bound = {
+        ("average", "squared_error"): length**2 * np.log(n_experts),
+        ("average", "absolute_error"): length * root,
+        ("eg", "squared_error"): length**2 * root,
+        ("eg", "absolute_error"): length * root,
+    }[strategy, loss]
+    regret = model.cumulative_loss_ - model.expert_losses_.min()
+    assert regret <= model.regret_bound_ + SLACK * length**2
+    assert model.regret_bound_ <= bound + SLACK * length**2
+
+
+@settings(max_examples=60)
+@given(forecasts(), st.sampled_from([0.01, 0.2]), st.integers(0, 3))
+def test_fixed_share_tracks_the_best_sequence(data, share, n_switches):
+    X, y = data
+    n_rows, n_experts = X.shape
+    model = ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (0, 1)}, share=share).partial_fit(X, y)
+    n_switches = min(n_switches, n_rows - 1)
+    best = best_sequences(LOSSES["squared_error"](X, y[:, np.newaxis]), n_switches)
+    for m in range(n_switches + 1):
+        assert model.cumulative_loss_ <= best[: m + 1].min() + max(map(model.tracking_bound, range(m + 1))) + SLACK
+    stay = np.log(1 - share + share / n_experts)
+    printed = np.log(n_experts) + n_switches * np.log(n_experts / share) - (n_rows - 1 - n_switches) * stay
+    assert_allclose(model.tracking_bound(n_switches), printed, atol=1e-8)
+
+
+def test_without_share_a_sequence_has_no_bound():
+    model = ExpertMixtureRegressor(learning_rate=1.0).fit([[0.0, 1.0]], [0.0])
+    assert model.tracking_bound(1) == np.inf and model.tracking_bound(0) == model.regret_bound_
+
+
+def test_fixed_share_finds_a_new_leader_and_the_static_mixture_does_not():
+    y = np.zeros(600)
+    X = np.column_stack([np.repeat([0.0, 1.0], 300), np.repeat([1.0, 0.0], 300)])
+    fixed = ExpertMixtureRegressor(learning_rate=1.0, share=0.01, history=600).fit(X, y)
+    static = ExpertMixtureRegressor(learning_rate=1.0, history=600).fit(X, y)
+    assert fixed.weights_history_[320, 1] > 0.9 > 0.01 > static.weights_history_[320, 1]
+    assert fixed.cumulative_loss_ < static.cumulative_loss_ / 5
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+def learn(model, X, y, p):
+    return model.partial_fit(X, y, classes=range(p.shape[2]))
+
+
+@settings(max_examples=60)
+@given(probabilities(), st.sampled_from([0.0, 0.05]))
+def test_bayes_rule(data, share):
+    X, y, p = data
+    came = p[np.arange(len(y)), :, y]
+    model = learn(BayesMixture(share=share, history=len(y)), X, y, p)
+    history, last = replica(lambda t, v: -np.log(came[t]), came, 1.0, share)
+    assert_allclose(model.weights_history_, history, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, -np.log((history * came).sum(axis=1)).sum(), rtol=1e-9)
+    assert_allclose(model.predict_proba(X), np.einsum("tkc,k->tc", p, last), rtol=1e-8)
+    if not share:  # the loss of the mixture of all products
+        assert_allclose(model.cumulative_loss_, -np.log(np.prod(came, axis=0).mean()), rtol=1e-9)
+
+
+@settings(max_examples=60)
+@given(probabilities(), st.integers(0, 1000))
+def test_the_log_loss_is_that_of_the_best_and_the_logarithm_of_the_prior(data, seed):
+    X, y, p = data
+    n_experts = p.shape[1]
+    model = learn(BayesMixture(), X, y, p)
+    assert model.cumulative_loss_ <= model.expert_losses_.min() + np.log(n_experts) + SLACK
+    assert_allclose(model.regret_bound_, np.log(n_experts), atol=1e-9)
+    prior = np.random.default_rng(seed).dirichlet(np.ones(n_experts))
+    model = learn(BayesMixture(prior=5 * prior), X, y, p)
+    assert (model.cumulative_loss_ <= model.expert_losses_ - np.log(prior) + SLACK).all()
+
+
+@settings(max_examples=40)
+@given(probabilities(), st.sampled_from([0.01, 0.3]), st.integers(0, 2))
+def test_bayes_with_share_tracks_the_best_sequence(data, share, n_switches):
+    X, y, p = data
+    model = learn(BayesMixture(share=share), X, y, p)
+    best = best_sequences(-np.log(p[np.arange(len(y)), :, y]), n_switches)[n_switches]
+    assert model.cumulative_loss_ <= best + max(map(model.tracking_bound, range(n_switches + 1))) + SLACK
+
+
+@settings(max_examples=60)
+@given(probabilities(), st.sampled_from(["average", "eg"]), st.sampled_from([0.3, 2.0, "adaptive", "theory"]))
+def test_brier_keeps_its_bounds(data, strategy, rate):
+    X, y, p = data
+    n_rows, n_experts = p.shape[:2]
+    model = ExpertMixtureClassifier(strategy=strategy, loss="brier", learning_rate=rate, n_rows=n_rows)
+    learn(model, X, y, p)
+    came = np.eye(p.shape[2])[y]
+    losses = ((p - came[:, np.newaxis]) ** 2).sum(axis=(0, 2)) / 2
+    assert_allclose(model.expert_losses_, losses, rtol=1e-9)
+    assert model.cumulative_loss_ - losses.min() <= model.regret_bound_ + SLACK
+    if strategy == "eg":
+        u = np.random.default_rng(0).dirichlet(np.ones(n_experts))
+        of_u = ((np.einsum("tkc,k->tc", p, u) - came) ** 2).sum() / 2
+        assert model.cumulative_loss_ - of_u <= model.regret_bound_ + SLACK
+    if rate == "theory":
+        root = np.sqrt(2 * n_rows * np.log(max(n_experts, 2)))
+        assert model.regret_bound_ <= (2 * np.log(n_experts) if strategy == "average" else root) + SLACK
+
+
+@settings(max_examples=60)
+@given(probabilities(), st.sampled_from(["average", "eg"]), st.sampled_from([0.1, 1.0, 3.0]))
+def test_log_loss_at_any_rate_keeps_the_bound_of_its_run(data, strategy, rate):
+    X, y, p = data
+    came = p[np.arange(len(y)), :, y]
+    model = learn(ExpertMixtureClassifier(strategy=strategy, learning_rate=rate), X, y, p)
+    u = np.eye(p.shape[1]) if strategy == "average" else np.random.default_rng(0).dirichlet(np.ones(p.shape[1]), 5)
+    assert (model.cumulative_loss_ + np.log(came @ u.T).sum(axis=0) <= model.regret_bound_ + SLACK).all()
+
+
+def test_the_classifier_at_rate_1_is_the_bayes_mixture():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(50, 4)), rng.integers(2, size=50)
+    bayes, general = BayesMixture(share=0.1).fit(X, y), ExpertMixtureClassifier(share=0.1).fit(X, y)
+    assert bayes.weights_.tobytes() == general.weights_.tobytes()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_an_expert_who_was_certain_and_wrong_is_out_for_good_unless_weight_is_shared(share):
+    X = np.array([[0.0, 0.5], [1.0, 0.5], [1.0, 0.5]])
+    model = BayesMixture(share=share, history=3).fit(X, [1, 0, 1])
+    assert model.expert_losses_[0] == np.inf and np.isfinite(model.cumulative_loss_)
+    assert (model.weights_[0] > 0) == (share > 0)
+    assert np.isfinite(model.weights_history_).all()
