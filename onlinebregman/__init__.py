@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from .density import OnlineExponentialFamily, OnlineGaussian
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -42,6 +43,8 @@ __all__ = [
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
+    "OnlineExponentialFamily",
+    "OnlineGaussian",
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
