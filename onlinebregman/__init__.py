@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from .density import OnlineExponentialFamily, OnlineGaussian
 from .experts import BayesMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
@@ -46,6 +47,8 @@ __all__ = [
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
+    "OnlineExponentialFamily",
+    "OnlineGaussian",
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",

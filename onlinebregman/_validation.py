@@ -41,6 +41,13 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
+def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
+    """Rows as a C-contiguous float64 array, all finite."""
+    X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
+    check_finite(X)
+    return X
+
+
 def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, multi_output: bool = False):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
 

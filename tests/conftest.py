@@ -71,6 +71,11 @@ VARIANTS = {
         {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
         {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0}, "constraint": L1Ball(1.0)},
     ],
+    "OnlineExponentialFamily": [
+        {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
+        {"strategy": "last_step_minimax"},
+    ],
+    "OnlineGaussian": [{"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0}],
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
@@ -78,7 +83,7 @@ VARIANTS = {
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
 # Those whose fitted state does not depend on the order of the rows.
-ORDER_FREE = {"ForwardRegressor"}
+ORDER_FREE = {"ForwardRegressor", "OnlineExponentialFamily", "OnlineGaussian"}
 # Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
 CHECKED_VARIANTS = {
     "BurgRegressor": 1,
@@ -89,7 +94,7 @@ CHECKED_VARIANTS = {
 }
 
 # What estimators say about rows.
-OUTPUTS = ("predict", "decision_function", "predict_proba", "transform")
+OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
 
 # Checks that scikit-learn has but its generator leaves out; the second list is for transformers.
 LEFT_OUT = ["check_param_validation", "check_dataframe_column_names_consistency", "check_inplace_ensure_writeable"]
@@ -171,6 +176,8 @@ def rows(estimator, request):
         objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
         X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
+    if family == "density":  # which ignores y
+        return rng.normal(size=(40, 4)), rng.integers(2, size=40)
     if is_classifier(estimator) or family == "metric_learning":
         chosen = request.node.callspec.params["estimator"]
         first = type(chosen)(**FIRST.get(type(chosen).__name__, {}))

@@ -268,6 +268,7 @@ BAD_TARGETS = {  # for numbers as targets
     "-infinity in y": (lambda X, y: (X, put(y, 0, -np.inf)), r"y contains infinity \(row 0\)"),
     "y of words": (lambda X, y: (X, np.full(len(y), "a")), "could not convert|not convertible|dtype|str"),
 }
+ABOUT_TARGETS = {"y too short", "y too long", "y in two columns", "y missing"}  # no fault where there are none
 BLAMELESS_FIRST = {"one column more", "one column less"}  # which are right for an estimator that has not seen X
 NO_FRAME = {"X in one dimension", "X in three dimensions", "X missing", "X complex", "no columns"}
 NO_SPARSE = {*NO_FRAME, "X of words"}
@@ -302,6 +303,8 @@ def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, le
     X, y = rows
     if fault in BAD_TARGETS and y.dtype.kind != "f":
         pytest.skip("its targets are labels")
+    if fault in ABOUT_TARGETS and not get_tags(estimator).target_tags.required:
+        pytest.skip("has no targets")
     multi_output = get_tags(estimator).target_tags.multi_output  # then two columns are right for a first y
     stream, reference = (learn(clone(estimator), X, y) for _ in range(2))
     for X_bad, y_bad, message in bad_forms(estimator, fault, X, y):
@@ -323,6 +326,8 @@ def test_all_paths_give_the_same_error(estimator, rows, learn, fault):
     X, y = rows
     if fault in BAD_TARGETS and y.dtype.kind != "f":
         pytest.skip("its targets are labels")
+    if fault in ABOUT_TARGETS and not get_tags(estimator).target_tags.required:
+        pytest.skip("has no targets")
     X_bad, y_bad = {**BAD, **BAD_TARGETS}[fault][0](X[:10], y[:10])
     messages = set()
     for form in ("array", "fortran", "float32"):

@@ -1,11 +1,13 @@
 """Geometry: Bregman divergences as small objects, the readable definition of each potential.
 
 Vectors: `SquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`, `BinaryEntropy`. Symmetric matrices:
-`SquaredFrobenius`, `VonNeumann`, `LogDet`. For a potential of your own subclass `Divergence` or `SeparableDivergence`.
+`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate` and `Scaled` make others of them. For a potential of your own
+subclass `Divergence` or `SeparableDivergence`.
 """
 
 from ._base import Divergence, SeparableDivergence
 from ._names import DIVERGENCES, resolve_divergence
+from .duality import Conjugate, Scaled
 from .matrices import LogDet, SquaredFrobenius, VonNeumann
 from .pnorm import PNorm
 from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
@@ -14,10 +16,12 @@ __all__ = [
     "DIVERGENCES",
     "BinaryEntropy",
     "Burg",
+    "Conjugate",
     "Divergence",
     "LogDet",
     "PNorm",
     "RelativeEntropy",
+    "Scaled",
     "SeparableDivergence",
     "SimplexEntropy",
     "SquaredEuclidean",

@@ -1,0 +1,6 @@
+"""Densities: exponential families learned online, and maximum entropy over a finite domain."""
+
+from .exponential_family import OnlineExponentialFamily
+from .gaussian import OnlineGaussian
+
+__all__ = ["OnlineExponentialFamily", "OnlineGaussian"]

@@ -1,0 +1,158 @@
+"""Exponential families P(x | theta) = exp(theta x - G(theta)) P_0(x) of one coordinate, by their mean mu = G'(theta).
+
+The geometry is a `Divergence`: `conjugate` is F, the convex conjugate of the cumulant G, so that theta = f(mu), and the
+relative entropy between two members is D_F(mu, mu~) = D_G(theta~, theta) (W, "Primal & Dual Parameters").
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from ..divergences import BinaryEntropy, Burg, Conjugate, Divergence, RelativeEntropy, Scaled, SquaredEuclidean
+
+
+class Family(ABC):
+    """One family. Methods work on arrays of any shape, a coordinate at a time."""
+
+    conjugate: Divergence
+    default_mean: float  # mu_1
+    _values: str  # what x may be, as said in errors
+
+    @property
+    def cumulant(self) -> Divergence:
+        """The divergence of G."""
+        return Conjugate(self.conjugate)
+
+    @abstractmethod
+    def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        """ln P(x | mu)."""
+
+    @abstractmethod
+    def log_base(self, x: np.ndarray) -> np.ndarray:
+        """ln P_0(x)."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
+        """Rows drawn independently, shape (n, len(mu))."""
+
+    def _admits(self, x: np.ndarray) -> np.ndarray:
+        return np.isfinite(x)
+
+    def check(self, X: np.ndarray) -> None:
+        """Raise ValueError unless the family has values such as all of X."""
+        good = self._admits(X)
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            raise ValueError(
+                f"X has {X[row, column]:g} in row {row}, column {column}, but {self._values}; "
+                "correct the value, or choose another family."
+            )
+
+    def check_mean(self, mean: np.ndarray) -> None:
+        """Raise ValueError unless `mean` is the expectation of a member in every coordinate."""
+        try:
+            self.conjugate.check_domain(mean)
+        except ValueError as error:
+            raise ValueError(f"prior_mean is not the mean of a member of the family: {error}") from None
+
+
+class Gaussian(Family):
+    """Normal distributions of one given variance: G = variance theta^2/2, F = mu^2 / (2 variance)."""
+
+    default_mean = 0.0
+    _values = "a Gaussian has finite values"
+
+    def __init__(self, variance: float) -> None:
+        self.variance = variance
+        self.conjugate = Scaled(SquaredEuclidean(), 1 / variance)
+
+    def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return -((x - mu) ** 2) / (2 * self.variance) - np.log(2 * np.pi * self.variance) / 2
+
+    def log_base(self, x: np.ndarray) -> np.ndarray:
+        return self.log_density(x, 0.0)
+
+    def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
+        return rng.normal(mu, np.sqrt(self.variance), size=(n, len(mu)))
+
+
+class Bernoulli(Family):
+    """Coins: G = ln(1 + e^theta), F = mu ln mu + (1 - mu) ln(1 - mu)."""
+
+    conjugate = BinaryEntropy()
+    default_mean = 0.5
+    _values = "Bernoulli rows are 0, 1, or probabilities in between"
+
+    def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return xlogy(x, mu) + xlog1py(1 - x, -mu)
+
+    def log_base(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
+        return (rng.uniform(size=(n, len(mu))) < mu).astype(np.float64)
+
+    def _admits(self, x: np.ndarray) -> np.ndarray:
+        return (x >= 0) & (x <= 1)
+
+
+class Poisson(Family):
+    """Counts: G = e^theta, F = mu ln mu - mu."""
+
+    conjugate = RelativeEntropy()
+    default_mean = 1.0
+    _values = "Poisson rows are counts: whole numbers, not negative"
+
+    def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return xlogy(x, mu) - mu - gammaln(x + 1)
+
+    def log_base(self, x: np.ndarray) -> np.ndarray:
+        return -gammaln(x + 1)
+
+    def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
+        return rng.poisson(mu, size=(n, len(mu))).astype(np.float64)
+
+    def _admits(self, x: np.ndarray) -> np.ndarray:
+        return (x >= 0) & (x == np.floor(x))
+
+
+class Gamma(Family):
+    """Gamma distributions of one given shape a: F = -a ln mu, a times the Burg entropy; a = 1: exponential."""
+
+    default_mean = 1.0
+    _values = "gamma and exponential rows are positive"
+
+    def __init__(self, shape: float) -> None:
+        self.shape = shape
+        self.conjugate = Scaled(Burg(), shape)
+
+    def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return self._tilted(x) - self.shape * (np.log(mu) + x / mu)
+
+    def log_base(self, x: np.ndarray) -> np.ndarray:
+        return self._tilted(x) - self.shape
+
+    def _tilted(self, x: np.ndarray) -> np.ndarray:
+        a = self.shape
+        return a * np.log(a) - gammaln(a) + (a - 1) * np.log(x)
+
+    def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
+        return rng.gamma(self.shape, mu / self.shape, size=(n, len(mu)))
+
+    def _admits(self, x: np.ndarray) -> np.ndarray:
+        return x > 0
+
+
+FAMILIES = ("gaussian", "bernoulli", "poisson", "exponential", "gamma")
+
+
+def make_family(name: str, variance: float, shape: float) -> Family:
+    """The family of that name."""
+    if name == "gaussian":
+        return Gaussian(variance)
+    if name == "gamma":
+        return Gamma(shape)
+    return {"bernoulli": Bernoulli, "poisson": Poisson, "exponential": lambda: Gamma(1.0)}[name]()

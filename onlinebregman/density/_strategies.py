@@ -1,0 +1,72 @@
+"""What to predict for the next row of a stream: the mean mu_t of one member of an exponential family.
+
+`total` is the weighted sum of the rows before, `weight` the sum of their weights, `h` the weight of the row itself, `t`
+how many rows came before; one entry a row, so that a block of rows is predicted at once. k is the weight of the prior
+and mu_1 its mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+
+class IncrementalOffline:
+    """The best member for the rows so far, the prior among them: k1 = k."""
+
+    def __init__(self, k: float, mean: np.ndarray) -> None:
+        self.k, self.mean = k, mean
+
+    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return (self.k * self.mean + total) / (self.k + weight)[:, None]
+
+
+class Forward(IncrementalOffline):
+    """As if the row itself had come already, and been mu_1: k1 = k + 1 for rows of weight 1."""
+
+    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return ((self.k + h)[:, None] * self.mean + total) / (self.k + h + weight)[:, None]
+
+
+class LastStepBernoulli(IncrementalOffline):
+    """The mean for which 0 and 1 cost the same regret, were the row the last one.
+
+    With F the conjugate and N = k + weight + h, logit mu_t is the difference quotient over h of
+    N F((k mu_1 + total)/N): -min L_{1..t} after a one minus the same after a zero (W, "Last-step Minimax").
+    """
+
+    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+        h = h[:, None]
+        ones = self.k * self.mean + total
+        zeros = np.maximum(self.k + weight[:, None] - ones, 0.0)
+        return expit(self._growth(ones, h) - self._growth(zeros, h))
+
+    @staticmethod
+    def _growth(count: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """((count + h) ln(count + h) - count ln count) / h, without cancellation."""
+        some = np.maximum(count, 1e-290)  # 0 ln 0 = 0
+        return np.log(count + h) + some / h * np.log1p(h / some)
+
+
+class GaussianMinimax:
+    """The least worst-case regret over T rows: theta_t = alpha_t sum (x_q - mu_1).
+
+    W, "Minimax Algorithm for T Trials".
+    """
+
+    def __init__(self, horizon: int, mean: np.ndarray) -> None:
+        self.mean, self.alpha = mean, minimax_rates(horizon)
+
+    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+        rate = self.alpha[np.minimum(t, len(self.alpha) - 1)]
+        return self.mean + rate[:, None] * (total - weight[:, None] * self.mean)
+
+
+def minimax_rates(horizon: int) -> np.ndarray:
+    """alpha_1 .. alpha_T of the Gaussian minimax strategy: alpha_T = 1/T, alpha_{t-1} = alpha_t + alpha_t^2."""
+    alpha = np.empty(horizon)
+    rate = 1 / horizon
+    for t in range(horizon - 1, -1, -1):
+        alpha[t] = rate
+        rate += rate * rate
+    return alpha

@@ -1,0 +1,486 @@
+"""Online density estimation in exponential families, a coordinate at a time."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_dense_rows, check_weights
+from ..divergences import Divergence
+from ._families import FAMILIES, Family, make_family
+from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
+
+_BLOCK = 4096  # rows handled at once: they stay in the cache
+
+
+class _Progress(NamedTuple):
+    """What a stream has come to; never changed in place."""
+
+    total: np.ndarray  # sum of weight * x
+    weight: float
+    rows: int
+    loss: float  # sum of weight * -ln P(x | mu_t)
+    base: float  # sum of weight * -ln P_0(x)
+    quadratic: float  # the quadratic costs that the regret bound of a Gaussian adds up
+    radius: float  # max |x - mu_1|^2
+    unweighted: bool  # have all rows had weight 1?
+
+
+class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
+    """Density of rows whose coordinates are independent members of an exponential family, learned online.
+
+    P(x | theta) = exp(theta x - G(theta)) P_0(x) in every coordinate, with expectation mu = G'(theta). Each row is
+    first predicted, by the member of mean mu_t, and then learned. With k the weight and mu_1 the mean of a prior, and n
+    the number of rows before:
+
+        "incremental_offline"   mu_t = (k mu_1 + sum x) / (k + n)              the best member so far
+        "forward"               mu_t = ((k + 1) mu_1 + sum x) / (k + 1 + n)    the row to come counted as mu_1
+
+    "last_step_minimax" makes the worst case over the row to come least, were it the last one; "minimax" the worst case
+    over all of a known number of rows.
+
+    Parameters
+    ----------
+    family : {"gaussian", "bernoulli", "poisson", "exponential", "gamma"}, default="gaussian"
+        What the coordinates are: numbers; zeros and ones (a number in between counts as a one with that probability);
+        counts; positive numbers ("exponential" and "gamma", in the geometry of the Burg entropy).
+    strategy : {"forward", "incremental_offline", "last_step_minimax", "minimax"}, default="forward"
+        How the next row is predicted. "last_step_minimax" is there for "bernoulli" and "gaussian" (for which it is
+        "forward"), "minimax" for "gaussian" with `horizon`.
+    prior_weight : float, default=0.0
+        How many rows the prior counts for, k; > 0 for "incremental_offline". "minimax" does without.
+    prior_mean : float or array-like of shape (n_features,), default=None
+        mu_1. None: 0 for "gaussian", 1/2 for "bernoulli", 1 for the others.
+    variance : float, default=1.0
+        Variance of "gaussian"; the same in every coordinate (standardise, or see :class:`OnlineGaussian`).
+    shape : float, default=1.0
+        Shape of "gamma"; its variance is mean^2 / shape.
+    horizon : int, default=None
+        Number of rows there will be, for "minimax".
+
+    Attributes
+    ----------
+    expectation_parameters_ : ndarray of shape (n_features,)
+        mu of the member that predicts the next row.
+    natural_parameters_ : ndarray of shape (n_features,)
+        theta of that member.
+    cumulant_, conjugate_ : Divergence
+        The divergences of G and of its conjugate F; D_G(theta~, theta) = D_F(mu, mu~) is the relative entropy of the
+        member of theta~ from that of theta.
+    t_ : int
+        Rows learned; rows of weight zero do not count.
+    cumulative_loss_ : float
+        Sum of weight * -ln P(x | mu_t), each row predicted before it was learned.
+    offline_loss_ : float
+        The least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta; attained at the mean
+        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight.
+    regret_ : float
+        `cumulative_loss_ - offline_loss_`.
+    regret_bound_ : float
+        What `regret_` cannot exceed, where there is a theorem (see Notes); AttributeError elsewhere.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    OnlineGaussian : Mean and covariance, both learned.
+    MaxEntDensity : Distributions over a finite domain.
+
+    Notes
+    -----
+    All parameters are read when learning starts. A row of weight h counts as h in sums and losses; "forward" counts the
+    row it predicts with the weight it has.
+
+    *Identity* (Key Lemma). For "incremental_offline" (k1 = k, any weights h_t) and for "forward" (k1 = k + 1, weights
+    1), with k_t = k1 + h_1 + ... + h_{t-1} and every theta,
+
+        sum h_t (L_t(theta_t) - L_t(theta)) = k1 D_G(theta, theta_1) - k_{T+1} D_G(theta, theta_{T+1})
+                                              + sum k_{t+1} D_G(theta_t, theta_{t+1}).
+
+    *Bounds* on `regret_`. Gaussian, "forward" and "last_step_minimax": with X^2 = max |x - mu_1|^2 and T rows of weight
+    1, `regret_bound_` is
+
+        1/(2 variance) sum |x_t - mu_1|^2 / (k + t)  <=  X^2/(2 variance) ln(1 + T/k)      (1 + ln T for k = 0).
+
+    Gaussian, "minimax", weights 1: after all T rows the regret is 1/(2 variance) sum alpha_t |x_t - mu_1|^2, so that
+
+        regret <= X^2/(2 variance) sum alpha_t,    alpha_T = 1/T,    alpha_{t-1} = alpha_t + alpha_t^2,
+
+    which no strategy improves on in the worst case; before, (1/t - alpha_t) |sum x - mu_1|^2 / (2 variance) is added.
+    Bernoulli, "forward", k = 0, mu_1 = 1/2, weights 1: n_features (ln(T + 1)/2 + 1).
+
+    References
+    ----------
+    .. [1] K. S. Azoury, M. K. Warmuth, "Relative Loss Bounds for On-line Density Estimation with the Exponential Family
+       of Distributions", Machine Learning 43, 2001.
+    .. [2] E. Takimoto, M. K. Warmuth, "The Last-Step Minimax Algorithm", ALT 2000; "The Minimax Strategy for Gaussian
+       Density Estimation", COLT 2000.
+    .. [3] M. K. Warmuth, "Bregman divergences and on-line learning", slides: density estimation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import OnlineExponentialFamily
+    >>> coins = np.random.default_rng(0).uniform(size=(1000, 2)) < [0.2, 0.7]
+    >>> model = OnlineExponentialFamily(family="bernoulli").fit(coins)
+    >>> model.expectation_parameters_.round(2)
+    array([0.2, 0.7])
+    >>> print(f"{model.regret_:.2f} <= {model.regret_bound_:.2f}")
+    7.36 <= 8.91
+    """
+
+    _parameter_constraints: dict = {
+        "family": [StrOptions(set(FAMILIES))],
+        "strategy": [StrOptions({"forward", "incremental_offline", "last_step_minimax", "minimax"})],
+        "prior_weight": [Interval(Real, 0, None, closed="left")],
+        "prior_mean": [Real, "array-like", None],
+        "variance": [Interval(Real, 0, None, closed="neither")],
+        "shape": [Interval(Real, 0, None, closed="neither")],
+        "horizon": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        family: str = "gaussian",
+        *,
+        strategy: str = "forward",
+        prior_weight: float = 0.0,
+        prior_mean: float | ArrayLike | None = None,
+        variance: float = 1.0,
+        shape: float = 1.0,
+        horizon: int | None = None,
+    ) -> None:
+        self.family = family
+        self.strategy = strategy
+        self.prior_weight = prior_weight
+        self.prior_mean = prior_mean
+        self.variance = variance
+        self.shape = shape
+        self.horizon = horizon
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from nothing: one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a value is not of the family, or parameters do not go together; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            X, weights = self._check(X, sample_weight, reset=True, allow_all_zero=False)
+            self._start(X.shape[1])
+            self._run(lambda _: self._learn(X, weights), 1, "epoch", X, y)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a value is not of the family, or parameters do not go together; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            validate_parameters(self)
+            first = not self.__sklearn_is_fitted__()
+            X, weights = self._check(X, sample_weight, reset=first, allow_all_zero=True)
+            if first:
+                self._start(X.shape[1])
+            self._learn(X, weights)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """Log-density of each row as the next one of the stream.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            ln P(x | theta), summed over the coordinates.
+
+        Raises
+        ------
+        ValueError
+            If a value is not of the family.
+        """
+        check_is_fitted(self)
+        X = check_dense_rows(self, X, reset=False)
+        self._family.check(X)
+        return self._family.log_density(X, self.expectation_parameters_).sum(axis=1)
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples(X)`.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
+        """Draw rows from the member that predicts the next row.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Independent rows.
+        """
+        check_is_fitted(self)
+        return self._family.sample(check_random_state(random_state), self.expectation_parameters_, n_samples)
+
+    @property
+    def expectation_parameters_(self) -> np.ndarray:
+        """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
+        now, one = self._now(), np.ones(1)
+        return self._rule.predict(now.total[None], now.weight * one, one, np.array([now.rows]))[0]
+
+    @property
+    def natural_parameters_(self) -> np.ndarray:
+        """theta = f(mu) of the member that predicts the next row, shape (n_features,)."""
+        return self.conjugate_.mirror(self.expectation_parameters_)
+
+    @property
+    def cumulant_(self) -> Divergence:
+        """The divergence of the cumulant G, a function of natural parameters."""
+        self._now()
+        return self._family.cumulant
+
+    @property
+    def conjugate_(self) -> Divergence:
+        """The divergence of the conjugate F of G, a function of expectation parameters."""
+        self._now()
+        return self._family.conjugate
+
+    @property
+    def t_(self) -> int:
+        """Rows learned; rows of weight zero do not count."""
+        return self._now().rows
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * -ln P(x | mu_t), each row predicted before it was learned."""
+        return self._now().loss
+
+    @property
+    def offline_loss_(self) -> float:
+        """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
+        # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
+        now, k, F = self._now(), self._k, self._family.conjugate
+        if now.weight == 0:
+            return 0.0
+        best = (k * self._rule.mean + now.total) / (k + now.weight)
+        prior = k * F.potential(self._rule.mean) if k > 0 else 0.0
+        return now.base + prior - (now.weight + k) * F.potential(best)
+
+    @property
+    def regret_(self) -> float:
+        """`cumulative_loss_ - offline_loss_`."""
+        return self.cumulative_loss_ - self.offline_loss_
+
+    @property
+    def regret_bound_(self) -> float:
+        """What `regret_` cannot exceed; AttributeError where no theorem says."""
+        now, rule = self._now(), self._rule
+        gaussian = self._learned_family == "gaussian"
+        if isinstance(rule, GaussianMinimax):
+            if now.rows == 0:
+                return 0.0
+            alpha = rule.alpha[: now.rows]
+            drift = float(((now.total - now.rows * rule.mean) ** 2).sum())
+            value = now.radius * float(alpha.sum()) + (1 / now.rows - float(alpha[-1])) * drift
+            return value / (2 * self._family.variance)
+        if gaussian and isinstance(rule, Forward):
+            return now.quadratic / (2 * self._family.variance)
+        coin = self._learned_family == "bernoulli" and isinstance(rule, Forward)
+        if coin and self._k == 0 and (rule.mean == 0.5).all() and now.unweighted:
+            return len(rule.mean) * (np.log(now.rows + 1) / 2 + 1)
+        raise AttributeError(
+            f"no theorem bounds the regret of strategy={self._learned_strategy!r} in family={self._learned_family!r} "
+            "with this prior and these weights; regret_ is what it is"
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_progress" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.family != "gaussian"
+        return tags
+
+    def _now(self) -> _Progress:
+        try:
+            return vars(self)["_progress"]
+        except KeyError:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
+            ) from None
+
+    def _check(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Validated rows of positive weight, and their weights."""
+        X = check_dense_rows(self, X, reset=reset)
+        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
+        family = make_family(self.family, self.variance, self.shape) if reset else self._family
+        family.check(X)
+        if weights is None:
+            return X, np.ones(len(X))
+        return X[weights > 0], weights[weights > 0]
+
+    def _start(self, n_features: int) -> None:
+        """Read the parameters, and begin a stream of no rows."""
+        self._family: Family = make_family(self.family, self.variance, self.shape)
+        self._learned_family, self._learned_strategy = self.family, self.strategy
+        mean = np.asarray(self._family.default_mean if self.prior_mean is None else self.prior_mean, dtype=np.float64)
+        if mean.shape not in ((), (n_features,)):
+            raise ValueError(
+                f"prior_mean has shape {mean.shape}; give a number, or one for each of the {n_features} features."
+            )
+        mean = np.broadcast_to(mean, n_features).copy()
+        self._family.check_mean(mean)
+        self._k = 0.0 if self.strategy == "minimax" else float(self.prior_weight)
+        self._rule = self._make_rule(mean)
+        self._progress = _Progress(np.zeros(n_features), 0.0, 0, 0.0, 0.0, 0.0, 0.0, True)
+
+    def _make_rule(self, mean: np.ndarray) -> IncrementalOffline | GaussianMinimax:
+        """The prediction that `strategy` says, or ValueError when the family has none."""
+        if self.strategy == "incremental_offline" and self._k == 0:
+            raise ValueError(
+                "prior_weight=0 leaves strategy='incremental_offline' without a first prediction; give a positive "
+                "prior_weight, or use strategy='forward'."
+            )
+        if self.strategy == "minimax":
+            if self.family != "gaussian" or self.horizon is None:
+                raise ValueError(
+                    f"strategy='minimax' is known for family='gaussian' and a given horizon, got "
+                    f"family={self.family!r} and horizon={self.horizon}; set both, or use strategy='forward'."
+                )
+            return GaussianMinimax(self.horizon, mean)
+        if self.strategy == "last_step_minimax" and self.family not in ("bernoulli", "gaussian"):
+            raise ValueError(
+                f"strategy='last_step_minimax' is known for the families 'bernoulli' and 'gaussian', got "
+                f"{self.family!r}; use strategy='forward'."
+            )
+        if self.strategy == "last_step_minimax" and self.family == "bernoulli":
+            return LastStepBernoulli(self._k, mean)
+        return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k, mean)
+
+    def _learn(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """One pass over validated rows."""
+        if isinstance(self._rule, GaussianMinimax):
+            self._check_horizon(len(X), weights)
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            self._progress = self._advance(self._progress, X[rows], weights[rows], start)
+
+    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, start: int) -> _Progress:
+        """Predict and learn a block of rows.
+
+        Running sums are added up row by row (cumsum), so that the numbers do not depend on where a stream is cut.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = _running(now.total, h[:, None] * X)
+            weight = _running(now.weight, h)
+            t = np.arange(now.rows, now.rows + len(X))
+            mu = self._rule.predict(total[:-1], weight[:-1], h, t)
+            loss = _running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
+            base = _running(now.base, -h * self._family.log_base(X).sum(axis=1))
+            square = ((X - self._rule.mean) ** 2).sum(axis=1)
+            quadratic = _running(now.quadratic, h * h * square / (self._k + weight[1:]))
+        good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
+        if not good.all():
+            row = int(np.argmin(good)) - 1
+            raise ValueError(
+                f"Row {start + row} (largest value {np.abs(X[row]).max():g}, weight {h[row]:g}) or one before it "
+                "cannot be learned: its log-density overflows; scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+        return _Progress(
+            total[-1].copy(),
+            float(weight[-1]),
+            now.rows + len(X),
+            float(loss[-1]),
+            float(base[-1]),
+            float(quadratic[-1]),
+            max(now.radius, float(square.max())),
+            now.unweighted and bool((h == 1).all()),
+        )
+
+    def _check_horizon(self, n_rows: int, weights: np.ndarray) -> None:
+        if (weights != 1).any():
+            wrong = weights[np.argmax(weights != 1)]
+            raise ValueError(
+                f"strategy='minimax' counts rows: its weights are 0 or 1, got {wrong:g}; use strategy='forward'."
+            )
+        seen, horizon = self._progress.rows, len(self._rule.alpha)
+        if seen + n_rows > horizon:
+            raise ValueError(
+                f"Row {horizon - seen} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
+                "strategy='minimax'; set a larger horizon before learning, or use strategy='forward'."
+            )
+
+
+def _running(start: float | np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order."""
+    return np.cumsum(np.concatenate([np.asarray(start, dtype=np.float64)[None], steps]), axis=0)

@@ -1,0 +1,325 @@
+"""Online exponential families: formulas, the Key Lemma, regret bounds, bad input."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate, stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from onlinebregman import OnlineExponentialFamily
+from onlinebregman.density._families import FAMILIES
+from onlinebregman.density._strategies import minimax_rates
+
+SCIPY = {  # the member of a mean, as SciPy has it
+    "gaussian": lambda mu: stats.norm(mu, np.sqrt(2.0)).logpdf,
+    "bernoulli": lambda mu: stats.bernoulli(mu).logpmf,
+    "poisson": lambda mu: stats.poisson(mu).logpmf,
+    "exponential": lambda mu: stats.expon(scale=mu).logpdf,
+    "gamma": lambda mu: stats.gamma(3.0, scale=mu / 3.0).logpdf,
+}
+
+
+def make(family, **parameters):
+    return OnlineExponentialFamily(family, variance=2.0, shape=3.0, **parameters)
+
+
+def draw(family, n=60, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    mu = rng.uniform(0.2, 0.8, size=d)
+    return {
+        "gaussian": lambda: rng.normal(mu, size=(n, d)),
+        "bernoulli": lambda: (rng.uniform(size=(n, d)) < mu).astype(float),
+        "poisson": lambda: rng.poisson(5 * mu, size=(n, d)).astype(float),
+        "exponential": lambda: rng.exponential(mu, size=(n, d)),
+        "gamma": lambda: rng.gamma(3.0, mu, size=(n, d)),
+    }[family]()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_densities_are_those_of_scipy_and_of_the_exponential_form(family):
+    X = draw(family)
+    model = make(family).fit(X)
+    mu, theta = model.expectation_parameters_, model.natural_parameters_
+    assert_allclose(model.score_samples(X), SCIPY[family](mu)(X).sum(axis=1), rtol=1e-10)
+    base = model._family.log_base(X).sum(axis=1)
+    assert_allclose(model.score_samples(X), X @ theta - model.cumulant_.potential(theta) + base, rtol=1e-10)
+    assert_allclose(model.score(X), model.score_samples(X).mean())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_divergence_is_the_relative_entropy_between_members(family):
+    model = make(family).fit(draw(family, d=1))
+    mu, nu = np.array([0.3]), np.array([0.6])
+    p, q = SCIPY[family](mu[0]), SCIPY[family](nu[0])
+    if family in ("bernoulli", "poisson"):
+        x = np.arange(2 if family == "bernoulli" else 60)
+        entropy = (np.exp(p(x)) * (p(x) - q(x))).sum()
+    else:
+        low, high = (-20, 20) if family == "gaussian" else (1e-12, 30)
+        entropy = integrate.quad(lambda x: np.exp(p(x)) * (p(x) - q(x)), low, high, epsabs=1e-12, limit=200)[0]
+    F, G = model.conjugate_, model.cumulant_
+    assert_allclose(F.divergence(mu, nu), entropy, rtol=1e-7)
+    assert_allclose(G.divergence(F.mirror(nu), F.mirror(mu)), entropy, rtol=1e-7)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("strategy, k1", [("forward", 2.5), ("incremental_offline", 1.5)])
+def test_predictions_are_the_formula_row_by_row(family, strategy, k1):
+    X = draw(family)
+    model, loss = make(family, strategy=strategy, prior_weight=1.5, prior_mean=0.4), 0.0
+    for t, row in enumerate(X):
+        if t:
+            expected = (k1 * 0.4 + X[:t].sum(axis=0)) / (k1 + t)
+            assert_allclose(model.expectation_parameters_, expected, rtol=1e-12)
+            loss -= model.score_samples([row])[0]
+        else:
+            loss -= SCIPY[family](np.full(3, 0.4))(row).sum()
+        model.partial_fit([row])
+    assert_allclose(model.cumulative_loss_, loss, rtol=1e-10)
+    assert model.t_ == len(X)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("strategy", ["forward", "incremental_offline"])
+@given(seed=st.integers(0, 1000), k=st.floats(0.1, 5), comparator=st.floats(0.05, 0.95))
+@settings(max_examples=10)
+def test_key_lemma(family, strategy, seed, k, comparator):
+    """The identity holds for every comparator; with any weights for incremental_offline."""
+    X, d = draw(family, n=12, d=2, seed=seed), 2
+    h = np.ones(12) if strategy == "forward" else np.random.default_rng(seed).uniform(0.2, 3, size=12)
+    model = make(family, strategy=strategy, prior_weight=k).fit(X, sample_weight=h)
+    F, mu = model.conjugate_, np.full(d, comparator)
+    k1 = k + (strategy == "forward")
+    means = [np.full(d, model._family.default_mean)]
+    weights = k1 + np.append(0.0, np.cumsum(h))
+    for x, weight, step in zip(X, weights[1:], h, strict=True):
+        means.append(means[-1] - step / weight * (means[-1] - x))
+    left = model.cumulative_loss_ + h @ SCIPY[family](mu)(X).sum(axis=1)
+    right = k1 * F.divergence(means[0], mu) - weights[-1] * (F.divergence(means[-1], mu))
+    right += sum(
+        weight * F.divergence(after, before)
+        for weight, before, after in zip(weights[1:], means[:-1], means[1:], strict=True)
+    )
+    assert_allclose(left, right, rtol=1e-8, atol=1e-8)
+    assert_allclose(model.expectation_parameters_, means[-1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("k", [0.0, 2.0])
+def test_the_offline_loss_is_the_least(family, k):
+    X, h = draw(family), np.random.default_rng(1).uniform(0.5, 2, size=60)
+    model = make(family, prior_weight=k, prior_mean=0.5).fit(X, sample_weight=h)
+    F, first = model.conjugate_, np.full(3, 0.5)
+
+    def penalised(mu):
+        return -(h @ SCIPY[family](mu)(X).sum(axis=1)) + k * F.divergence(first, mu)
+
+    best = (k * 0.5 + h @ X) / (k + h.sum())
+    assert_allclose(model.offline_loss_, penalised(best), rtol=1e-10)
+    for factor in (0.9, 1.1):
+        assert penalised(factor * best) > model.offline_loss_
+    assert_allclose(model.regret_, model.cumulative_loss_ - model.offline_loss_)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+hard = st.lists(st.sampled_from([-1.0, 1.0, 0.3, -3.0, 0.0]), min_size=1, max_size=60)
+
+
+@given(xs=hard, k=st.sampled_from([0.0, 0.5, 4.0]), mean=st.floats(-1, 1), data=st.data())
+def test_gaussian_forward_bound(xs, k, mean, data):
+    X = np.c_[xs, xs[::-1]]
+    h = np.array(data.draw(st.lists(st.floats(0.1, 9), min_size=len(xs), max_size=len(xs))))
+    for strategy in ("forward", "last_step_minimax"):
+        weighted = make("gaussian", strategy=strategy, prior_weight=k, prior_mean=mean).fit(X, sample_weight=h)
+        assert weighted.regret_ <= weighted.regret_bound_ + 1e-9 * (1 + abs(weighted.cumulative_loss_))
+    model = make("gaussian", prior_weight=k, prior_mean=mean).fit(X)
+    radius = ((X - mean) ** 2).sum(axis=1).max()
+    logarithm = 1 + np.log(len(X)) if k == 0 else np.log(1 + len(X) / k)
+    assert model.regret_ <= model.regret_bound_ + 1e-9 <= radius / 4 * logarithm + 2e-9
+
+
+@given(xs=hard, mean=st.floats(-1, 1))
+def test_gaussian_minimax_regret_is_an_identity_and_its_bound_holds_at_every_row(xs, mean):
+    X, T = np.c_[xs, xs[::-1]], len(xs)
+    model = make("gaussian", strategy="minimax", horizon=T, prior_mean=mean)
+    for row in X:
+        model.partial_fit([row])
+        assert model.regret_ <= model.regret_bound_ + 1e-9
+    alpha, squares = minimax_rates(T), ((X - mean) ** 2).sum(axis=1)
+    assert_allclose(model.regret_, alpha @ squares / 4, atol=1e-9)  # variance 2
+    assert_allclose(model.regret_bound_, squares.max() * alpha.sum() / 4, atol=1e-9)
+
+
+def test_minimax_is_better_than_forward_in_the_worst_case_and_nothing_is_better():
+    """Over all sequences of -1 and 1, where the regret of minimax is its value."""
+    T = 8
+    worst = {}
+    for strategy in ("forward", "minimax"):
+        model = OnlineExponentialFamily(strategy=strategy, horizon=T)
+        worst[strategy] = max(
+            model.fit(np.c_[list(signs)]).regret_ for signs in itertools.product([-1.0, 1.0], repeat=T)
+        )
+    value = minimax_rates(T).sum() / 2
+    assert_allclose(worst["minimax"], value)
+    assert value < worst["forward"] - 0.05
+    model.fit(np.ones((T, 1)))
+    assert_allclose(model.expectation_parameters_, 1.0)  # after all rows: the best member
+
+
+@given(bits=st.lists(st.integers(0, 1), min_size=1, max_size=80))
+def test_bernoulli_forward_bound(bits):
+    model = OnlineExponentialFamily("bernoulli").fit(np.c_[bits])
+    assert model.regret_ <= model.regret_bound_ == np.log(len(bits) + 1) / 2 + 1
+    two = OnlineExponentialFamily("bernoulli").fit(np.c_[bits, bits])
+    assert_allclose([two.regret_, two.regret_bound_], [2 * model.regret_, 2 * model.regret_bound_], atol=1e-12)
+
+
+def test_bernoulli_bound_fails_for_another_strategy():
+    """The test above can fail: with little weight on 1/2 the regret exceeds the bound."""
+    bits = np.r_[np.zeros(20), np.ones(1)][:, None]
+    model = OnlineExponentialFamily("bernoulli", strategy="incremental_offline", prior_weight=1e-3).fit(bits)
+    assert model.regret_ > np.log(22) / 2 + 1
+    assert not hasattr(model, "regret_bound_")
+
+
+def test_last_step_minimax_is_the_ratio_of_the_theory():
+    for n in range(1, 12):
+        for ones in range(n):
+            bits = np.r_[np.ones(ones), np.zeros(n - 1 - ones)]
+            model = OnlineExponentialFamily("bernoulli", strategy="last_step_minimax")
+            model.partial_fit(np.r_[bits, 0.0][:, None], sample_weight=np.r_[np.ones(n - 1), 0.0])
+            t, k = float(n), float(ones)
+            one = ((k + 1) / t) ** (k + 1) * ((t - 1 - k) / t) ** (t - 1 - k)
+            zero = (k / t) ** k * ((t - k) / t) ** (t - k)
+            assert_allclose(model.expectation_parameters_, one / (one + zero), rtol=1e-12)
+
+
+@given(bits=st.lists(st.integers(0, 1), max_size=30), k=st.floats(0, 3), h=st.floats(0.1, 5))
+def test_last_step_minimax_costs_the_same_for_zero_and_one(bits, k, h):
+    start = OnlineExponentialFamily("bernoulli", strategy="last_step_minimax", prior_weight=k)
+    start.partial_fit(np.c_[[*bits, 0]], sample_weight=[*np.ones(len(bits)), 0])
+    before = start.regret_
+    zero, one = (pickle.loads(pickle.dumps(start)).partial_fit([[x]], sample_weight=[h]) for x in (0, 1))
+    assert_allclose(zero.regret_, one.regret_, atol=1e-9)
+    assert zero.regret_ > before - 1e-9
+
+
+def test_last_step_minimax_has_less_worst_case_regret_than_forward():
+    worst = {}
+    for strategy in ("forward", "last_step_minimax"):
+        model = OnlineExponentialFamily("bernoulli", strategy=strategy)
+        worst[strategy] = max(model.fit(np.c_[list(bits)]).regret_ for bits in itertools.product([0.0, 1.0], repeat=9))
+    assert worst["last_step_minimax"] < worst["forward"]
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_numbers_do_not_depend_on_the_cut(family, learned):
+    X, h = draw(family, n=9000), np.random.default_rng(2).uniform(0, 2, size=9000)
+    strategies = ["forward", "incremental_offline", *(["last_step_minimax"] if family == "bernoulli" else [])]
+    for strategy in strategies:
+        model = make(family, strategy=strategy, prior_weight=1.0)
+        whole = clone(model).fit(X, sample_weight=h)
+        for cut in (1, 4095, 4097, 8999):
+            parts = clone(model)
+            for rows in (slice(0, cut), slice(cut, 8000), slice(max(cut, 8000), 9000)):
+                if len(X[rows]):
+                    parts.partial_fit(X[rows], sample_weight=h[rows])
+            assert learned(parts) == learned(whole)
+
+
+def test_minimax_does_not_depend_on_the_cut(learned):
+    X = draw("gaussian", n=30)
+    model = OnlineExponentialFamily(strategy="minimax", horizon=30)
+    assert learned(clone(model).fit(X)) == learned(clone(model).partial_fit(X[:11]).partial_fit(X[11:]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_samples_have_the_mean_of_the_member(family):
+    model = make(family).fit(draw(family, n=2000))
+    X = model.sample(20000, random_state=0)
+    assert X.shape == (20000, 3) and X.dtype == np.float64
+    assert_allclose(X.mean(axis=0), model.expectation_parameters_, atol=0.1)
+    model.score_samples(X)  # all of the family
+    assert_array_equal(X, model.sample(20000, random_state=0))
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "family, value, match",
+    [
+        ("bernoulli", 1.5, "X has 1.5 in row 2, column 1, but Bernoulli rows are 0, 1, or prob"),
+        ("bernoulli", -0.1, "X has -0.1 in row 2"),
+        ("poisson", -1.0, "X has -1 in row 2, column 1, but Poisson rows are counts: whole numbers, not negative"),
+        ("poisson", 1.5, "X has 1.5 in row 2, column 1, but Poisson rows are counts"),
+        ("gamma", 0.0, "X has 0 in row 2, column 1, but gamma and exponential rows are positive"),
+        ("exponential", -2.0, "X has -2 in row 2"),
+        ("gaussian", np.nan, "NaN"),
+        ("gaussian", 1e200, "Row 2 .*overflows"),
+    ],
+)
+def test_values_that_are_not_of_the_family(family, value, match, unchanged):
+    X = draw(family)
+    model = make(family).fit(X)
+    bad = X[:5].copy()
+    bad[2, 1] = value
+    for method in (model.partial_fit, model.fit):
+        with unchanged(model, match):
+            method(bad)
+    if value != 1e200:
+        with pytest.raises(ValueError, match=match):
+            model.score_samples(bad)
+    with unchanged(make(family), match):
+        make(family).partial_fit(bad)
+
+
+@pytest.mark.parametrize(
+    "parameters, match",
+    [
+        ({"strategy": "incremental_offline"}, "prior_weight=0 leaves"),
+        ({"strategy": "minimax"}, "a given horizon"),
+        ({"strategy": "minimax", "horizon": 5, "family": "poisson"}, "family='poisson'"),
+        ({"strategy": "minimax", "horizon": 5}, "Row 5 is row 6 of the stream, beyond horizon=5"),
+        ({"strategy": "last_step_minimax", "family": "poisson"}, "last_step_minimax"),
+        ({"prior_mean": [1.0, 2.0]}, r"prior_mean has shape \(2,\)"),
+        ({"prior_mean": np.nan}, "prior_mean is not the mean"),
+        ({"family": "poisson", "prior_mean": 0.0}, "prior_mean is not the mean of a member"),
+        ({"family": "bernoulli", "prior_mean": [0.5, 1.0, 0.5]}, r"w\[1\] = 1"),
+        ({"family": "weibull"}, "'family' parameter"),
+        ({"variance": 0.0}, "'variance' parameter"),
+        ({"horizon": 0}, "'horizon' parameter"),
+    ],
+)
+def test_parameters_that_do_not_go_together(parameters, match, unchanged):
+    model, X = OnlineExponentialFamily(**parameters), np.ones((6, 3))
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, match):
+            method(X)
+
+
+def test_minimax_takes_weights_of_zero_and_one():
+    model = OnlineExponentialFamily(strategy="minimax", horizon=2)
+    with pytest.raises(ValueError, match=r"weights are 0 or 1, got 0\.5"):
+        model.fit(np.ones((2, 1)), sample_weight=[1.0, 0.5])
+    assert model.fit(np.ones((3, 1)), sample_weight=[1, 0, 1]).t_ == 2
+
+
+def test_nothing_is_known_before_the_first_row():
+    model = OnlineExponentialFamily()
+    for name in ("expectation_parameters_", "regret_", "cumulant_", "regret_bound_"):
+        assert not hasattr(model, name)
+    with pytest.raises(NotFittedError):
+        model.sample()
+    empty = model.partial_fit([[1.0]], sample_weight=[0.0])
+    assert empty.t_ == empty.cumulative_loss_ == empty.regret_ == empty.regret_bound_ == 0

@@ -1,0 +1,70 @@
+"""Conjugates and multiples: D_G(theta~, theta) = D_F(mu, mu~), and the two potentials are dual."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+
+from onlinebregman.divergences import BinaryEntropy, Burg, Conjugate, LogDet, RelativeEntropy, Scaled, SquaredEuclidean
+
+PRIMALS = [SquaredEuclidean(), RelativeEntropy(), Burg(), BinaryEntropy(), Scaled(Burg(), 2.5)]
+points = arrays(np.float64, 3, elements=st.floats(0.05, 0.95))
+
+
+@pytest.mark.parametrize("primal", PRIMALS, ids=repr)
+@given(mu=points, nu=points)
+def test_the_conjugate_divergence_is_the_same_with_exchanged_arguments(primal, mu, nu):
+    dual = Conjugate(primal)
+    theta, tau = primal.mirror(mu), primal.mirror(nu)
+    assert_allclose(dual.divergence(tau, theta), primal.divergence(mu, nu), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("primal", PRIMALS, ids=repr)
+@given(mu=points)
+def test_mirror_maps_are_inverse_and_youngs_inequality_is_tight(primal, mu):
+    dual = Conjugate(primal)
+    theta = primal.mirror(mu)
+    assert_allclose(dual.mirror(theta), mu, rtol=1e-12)
+    assert_allclose(dual.inverse_mirror(mu), theta)
+    assert_allclose(primal.potential(mu) + dual.potential(theta), theta @ mu, rtol=1e-10, atol=1e-12)
+
+
+def test_conjugates_are_the_cumulants_of_the_slides():
+    theta = np.array([-1.5, -0.2])
+    assert_allclose(Conjugate(SquaredEuclidean()).potential(theta), (theta**2 / 2).sum())
+    assert_allclose(Conjugate(BinaryEntropy()).potential(theta), np.log1p(np.exp(theta)).sum())
+    assert_allclose(Conjugate(RelativeEntropy()).potential(theta), np.exp(theta).sum())
+
+
+def test_the_conjugate_of_logdet():
+    W, V = np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([1.0, 3.0])
+    logdet = Scaled(LogDet(), 0.5)
+    dual = Conjugate(logdet)
+    assert_allclose(dual.divergence(logdet.mirror(V), logdet.mirror(W)), logdet.divergence(W, V), rtol=1e-12)
+
+
+@given(w=points, u=points, scale=st.floats(0.1, 10))
+def test_a_multiple_scales_everything(w, u, scale):
+    scaled, x = Scaled(Burg(), scale), np.array([1.0, -1.0, 0.5])
+    assert_allclose(scaled.divergence(u, w), scale * Burg().divergence(u, w))
+    assert_allclose(scaled.inverse_mirror(scaled.mirror(w)), w, rtol=1e-12)
+    assert_allclose(scaled.mirror(scaled.step(w, x, 0.1 * scale)), scaled.mirror(w) - 0.1 * scale * x, rtol=1e-9)
+    low, high = scaled.step_range(w, x)
+    assert_allclose([low, high], scale * np.array(Burg().step_range(w, x)))
+    slope = (scaled.step(w, x, -1e-6 * scale) - w) / (1e-6 * scale)
+    assert_allclose(scaled.hessian_inverse(w, x), slope, rtol=1e-4, atol=1e-9)
+
+
+def test_a_multiple_keeps_the_domain():
+    with pytest.raises(ValueError, match=r"w\[0\] = -1 is outside the domain w > 0"):
+        Scaled(Burg(), 2.0).potential([-1.0])
+    assert Scaled(Burg(), 2.0) == Scaled(Burg(), 2.0) != Scaled(Burg(), 3.0)
+    assert "w > 0" in Conjugate(Burg()).domain
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+def test_a_multiple_is_positive(scale):
+    with pytest.raises(ValueError, match="positive finite scale"):
+        Scaled(Burg(), scale)
