@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import betaln
 
 from onlinebregman.datasets import list_datasets, load_dataset
 from onlinebregman.experts import (
@@ -104,6 +105,16 @@ def test_the_universal_portfolio_for_two_assets(x):
     exact = universal_wealth(x)
     assert_allclose(exact, mean, rtol=1e-5)
     assert np.log(best_constant_portfolio(x).wealth / exact) <= np.log(len(x) + 1) + 1e-9
+
+
+@pytest.mark.parametrize("n_days", [1, 2, 40, 6000])
+def test_the_universal_portfolio_where_its_integrand_is_narrowest(n_days):
+    """Each day one of two assets doubles and the other is all but lost: the mean of (2 b)^k (2 - 2 b)^(n - k)."""
+    x = np.full((n_days, 2), 1e-300)
+    won = np.random.default_rng(0).integers(2, size=n_days)
+    x[np.arange(n_days), won] = 2.0
+    k = won.sum()
+    assert_allclose(universal_wealth(x), np.exp(n_days * np.log(2) + betaln(k + 1, n_days - k + 1)), rtol=1e-9)
 
 
 def test_the_universal_portfolio_by_sampling_is_near_the_exact_one():
