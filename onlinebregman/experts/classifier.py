@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 
 from numpy.typing import ArrayLike
 
@@ -101,7 +101,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         "strategy": [StrOptions({"average", "eg"})],
         "loss": [StrOptions({"log_loss", "brier"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
-        "n_rows": [Interval(Real, 1, None, closed="left"), None],
+        "n_rows": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(

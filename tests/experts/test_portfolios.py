@@ -177,6 +177,12 @@ def test_bad_rates_are_refused(rate):
         EGPortfolio(rate).fit([[1.0, 2.0]])
 
 
+@pytest.mark.parametrize("bounds", [{"ratio": 2.0, "n_rows": 9}, {"ratio": 0.5}, {"ratio": 0.5, "n_rows": 0}])
+def test_bad_data_bounds_are_refused(bounds):
+    with pytest.raises(ValueError, match="needs data_bounds with 'ratio'"):
+        EGPortfolio("theory", data_bounds=bounds).fit([[1.0, 2.0]])
+
+
 @pytest.mark.parametrize("weights", [[0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0]])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(ValueError, match="weights have to be 2 numbers"):
