@@ -6,10 +6,13 @@ FOLDER holds portfolio_nyse_o.csv.gz: one row a day, one column a stock, price r
 """
 
 import argparse
+import platform
 from time import perf_counter
 
 import numpy as np
+import scipy
 
+import onlinebregman
 from onlinebregman.datasets import load_dataset
 from onlinebregman.experts import (
     EGPortfolio,
@@ -52,6 +55,10 @@ def print_table(x):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
+    print(
+        f"onlinebregman {onlinebregman.__version__}, SciPy {scipy.__version__}, NumPy {np.__version__}, "
+        f"Python {platform.python_version()}\n"
+    )
     data = load_dataset("portfolio_nyse_o")
     x = data.data
     print(f"All {x.shape[1]} stocks, {x.shape[0]} days (Cover: best stock 54.14, buy and hold 14.50)\n")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, roots_legendre
 from sklearn.utils import check_random_state
 
 from .._validation import check_finite
@@ -191,9 +192,9 @@ def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_sta
     relatives : array-like of shape (n_days, n_assets)
         Price relatives.
     n_points : int, default=10_000
-        For more than two assets, how many portfolios are sampled. For two the integral is taken exactly: the wealth is
-        a polynomial of degree n_days in the weight, for which (n_days + 2) // 2 Gauss-Legendre points suffice; long
-        streams are cut to 512 points, far below rounding for relatives that occur.
+        For more than two assets, how many portfolios are sampled. For two the integral is taken by Gauss-Legendre
+        quadrature with 8 sqrt(n_days) + 64 points at most, exact up to rounding: the wealth is a polynomial in the
+        weight whose peak is no narrower than about 1 / (2 sqrt(n_days)).
     random_state : int, RandomState instance or None, default=0
         Of the sample.
 
@@ -214,7 +215,7 @@ def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_sta
     """
     x = check_relatives(relatives)
     if x.shape[1] == 2:
-        nodes, shares = np.polynomial.legendre.leggauss(min(len(x) // 2 + 1, 512))
+        nodes, shares = roots_legendre(min(len(x) // 2 + 1, 8 * isqrt(len(x)) + 64))
         points = np.column_stack([(1 + nodes) / 2, (1 - nodes) / 2])
         log_shares = np.log(shares / 2)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .classifier import MixtureClassifier
+from ._classifier import MixtureClassifier
 
 
 class BayesMixture(MixtureClassifier):

@@ -120,9 +120,10 @@ class EGPortfolio:
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
-            if not {"ratio", "n_rows"} <= set(bounds) or not 0 < bounds["ratio"] <= 1:
+            if not {"ratio", "n_rows"} <= set(bounds) or not 0 < bounds["ratio"] <= 1 or not bounds["n_rows"] > 0:
                 raise ValueError(
-                    f"learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and 'n_rows'; got {bounds!r}."
+                    "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "
+                    f"got {bounds!r}."
                 )
             return hoeffding_rate(1 / bounds["ratio"], bounds["n_rows"], n_assets)
         if not isinstance(rate, Real) or not 0 < rate < np.inf:

@@ -265,10 +265,11 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         exp_concave = self.strategy == "average" and self.loss == "squared_error"
         needed = {"y"} if exp_concave else {"y", "n_rows"}
         bounds = self.data_bounds or {}
-        if not needed <= set(bounds) or np.shape(bounds["y"]) != (2,) or not bounds["y"][0] < bounds["y"][1]:
+        known = needed <= set(bounds) and np.shape(bounds["y"]) == (2,)
+        if not known or not bounds["y"][0] < bounds["y"][1] or not bounds.get("n_rows", 1) > 0:
             raise ValueError(
                 f"learning_rate='theory' needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, "
-                f"largest); got {self.data_bounds!r}."
+                f"largest), n_rows positive; got {self.data_bounds!r}."
             )
         length = float(bounds["y"][1] - bounds["y"][0])
         if exp_concave:

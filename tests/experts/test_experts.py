@@ -235,6 +235,10 @@ def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
             "needs data_bounds with n_rows and y",
         ),
         (ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (1, 0)}), "needs data_bounds with y"),
+        (
+            ExpertMixtureRegressor(learning_rate="theory", strategy="eg", data_bounds={"y": (0, 1), "n_rows": 0}),
+            "n_rows positive; got",
+        ),
         (ExpertMixtureRegressor(prior=[1.0, 2.0]), "one positive number for each of the 4 experts"),
         (ExpertMixtureRegressor(prior=[1.0, 0.0, 1.0, 1.0]), "one positive number"),
         (ExpertMixtureRegressor(prior=[1.0, np.nan, 1.0, 1.0]), "one positive number"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import betaln
 
 from onlinebregman.datasets import list_datasets, load_dataset
 from onlinebregman.experts import (
@@ -106,6 +107,16 @@ def test_the_universal_portfolio_for_two_assets(x):
     assert np.log(best_constant_portfolio(x).wealth / exact) <= np.log(len(x) + 1) + 1e-9
 
 
+@pytest.mark.parametrize("n_days", [1, 2, 40, 6000])
+def test_the_universal_portfolio_where_its_integrand_is_narrowest(n_days):
+    """Each day one of two assets doubles and the other is all but lost: the mean of (2 b)^k (2 - 2 b)^(n - k)."""
+    x = np.full((n_days, 2), 1e-300)
+    won = np.random.default_rng(0).integers(2, size=n_days)
+    x[np.arange(n_days), won] = 2.0
+    k = won.sum()
+    assert_allclose(universal_wealth(x), np.exp(n_days * np.log(2) + betaln(k + 1, n_days - k + 1)), rtol=1e-9)
+
+
 def test_the_universal_portfolio_by_sampling_is_near_the_exact_one():
     x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(50, 2))
     three = np.c_[x, x[:, 0]]  # the same asset twice: shares of the first are Beta(2, 1)
@@ -164,6 +175,12 @@ def test_bad_relatives_are_refused_and_change_nothing(bad, match, unchanged):
 def test_bad_rates_are_refused(rate):
     with pytest.raises(ValueError, match="learning_rate"):
         EGPortfolio(rate).fit([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("bounds", [{"ratio": 2.0, "n_rows": 9}, {"ratio": 0.5}, {"ratio": 0.5, "n_rows": 0}])
+def test_bad_data_bounds_are_refused(bounds):
+    with pytest.raises(ValueError, match="needs data_bounds with 'ratio'"):
+        EGPortfolio("theory", data_bounds=bounds).fit([[1.0, 2.0]])
 
 
 @pytest.mark.parametrize("weights", [[0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0]])

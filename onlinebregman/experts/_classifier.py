@@ -1,0 +1,233 @@
+"""What the mixtures of class probabilities share: labels, forecasts, log-loss and Brier's loss."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._validation import check_finite, check_rows, check_weights
+from ._base import ExpertMixture, RowCosts, dense
+from ._weights import Array, log_sum_exp
+
+
+class MixtureClassifier(ClassifierMixin, ExpertMixture):
+    """What the mixtures of class probabilities share: all but `_rate`."""
+
+    strategy = "average"
+    loss = "log_loss"
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the probabilities they give.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            for name in ("_mix", "weights_history_"):
+                vars(self).pop(name, None)
+            self._learn(X, y, sample_weight, classes=None, partial=False)
+        return self
+
+    def partial_fit(self, X, y, classes: ArrayLike | None = None, sample_weight=None) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the probabilities they give.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. Needed by the first call, may be left out afterwards.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If numbers are not probabilities, or under log-loss the mixture gives probability 0 to what came; the
+            message names the row.
+        """
+        if not self.__sklearn_is_fitted__():
+            validate_parameters(self)
+        with all_or_nothing(self):
+            self._learn(X, y, sample_weight, classes=classes, partial=True)
+        return self
+
+    def predict_proba(self, X) -> Array:
+        """The weighted mean of the experts' probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the probabilities they give.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            One column for each of `classes_`.
+        """
+        X = self._check_query(X)
+        if self.estimators_:
+            forecasts = np.stack([self._probabilities(k, X) for k in range(len(self.estimators_))], axis=1)
+        else:
+            forecasts = self._columns(X)
+        return np.tensordot(forecasts, self.weights_, axes=(1, 0))
+
+    def predict(self, X) -> np.ndarray:
+        """The most probable labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the probabilities they give.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    # --- labels ---------------------------------------------------------------------------------------------------
+
+    def _learn(self, X, y, sample_weight, *, classes, partial: bool) -> None:
+        first = not self.__sklearn_is_fitted__()
+        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+            check_finite(np.asarray(y), "y")
+        X, y = check_rows(self, X, y=y, reset=first, numeric=False)
+        self._check_classes(y, classes, first, partial)
+        codes = self._codes(y)
+        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=partial)
+        self._learn_rows(X, y, codes, sample_weight, classes=self.classes_)
+
+    def _check_classes(self, y, classes, first: bool, partial: bool) -> None:
+        if not first:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(
+                    f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
+                    f"{self.classes_.tolist()}; leave it out."
+                )
+            return
+        if partial and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+        if not partial:
+            check_classification_targets(y)
+        self.classes_ = np.unique(y if classes is None else classes)
+        if len(self.classes_) < 2:
+            raise ValueError(f"Got 1 class, {self.classes_.tolist()}; a classifier needs at least two.")
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        """The number of each label's class."""
+        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+        codes = np.array([numbers.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        if (codes < 0).any():
+            row = int(np.argmin(codes))
+            raise ValueError(
+                f"The label {y.tolist()[row]!r} at row {row} is not one of the classes {self.classes_.tolist()}; give "
+                "all labels that will come as `classes` to the first call of partial_fit."
+            )
+        return codes
+
+    # --- forecasts ------------------------------------------------------------------------------------------------
+
+    def _n_columns_of_experts(self, n_features: int) -> int:
+        per_expert = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if n_features % per_expert:
+            raise ValueError(
+                f"X has {n_features} features, but {per_expert} classes: give {per_expert} columns for each expert, or "
+                "estimators."
+            )
+        return n_features // per_expert
+
+    def _columns(self, X) -> Array:
+        """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
+        p = dense(X)
+        wrong = ~((p >= 0) & (p <= 1))
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"X has {p[row, column]:g} at row {row}, column {column}, which is no probability; give numbers from 0 "
+                "to 1, or estimators that learn from the rows."
+            )
+        if len(self.classes_) == 2:
+            return np.stack([1 - p, p], axis=2)
+        p = p.reshape(len(p), -1, len(self.classes_))
+        self._check_sums(p)
+        return p
+
+    def _check_sums(self, p: Array, row: int | None = None) -> None:
+        far = np.abs(p.sum(axis=-1) - 1) > 1e-6
+        if far.any():
+            where, expert = (int(i) for i in np.argwhere(far)[0])
+            raise ValueError(
+                f"The probabilities of expert {expert} at row {where if row is None else row} add up to "
+                f"{p[where, expert].sum():g}, not to 1; divide by the sum."
+            )
+
+    def _probabilities(self, k: int, X) -> Array:
+        expert = self.estimators_[k]
+        if not np.array_equal(expert.classes_, self.classes_):
+            raise ValueError(
+                f"Expert {self._name(k)} knows the classes {expert.classes_.tolist()}, the mixture "
+                f"{self.classes_.tolist()}; all have to be the same."
+            )
+        return np.asarray(expert.predict_proba(X), dtype=np.float64)
+
+    def _ask(self, row_of_X, row: int) -> Array:
+        p = np.concatenate([self._probabilities(k, row_of_X) for k in range(len(self.estimators_))])
+        wrong = ~((p >= 0) & (p <= 1 + 1e-9)).all(axis=1)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"Expert {self._name(k)} gives {p[k]} at row {row}, which are no probabilities; leave it out, or give "
+                "one that has learned beforehand, in a sklearn.frozen.FrozenEstimator."
+            )
+        self._check_sums(p[np.newaxis], row)
+        return p
+
+    def _row_costs(self, log_weights: Array, forecast: Array, y: int, row: int) -> RowCosts:
+        if self.loss == "brier":
+            return self._brier(log_weights, forecast, y)
+        with np.errstate(divide="ignore"):
+            losses = -np.log(np.ascontiguousarray(forecast[:, y]))  # infinite where an expert was certain, and wrong
+        log_mixed = log_sum_exp(log_weights - losses)
+        if log_mixed == -np.inf:
+            raise ValueError(
+                f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, which came "
+                f"at row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
+            )
+        if self.strategy == "average":
+            return RowCosts(-log_mixed, losses, losses)
+        return RowCosts(-log_mixed, losses, -np.exp(-losses - log_mixed))
+
+    def _brier(self, log_weights: Array, forecast: Array, y: int) -> RowCosts:
+        came = np.zeros(forecast.shape[1])
+        came[y] = 1.0
+        mixed = (np.exp(log_weights)[:, np.newaxis] * forecast).sum(axis=0) - came
+        losses = ((forecast - came) ** 2).sum(axis=1) / 2
+        costs = losses if self.strategy == "average" else (forecast * mixed).sum(axis=1)
+        return RowCosts(float((mixed**2).sum()) / 2, losses, costs)
