@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .density import OnlineExponentialFamily, OnlineGaussian
+from .density import MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -40,6 +40,7 @@ __all__ = [
     "LogDetMetricLearner",
     "MEGKernelLearner",
     "MatrixBurgRegressor",
+    "MaxEntDensity",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
