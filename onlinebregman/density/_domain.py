@@ -53,7 +53,11 @@ class Features:
         self.values = values
         low, high = values.min(axis=0), values.max(axis=0)
         self.low = low.astype(np.float64)
-        self.span = high.astype(np.float64) - self.low
+        with np.errstate(over="ignore"):
+            self.span = high.astype(np.float64) - self.low
+        if not np.isfinite(self.span).all():
+            j = int(np.argmin(np.isfinite(self.span)))
+            raise ValueError(f"Feature {j} runs from {low[j]:g} to {high[j]:g}: its range overflows; scale it.")
         self.limits = np.zeros(values.shape[1])
         self.support: np.ndarray | None = None
         while seen is not None:

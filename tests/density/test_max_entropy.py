@@ -206,6 +206,14 @@ def test_supports_shrink_until_nothing_is_at_an_end():
     assert_array_equal(model.lambda_, [-np.inf, -np.inf])
 
 
+def test_a_face_of_the_convex_hull_that_no_feature_alone_shows():
+    """Only f_1 + f_2 = 1 was observed: multipliers grow until tol, and the distribution goes to its limit."""
+    domain = [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.2, 0.3]]
+    model = MaxEntDensity(domain, tol=1e-12).fit([0, 1, 1])
+    assert np.isfinite(model.lambda_).all() and (model.lambda_ > 10).all()
+    assert_allclose(model.probabilities_, [1 / 3, 2 / 3, 0, 0], atol=1e-5)
+
+
 # --- large domains ----------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +281,7 @@ def test_observations_that_are_not_in_the_domain(X, match, unchanged):
     [
         ({"domain": [[0.0, np.inf]]}, "Input domain contains infinity"),
         ({"domain": [1.0, 2.0]}, "Expected 2D array"),
+        ({"domain": [[0.0, 1.0], [1e308, 0.0], [-1e308, 0.0]]}, "Feature 0 runs from -1e\\+308 to 1e\\+308"),
         ({"alpha": -0.1}, "'alpha' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
         ({"solver": "newton"}, "'solver' parameter"),
