@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from .density import OnlineExponentialFamily, OnlineGaussian
+from .density import MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from .experts import BayesMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
@@ -44,6 +44,7 @@ __all__ = [
     "LogDetMetricLearner",
     "MEGKernelLearner",
     "MatrixBurgRegressor",
+    "MaxEntDensity",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",

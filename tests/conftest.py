@@ -57,6 +57,7 @@ VARIANTS = {
         {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
     ],
     "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
+    "MaxEntDensity": [{"solver": "iterative_scaling", "alpha": 0.1}, {"alpha": 0.01}],
     "MetricKNeighborsClassifier": [{"weights": "distance"}],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},
@@ -83,7 +84,7 @@ VARIANTS = {
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
 # Those whose fitted state does not depend on the order of the rows.
-ORDER_FREE = {"ForwardRegressor", "OnlineExponentialFamily", "OnlineGaussian"}
+ORDER_FREE = {"MaxEntDensity", "ForwardRegressor", "OnlineExponentialFamily", "OnlineGaussian"}
 # Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
 CHECKED_VARIANTS = {
     "BurgRegressor": 1,

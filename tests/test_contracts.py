@@ -35,6 +35,7 @@ PROMISED = {
     "LearningRatePath",
     "LogDetMetricLearner",
     "MEGKernelLearner",
+    "MaxEntDensity",
     "MetricKNeighborsClassifier",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
@@ -112,6 +113,8 @@ def test_partial_fit_returns_self_and_may_come_first(estimator, rows, learn, out
     X, y = rows
     assert learn(estimator, X[:20], y[:20]) is estimator
     assert estimator.n_features_in_ == X.shape[1]
+    if hasattr(estimator, "domain_"):
+        X = X[:20]  # the others have probability 0
     for values in output(estimator, X).values():
         assert np.isfinite(values).all() and len(values) == len(X)
 

@@ -2,5 +2,6 @@
 
 from .exponential_family import OnlineExponentialFamily
 from .gaussian import OnlineGaussian
+from .max_entropy import MaxEntDensity
 
-__all__ = ["OnlineExponentialFamily", "OnlineGaussian"]
+__all__ = ["MaxEntDensity", "OnlineExponentialFamily", "OnlineGaussian"]

@@ -192,9 +192,9 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
             If a value is not of the family, or parameters do not go together; the estimator is then what it was before.
         """
         with all_or_nothing(self):
-            X, weights = self._check(X, sample_weight, reset=True, allow_all_zero=False)
+            X, *weighted = self._check(X, sample_weight, reset=True, allow_all_zero=False)
             self._start(X.shape[1])
-            self._run(lambda _: self._learn(X, weights), 1, "epoch", X, y)
+            self._run(lambda _: self._learn(X, *weighted), 1, "epoch", X, y)
         return self
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -225,10 +225,10 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
         with all_or_nothing(self):
             validate_parameters(self)
             first = not self.__sklearn_is_fitted__()
-            X, weights = self._check(X, sample_weight, reset=first, allow_all_zero=True)
+            X, *weighted = self._check(X, sample_weight, reset=first, allow_all_zero=True)
             if first:
                 self._start(X.shape[1])
-            self._learn(X, weights)
+            self._learn(X, *weighted)
         return self
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
@@ -378,15 +378,16 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
 
     def _check(
         self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Validated rows of positive weight, and their weights."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Validated rows of positive weight, their weights, and which rows they are."""
         X = check_dense_rows(self, X, reset=reset)
         weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
         family = make_family(self.family, self.variance, self.shape) if reset else self._family
         family.check(X)
         if weights is None:
-            return X, np.ones(len(X))
-        return X[weights > 0], weights[weights > 0]
+            return X, np.ones(len(X)), np.arange(len(X))
+        kept = np.flatnonzero(weights)
+        return X[kept], weights[kept], kept
 
     def _start(self, n_features: int) -> None:
         """Read the parameters, and begin a stream of no rows."""
@@ -426,15 +427,15 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
             return LastStepBernoulli(self._k, mean)
         return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k, mean)
 
-    def _learn(self, X: np.ndarray, weights: np.ndarray) -> None:
+    def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
         """One pass over validated rows."""
         if isinstance(self._rule, GaussianMinimax):
-            self._check_horizon(len(X), weights)
+            self._check_horizon(weights, numbers)
         for start in range(0, len(X), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            self._progress = self._advance(self._progress, X[rows], weights[rows], start)
+            self._progress = self._advance(self._progress, X[rows], weights[rows], numbers[rows])
 
-    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, start: int) -> _Progress:
+    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, numbers: np.ndarray) -> _Progress:
         """Predict and learn a block of rows.
 
         Running sums are added up row by row (cumsum), so that the numbers do not depend on where a stream is cut.
@@ -452,7 +453,7 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
         if not good.all():
             row = int(np.argmin(good)) - 1
             raise ValueError(
-                f"Row {start + row} (largest value {np.abs(X[row]).max():g}, weight {h[row]:g}) or one before it "
+                f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}, weight {h[row]:g}) or one before it "
                 "cannot be learned: its log-density overflows; scale the features, for example with "
                 "sklearn.preprocessing.StandardScaler."
             )
@@ -467,16 +468,17 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
             now.unweighted and bool((h == 1).all()),
         )
 
-    def _check_horizon(self, n_rows: int, weights: np.ndarray) -> None:
+    def _check_horizon(self, weights: np.ndarray, numbers: np.ndarray) -> None:
         if (weights != 1).any():
-            wrong = weights[np.argmax(weights != 1)]
+            wrong = int(np.argmax(weights != 1))
             raise ValueError(
-                f"strategy='minimax' counts rows: its weights are 0 or 1, got {wrong:g}; use strategy='forward'."
+                f"strategy='minimax' counts rows: its weights are 0 or 1, got {weights[wrong]:g} for row "
+                f"{numbers[wrong]}; use strategy='forward'."
             )
         seen, horizon = self._progress.rows, len(self._rule.alpha)
-        if seen + n_rows > horizon:
+        if seen + len(weights) > horizon:
             raise ValueError(
-                f"Row {horizon - seen} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
+                f"Row {numbers[horizon - seen]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
                 "strategy='minimax'; set a larger horizon before learning, or use strategy='forward'."
             )
 

@@ -310,9 +310,17 @@ def test_parameters_that_do_not_go_together(parameters, match, unchanged):
 
 def test_minimax_takes_weights_of_zero_and_one():
     model = OnlineExponentialFamily(strategy="minimax", horizon=2)
-    with pytest.raises(ValueError, match=r"weights are 0 or 1, got 0\.5"):
+    with pytest.raises(ValueError, match=r"weights are 0 or 1, got 0\.5 for row 1"):
         model.fit(np.ones((2, 1)), sample_weight=[1.0, 0.5])
     assert model.fit(np.ones((3, 1)), sample_weight=[1, 0, 1]).t_ == 2
+
+
+def test_errors_name_rows_as_they_were_given():
+    """Rows of weight 0 before the bad one are left out, but counted."""
+    with pytest.raises(ValueError, match="Row 2 "):
+        OnlineExponentialFamily().fit([[0.0], [0.0], [1e200]], sample_weight=[0, 1, 1])
+    with pytest.raises(ValueError, match="Row 2 is row 2 of the stream"):
+        OnlineExponentialFamily(strategy="minimax", horizon=1).fit(np.ones((3, 1)), sample_weight=[0, 1, 1])
 
 
 def test_nothing_is_known_before_the_first_row():

@@ -1,0 +1,87 @@
+"""Multipliers of maximum entropy: the parallel update of iterative scaling, and L-BFGS for the same optimum.
+
+The features lie in [0, 1]. Both minimise L(lambda) = ln Z - lambda . Ehat + alpha |lambda|_1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ._domain import Features
+
+
+class Scaling:
+    """One round of iterative scaling (S18, 2.4): lambda_j += ln(Ehat_j / E_j), for features that sum to at most 1.
+
+    Features are divided by C, above their largest sum over a point (the lecture's n is never less than that sum), and
+    1 - sum is the dummy feature: positive everywhere, so that only a feature's own Ehat can be 0. With a penalty, each
+    multiplier minimises the bound L(lambda + step) - L(lambda) <= sum E (e^step - 1) - step Ehat + penalty by itself.
+    """
+
+    def __init__(self, largest_sum: float, empirical: np.ndarray, alpha: float) -> None:
+        self.C = 1.01 * max(largest_sum, 1e-300)
+        self.empirical, self.alpha = empirical, alpha
+
+    def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
+        """The step of the multipliers, and by how much at least L falls: for alpha = 0 RE(Ehat || E)."""
+        if self.alpha > 0:
+            return self._penalised_step(expected, multipliers)
+        step, fall = self._entropy(self.empirical, expected)
+        rest = 1 - self.empirical.sum() / self.C, 1 - expected.sum() / self.C
+        dummy, dummy_fall = self._entropy(*np.array(rest)[:, None])
+        return (step - dummy) / self.C, float(fall.sum() / self.C + dummy_fall.sum())
+
+    @staticmethod
+    def _entropy(empirical: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ln(Ehat / E) and Ehat ln(Ehat / E) - Ehat + E, whose sums over features of total 1 are relative entropies."""
+        some = (empirical > 0) & (expected > 0)
+        ratio = np.log(np.where(some, empirical, 1.0)) - np.log(np.where(some, expected, 1.0))
+        return ratio, np.maximum(empirical * ratio - empirical + expected, 0.0)
+
+    def _penalised_step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
+        now = self.C * multipliers  # of the divided features
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.log(np.maximum(self.empirical - self.alpha, 0.0) / expected)
+            down = np.log((self.empirical + self.alpha) / expected)
+        step = np.where(now + up > 0, up, np.where(now + down < 0, down, -now))
+        step = np.where(expected > 0, step, 0.0)
+        change = expected * np.expm1(step) - step * self.empirical + self.alpha * (np.abs(now + step) - np.abs(now))
+        return step / self.C, max(-float(change.sum()) / self.C, 0.0)
+
+
+def iterative_scaling(
+    features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """Rounds of the parallel update until the next one is not known to gain more than `tol`."""
+    multipliers = start
+    for i in range(max_iter):
+        step, fall = scaling.step(features.moments(multipliers)[1], multipliers)
+        if tol is not None and fall <= tol:
+            return multipliers, i
+        multipliers = multipliers + step
+    return multipliers, max_iter
+
+
+def lbfgs(
+    features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """The same optimum by L-BFGS-B; with a penalty over the positive and negative parts of the multipliers."""
+    n, alpha = len(start), scaling.alpha
+
+    def loss(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
+        log_z, expected = features.moments(multipliers)
+        return log_z - multipliers @ scaling.empirical, expected - scaling.empirical
+
+    def penalised(parts: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = loss(parts[:n] - parts[n:])
+        return value + alpha * parts.sum(), np.concatenate([slope, -slope]) + alpha
+
+    # the relative entropy is quadratic in the gap between the expectations
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 0.01 * np.sqrt(tol or 0.0)}
+    if alpha == 0:
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        return result.x, int(result.nit)
+    parts = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
+    result = minimize(penalised, parts, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * n), options=options)
+    return result.x[:n] - result.x[n:], int(result.nit)

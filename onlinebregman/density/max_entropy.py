@@ -1,0 +1,423 @@
+"""Maximum entropy over a finite domain."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import DensityMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._validation import FLOATS, check_dense_rows, check_finite, check_weights
+from ._domain import Features, RowIndex, extremes, observed_sums
+from ._scaling import Scaling, iterative_scaling, lbfgs
+
+
+class MaxEntDensity(DensityMixin, OnlineEstimator):
+    """The distribution of largest entropy whose features have the expectations that were observed.
+
+    Over a finite domain of N points with features f_j, of all distributions with E_q[f_j] = Ehat[f_j], the average over
+    observed points, the one of largest entropy is the member
+
+        q(x) = exp(sum_j lambda_j f_j(x)) / Z
+
+    that makes the observations most likely. With `alpha` expectations match within so much of each feature's range.
+
+    Parameters
+    ----------
+    domain : array-like of shape (n_points, n_features), default=None
+        The points, float64 or float32 without a copy. None: the distinct rows seen so far.
+    features : transformer, default=None
+        Features of the points: a scikit-learn transformer, fitted on the domain. None: the columns of the domain.
+    alpha : float, default=0.0
+        Relaxed moment matching: L1 penalty of the multipliers, of features scaled to [0, 1] over the domain.
+    solver : {"lbfgs", "iterative_scaling"}, default="lbfgs"
+        How the multipliers are found: L-BFGS, or the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
+    max_iter : int, default=1000
+        Iterations at most, in each call.
+    tol : float, default=1e-10
+        Stop when a round of iterative scaling is not known to gain more than this in mean log-loss: the relative
+        entropy RE(Ehat[f] || E_q[f]). None: go on for `max_iter`, or as far as float64 goes.
+
+    Attributes
+    ----------
+    lambda_ : ndarray of shape (n_features_out,)
+        Multipliers. -inf (inf) where a feature was only observed at its least (largest) value; see Notes.
+    expectations_ : ndarray of shape (n_features_out,)
+        E_q[f].
+    empirical_expectations_ : ndarray of shape (n_features_out,)
+        Ehat[f].
+    log_loss_ : float
+        Mean of -ln q over the observations (that are in the support).
+    entropy_ : float
+        Entropy of q.
+    dual_gap_ : float
+        Penalised log-loss minus entropy: sum lambda (E_q[f] - Ehat[f]) + alpha |lambda|, in scaled features; 0 at the
+        optimum.
+        Where q matches the expectations within alpha, how far at most either is from it.
+    entropy_bound_ : float
+        RE(Ehat[f] || E_q[f]), or what stands for it with `alpha`: what the next round would gain at least.
+    domain_ : ndarray of shape (n_points, n_features)
+        The points.
+    probabilities_ : ndarray of shape (n_points,)
+        q of all points.
+    n_iter_ : int
+        Iterations of the last call.
+    n_features_in_ : int
+        Number of columns of the domain.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if it had any.
+
+    See Also
+    --------
+    OnlineExponentialFamily : Families over numbers and counts.
+
+    Notes
+    -----
+    *Zero empirical expectations.* Where a feature was only observed at its least value, such as a non-negative feature
+    whose average is 0, no finite multiplier matches the expectation: the likelihood grows as lambda_j -> -inf. The
+    limit is attained: points with a larger value get probability 0, lambda_j is -inf, and the others are fitted on what
+    is left (likewise for the largest value). A later observation elsewhere brings these points back. With `alpha` > 0
+    multipliers stay finite. Expectations at other faces of the convex hull of the features have no finite optimum
+    either; there the solver stops by `tol` with large multipliers.
+
+    `partial_fit` adds observations to the empirical expectations and goes on from the multipliers of before. Features
+    are read a block of points at a time; there is no second copy of them.
+
+    Multipliers may not be unique when features depend on each other; the distribution is.
+
+    References
+    ----------
+    .. [1] R. Schapire, COS 511: Theoretical Machine Learning, lecture 20, 2018.
+    .. [2] M. Dudik, S. Phillips, R. Schapire, "Maximum Entropy Density Estimation with Generalized Regularization",
+       JMLR 8, 2007.
+
+    Examples
+    --------
+    A die whose average is 4.5:
+
+    >>> import numpy as np
+    >>> from onlinebregman import MaxEntDensity
+    >>> die = MaxEntDensity(domain=[[1], [2], [3], [4], [5], [6]]).fit([[4], [5]])
+    >>> die.probabilities_.round(3)
+    array([0.054, 0.079, 0.114, 0.165, 0.24 , 0.347])
+    >>> die.expectations_.round(6)
+    array([4.5])
+    """
+
+    _parameter_constraints: dict = {
+        "domain": ["array-like", None],
+        "features": "no_validation",
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"lbfgs", "iterative_scaling"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        domain: ArrayLike | None = None,
+        *,
+        features: object | None = None,
+        alpha: float = 0.0,
+        solver: str = "lbfgs",
+        max_iter: int = 1000,
+        tol: float | None = 1e-10,
+    ) -> None:
+        self.domain = domain
+        self.features = features
+        self.alpha = alpha
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to observed points, from multipliers of 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
+            Observed points: rows of the domain, or their numbers.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each observation counts; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an observation is not a point of the domain; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            X, weights = self._check(X, sample_weight, reset=True, allow_all_zero=False)
+            self._start()
+            self._observe(X, weights)
+            self._run(lambda _: self._solve(stacklevel=6), 1, "epoch", X, y)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add observed points, and go on from the multipliers of before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
+            Observed points: rows of the domain, or their numbers.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each observation counts; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If an observation is not a point of the domain; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            validate_parameters(self)
+            first = not self.__sklearn_is_fitted__()
+            X, weights = self._check(X, sample_weight, reset=first, allow_all_zero=not first)
+            if first:
+                self._start()
+            if len(X):
+                self._observe(X, weights)
+                self._solve(stacklevel=3)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """Log-probability of points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
+            Rows, or numbers of points of the domain.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,)
+            ln q; -inf for a row that is not in the domain, or not in the support.
+
+        Raises
+        ------
+        ValueError
+            If the number of a point does not exist.
+        """
+        check_is_fitted(self)
+        points = self._points(self._check_rows(X, reset=False))
+        known = points >= 0
+        out = np.full(len(points), -np.inf)
+        out[known] = self._features.log_density(points[known], self._multipliers, self._log_z)
+        return out
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean log-probability of points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
+            Rows, or numbers of points of the domain.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples(X)`.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
+        """Draw points.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many points.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows of the domain.
+        """
+        check_is_fitted(self)
+        q = self.probabilities_
+        return self.domain_[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
+
+    @property
+    def probabilities_(self) -> np.ndarray:
+        """q of all points, shape (n_points,)."""
+        return np.exp(self._fitted_features().log_density(np.arange(len(self.domain_)), self._multipliers, self._log_z))
+
+    @property
+    def entropy_(self) -> float:
+        """Entropy of q."""
+        features = self._fitted_features()
+        return float(self._log_z - self._multipliers @ features.scale(self.expectations_))
+
+    @property
+    def log_loss_(self) -> float:
+        """Mean of -ln q over the observations."""
+        features = self._fitted_features()
+        return float(self._log_z - self._multipliers @ features.scale(self.empirical_expectations_))
+
+    @property
+    def dual_gap_(self) -> float:
+        """Penalised log-loss minus entropy; 0 at the optimum."""
+        return self.log_loss_ + self._solved_alpha * float(np.abs(self._multipliers).sum()) - self.entropy_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_multipliers" in vars(self)
+
+    def _fitted_features(self) -> Features:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"this {type(self).__name__} has not seen a point yet; call fit or partial_fit")
+        return self._features
+
+    def _check(self, X, sample_weight, *, reset: bool, allow_all_zero: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Observations of positive weight, and their weights."""
+        if reset:
+            self._read_domain()
+        X = self._check_rows(X, reset=reset)
+        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
+        if self._index is not None:
+            self._refuse_unknown(X)
+        if weights is None:
+            return X, np.ones(len(X))
+        return X[weights > 0], weights[weights > 0]
+
+    def _check_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
+        """Rows of the domain's width, or numbers of points."""
+        numbers = None if self.domain is None or getattr(X, "ndim", 1) != 1 else _as_numbers(X)
+        if numbers is None:
+            X = check_dense_rows(self, X, reset=reset)
+            if reset and self._index is not None and X.shape[1] != self.domain_.shape[1]:
+                raise ValueError(
+                    f"X has {X.shape[1]} columns, but the domain has "
+                    f"{self.domain_.shape[1]}; observations are rows of the domain, or their numbers."
+                )
+            return X
+        outside = (numbers < 0) | (numbers >= len(self.domain_))
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(
+                f"X[{row}] = {numbers[row]}: points of the domain have numbers from 0 to {len(self.domain_) - 1}."
+            )
+        if reset:
+            self.n_features_in_ = self.domain_.shape[1]
+            vars(self).pop("feature_names_in_", None)
+        return numbers.astype(np.intp)
+
+    def _read_domain(self) -> None:
+        """The points and their index; without a given domain they come with the rows."""
+        self._index = None
+        if self.domain is None:
+            if self.features is not None:
+                raise ValueError("features are those of a domain; give domain, the points they are computed for.")
+            return
+        domain = check_array(self.domain, dtype=FLOATS, ensure_all_finite=False, input_name="domain")
+        check_finite(domain, "domain")
+        self.domain_, self._index = domain, RowIndex(domain)
+
+    def _points(self, X: np.ndarray) -> np.ndarray:
+        """Numbers of the points that the rows are; -1 for none."""
+        if X.ndim == 1:
+            return X
+        return (self._index or RowIndex(self.domain_)).find(self.domain_, X)
+
+    def _refuse_unknown(self, X: np.ndarray) -> None:
+        points = self._points(X)
+        if (points < 0).any():
+            row = int(np.argmax(points < 0))
+            shown = ", ".join(f"{value:g}" for value in X[row, :5]) + (", ..." if X.shape[1] > 5 else "")
+            raise ValueError(
+                f"Row {row} of X, [{shown}], is not a point of the domain ({len(self.domain_)} rows); observations "
+                "have to equal rows of the domain exactly, or be their numbers."
+            )
+
+    def _start(self) -> None:
+        """No observations yet."""
+        self._weight, self._seen, self._raw = 0.0, None, None
+        if self.domain is None:
+            self.domain_ = np.empty((0, self.n_features_in_))
+            return
+        self._values = self.domain_
+        if self.features is not None:
+            self.transformer_ = clone(self.features).fit(self.domain_)
+            values = check_array(self.transformer_.transform(self.domain_), dtype=FLOATS, ensure_all_finite=False)
+            check_finite(values, "features of the domain")
+            self._values = values
+
+    def _observe(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """Add observations to the empirical expectations."""
+        if self.domain is None:
+            self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
+        points = self._points(X)
+        low, high = extremes(self._values, np.unique(points))
+        if self._seen is not None:
+            low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
+        self._seen = low, high
+        total = observed_sums(self._values, points, weights)
+        if self._weight:
+            total += self._weight * self.empirical_expectations_
+        self._weight += float(weights.sum())
+        self.empirical_expectations_ = total / self._weight
+
+    def _solve(self, stacklevel: int) -> None:
+        """Multipliers for the empirical expectations, starting from those there are.
+
+        `stacklevel` is where a warning is to point: the caller of `fit` or `partial_fit`.
+        """
+        alpha = float(self.alpha)
+        features = Features(self._values, self._seen if alpha == 0 else None)
+        empirical = np.clip(features.scale(self.empirical_expectations_), 0.0, 1.0)
+        scaling = Scaling(features.largest_sum(), empirical, alpha)
+        free = (features.limits == 0) & (features.span > 0)
+        start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)
+        solve = {"lbfgs": lbfgs, "iterative_scaling": iterative_scaling}[self.solver]
+        multipliers, self.n_iter_ = solve(features, scaling, start, self.tol, self.max_iter)
+        log_z, expected = features.moments(multipliers)
+        if not (np.isfinite(log_z) and np.isfinite(multipliers).all()):
+            raise ValueError(
+                "The multipliers diverge: the expectations lie at a face of the convex hull of the features; "
+                "relax the matching with alpha > 0."
+            )
+        self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
+        self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
+        self.lambda_ = np.where(features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw)
+        self.expectations_ = features.low + features.span * expected
+        self.entropy_bound_ = scaling.step(expected, multipliers)[1]
+        if self.tol is not None and self.entropy_bound_ > self.tol:
+            warnings.warn(
+                f"MaxEntDensity stopped after {self.n_iter_} iterations, when another round would still gain "
+                f"{self.entropy_bound_:.3g} > tol={self.tol:g}; raise max_iter, or relax the matching with alpha.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def _as_numbers(X: ArrayLike) -> np.ndarray | None:
+    """X as numbers of points, if that is what it is: integers in one dimension."""
+    try:
+        X = np.asarray(X)
+    except ValueError:  # rows of different length; scikit-learn says so
+        return None
+    return X if X.ndim == 1 and X.size and X.dtype.kind in "iu" else None

@@ -1,0 +1,313 @@
+"""Maximum entropy: moments, duality, the bound of iterative scaling, relaxed matching, zeros, bad input."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import PolynomialFeatures
+
+from onlinebregman import MaxEntDensity
+from onlinebregman.density._domain import RowIndex
+
+SOLVERS = ["lbfgs", "iterative_scaling"]
+
+
+def world(seed=0, n_points=60, n=3, m=40):
+    """A domain, and numbers of observed points all over it."""
+    rng = np.random.default_rng(seed)
+    domain = rng.normal(size=(n_points, n)) * [1.0, 10.0, 0.1][:n] + [0.0, 100.0, -5.0][:n]
+    return domain, rng.integers(n_points, size=m)
+
+
+def scipy_optimum(domain, observed):
+    """The multipliers of the most likely member, by SciPy alone, in centred features."""
+    scale = domain.std(axis=0)
+    f = (domain - domain.mean(axis=0)) / scale
+    target = f[observed].mean(axis=0)
+
+    def loss(v):
+        g = f @ v
+        return logsumexp(g) - v @ target, np.exp(g - logsumexp(g)) @ f - target
+
+    return minimize(loss, np.zeros(f.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-10}).x / scale
+
+
+# --- the optimum ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_both_solvers_find_the_optimum_of_scipy(solver, seed):
+    domain, observed = world(seed)
+    model = MaxEntDensity(domain, solver=solver, tol=1e-17, max_iter=20000).fit(observed)
+    expected = scipy_optimum(domain, observed)
+    spread = domain.std(axis=0)
+    assert_allclose(model.lambda_ * spread, expected * spread, atol=1e-6)
+    assert_allclose(model.expectations_, domain[observed].mean(axis=0), rtol=1e-6)
+    g = domain @ expected
+    assert_allclose(model.score_samples(domain), g - logsumexp(g), atol=1e-6)
+    assert abs(model.dual_gap_) < 1e-6
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=20)
+def test_no_distribution_of_the_same_expectations_has_more_entropy(seed):
+    """Primal and dual optimum are one: log-loss = entropy >= entropy of every q' with the same moments."""
+    domain, observed = world(seed)
+    model = MaxEntDensity(domain, tol=1e-16).fit(observed)
+    q = model.probabilities_
+    assert_allclose(q.sum(), 1)
+    assert_allclose(model.entropy_, -(q * np.log(q)).sum(), rtol=1e-9)
+    assert_allclose(model.log_loss_, -np.log(q[observed]).mean(), rtol=1e-9)
+    assert_allclose(model.log_loss_, model.entropy_, atol=1e-6)
+    constraints = np.c_[np.ones(len(domain)), (domain - domain.mean(axis=0)) / domain.std(axis=0)]
+    move = np.random.default_rng(seed).normal(size=len(domain))
+    move -= constraints @ np.linalg.lstsq(constraints, move, rcond=None)[0]  # keeps sum and moments
+    other = q + 0.5 * move * (q / np.abs(move)).min()
+    assert_allclose(other @ domain, q @ domain, rtol=1e-9)
+    assert -(other * np.log(other)).sum() < model.entropy_
+    # Pythagoras: RE(q', q_lambda) = H(q) - H(q') at the optimum
+    assert_allclose((other * np.log(other / q)).sum(), model.entropy_ + (other * np.log(other)).sum(), atol=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), alpha=st.sampled_from([0.0, 0.02, 0.1]))
+@settings(max_examples=20)
+def test_each_round_of_scaling_gains_at_least_its_bound(seed, alpha):
+    domain, observed = world(seed)
+    span = np.ptp(domain, axis=0)
+    model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=1, tol=None, alpha=alpha).fit(observed)
+    for rounds in range(2, 8):
+        before, gain = model.log_loss_ + alpha * np.abs(model.lambda_ * span).sum(), model.entropy_bound_
+        model = clone(model).set_params(max_iter=rounds).fit(observed)
+        after = model.log_loss_ + alpha * np.abs(model.lambda_ * span).sum()
+        assert before - after >= gain - 1e-12
+        assert gain >= 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@given(seed=st.integers(0, 10**6), alpha=st.floats(0.005, 0.2))
+@settings(max_examples=10)
+def test_relaxed_moment_matching(solver, seed, alpha):
+    """Optimality: expectations match within alpha of the range, exactly alpha where a multiplier is not 0."""
+    domain, observed = world(seed)
+    model = MaxEntDensity(domain, solver=solver, alpha=alpha, tol=1e-16, max_iter=5000).fit(observed)
+    gap = (model.empirical_expectations_ - model.expectations_) / np.ptp(domain, axis=0)
+    assert (np.abs(gap) <= alpha + 1e-6).all()
+    moved = model.lambda_ != 0
+    assert_allclose(gap[moved], alpha * np.sign(model.lambda_[moved]), atol=1e-6)
+    assert abs(model.dual_gap_) < 1e-5
+
+
+def test_a_large_penalty_leaves_the_uniform_distribution():
+    domain, observed = world()
+    for solver in SOLVERS:
+        model = MaxEntDensity(domain, alpha=1.0, solver=solver).fit(observed)
+        assert not model.lambda_.any()
+        assert_allclose(model.probabilities_, 1 / 60)
+
+
+# --- observations -----------------------------------------------------------------------------------------------------
+
+
+def test_rows_and_their_numbers_are_the_same():
+    domain, observed = world()
+    by_number, by_row = MaxEntDensity(domain).fit(observed), MaxEntDensity(domain).fit(domain[observed])
+    assert_array_equal(by_row.lambda_, by_number.lambda_)
+    assert_array_equal(by_row.score_samples(domain), by_number.score_samples(np.arange(60)))
+    assert by_number.n_features_in_ == 3
+    assert by_row.score_samples([[0.0, 0.0, 0.0]]) == -np.inf
+    assert MaxEntDensity(domain).fit(observed.tolist()).lambda_.tolist() == by_number.lambda_.tolist()
+
+
+def test_weights_are_repetitions():
+    domain, observed = world()
+    counts = np.random.default_rng(1).integers(0, 4, size=40)
+    repeated = MaxEntDensity(domain, tol=1e-16).fit(np.repeat(observed, counts))
+    assert_allclose(
+        MaxEntDensity(domain, tol=1e-16).fit(observed, sample_weight=counts).lambda_, repeated.lambda_, 1e-5
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_partial_fit_goes_on(solver):
+    domain, observed = world()
+    whole = MaxEntDensity(domain, solver=solver, tol=1e-16, max_iter=9000).fit(observed)
+    parts = clone(whole).partial_fit(observed[:25]).partial_fit(domain[observed[25:]])
+    assert_allclose(parts.empirical_expectations_, whole.empirical_expectations_, rtol=1e-12)
+    assert_allclose(parts.probabilities_, whole.probabilities_, rtol=1e-5)
+    again = pickle.loads(pickle.dumps(whole)).partial_fit(observed)  # the same expectations: nothing to do
+    assert again.n_iter_ <= 1 < whole.n_iter_
+
+
+def test_the_domain_may_come_with_the_rows():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
+    model = MaxEntDensity().fit(X)
+    assert_array_equal(model.domain_, [[0, 1], [1, 0], [2, 2]])
+    assert_allclose(model.probabilities_, [0.5, 0.25, 0.25], atol=1e-4)
+    model.partial_fit([[5.0, 1.0]])
+    assert len(model.domain_) == 4
+    with pytest.raises(ValueError, match="give domain"):
+        MaxEntDensity(features=PolynomialFeatures(2)).fit(X)
+
+
+def test_features_of_a_transformer():
+    domain, observed = np.linspace(-1, 1, 41)[:, None], np.arange(10, 30)
+    model = MaxEntDensity(domain, features=PolynomialFeatures(2, include_bias=False), tol=1e-16).fit(observed)
+    assert_allclose(model.expectations_, [domain[observed].mean(), (domain[observed] ** 2).mean()], atol=1e-7)
+    assert model.lambda_.shape == (2,) and model.n_features_in_ == 1
+    constant = MaxEntDensity(domain, features=PolynomialFeatures(2), tol=1e-16).fit(observed)  # and a feature of 1
+    assert constant.lambda_[0] == 0
+    assert_allclose(constant.probabilities_, model.probabilities_, rtol=1e-6)
+
+
+def test_sampling():
+    domain, observed = world()
+    model = MaxEntDensity(domain).fit(observed)
+    X = model.sample(20000, random_state=0)
+    assert_allclose(X.mean(axis=0), model.expectations_, rtol=0.02, atol=0.05)
+    assert np.isfinite(model.score(X))
+
+
+# --- zeros ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_feature_never_observed_shrinks_the_support(solver):
+    domain = np.array([[a, b, c] for a in (0.0, 1.0) for b in (0.0, 1.0, 2.0) for c in (0.0, 1.0)])
+    observed = [[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 2, 1]]
+    model = MaxEntDensity(domain, solver=solver, tol=1e-14).fit(observed)
+    assert_array_equal(np.isinf(model.lambda_), [True, False, True])
+    assert model.lambda_[0] == -np.inf and model.lambda_[2] == np.inf
+    q = model.probabilities_
+    assert (q[(domain[:, 0] == 1) | (domain[:, 2] == 0)] == 0).all()
+    assert_allclose(model.expectations_, np.mean(observed, axis=0), atol=1e-6)
+    assert_allclose(model.score_samples([[1, 0, 0], [0, 1, 1]]), [-np.inf, np.log(1 / 3)], atol=1e-6)
+    assert np.isfinite([model.entropy_, model.log_loss_, model.dual_gap_]).all()
+    model.partial_fit([[1, 0, 1]])  # brings the points of the first feature back
+    assert np.isfinite(model.lambda_[:2]).all() and model.lambda_[2] == np.inf
+    assert_allclose(model.expectations_, [0.2, 0.8, 1.0], atol=1e-5)
+    relaxed = MaxEntDensity(domain, solver=solver, alpha=0.01).fit(observed)
+    assert np.isfinite(relaxed.lambda_).all() and (relaxed.probabilities_ > 0).all()
+
+
+def test_supports_shrink_until_nothing_is_at_an_end():
+    """On the points where the first feature is 0 the second one turns out to be at its least value."""
+    domain = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 3.0], [1.0, 0.0], [1.0, 5.0]])
+    model = MaxEntDensity(domain).fit([0, 1])
+    assert_allclose(model.probabilities_, [0.5, 0.5, 0, 0, 0])
+    assert_array_equal(model.lambda_, [-np.inf, -np.inf])
+
+
+def test_a_face_of_the_convex_hull_that_no_feature_alone_shows():
+    """Only f_1 + f_2 = 1 was observed: multipliers grow until tol, and the distribution goes to its limit."""
+    domain = [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.2, 0.3]]
+    model = MaxEntDensity(domain, tol=1e-12).fit([0, 1, 1])
+    assert np.isfinite(model.lambda_).all() and (model.lambda_ > 10).all()
+    assert_allclose(model.probabilities_, [1 / 3, 2 / 3, 0, 0], atol=1e-5)
+
+
+# --- large domains ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_there_is_no_second_copy_of_the_features(dtype, solver):
+    domain = np.random.default_rng(0).gamma(2.0, size=(100_000, 20)).astype(dtype)
+    model = MaxEntDensity(domain, solver=solver, max_iter=3, tol=None)
+    rows = np.arange(0, 100_000, 2)
+    tracemalloc.start()
+    try:
+        model.fit(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < domain.nbytes * (0.5 if dtype is np.float64 else 0.9)
+    assert model.domain_ is domain
+    assert len(pickle.dumps(model)) < 1.6 * domain.nbytes + 2_000_000
+
+
+def test_rows_are_found_among_duplicates_and_negative_zeros():
+    rng = np.random.default_rng(0)
+    points = rng.integers(-1, 2, size=(200, 3)).astype(float)
+    found = RowIndex(points).find(points, np.where(points == 0, -0.0, points))
+    assert_array_equal(points[found], points)
+    assert_array_equal(found, [np.flatnonzero((points == row).all(axis=1))[0] for row in points])
+    assert_array_equal(RowIndex(points).find(points, np.full((2, 3), 0.5)), [-1, -1])
+
+
+def test_different_points_of_one_hash_value(monkeypatch):
+    monkeypatch.setattr("onlinebregman.density._domain._row_keys", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    points = np.arange(20.0).reshape(10, 2)
+    assert_array_equal(RowIndex(points).find(points, points[[7, 0, 9]]), [7, 0, 9])
+    assert_array_equal(RowIndex(points).find(points, points + 0.5), np.full(10, -1))
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "X, match",
+    [
+        ([[0.0, 0.0, 0.0]], r"Row 0 of X, \[0, 0, 0\], is not a point of the domain \(60 rows\)"),
+        ([3, 60], r"X\[1\] = 60: points of the domain have numbers from 0 to 59"),
+        ([-1], r"X\[0\] = -1"),
+        ([0.0, 1.0], "Expected 2D array"),
+        ([[0.0, 1.0]], "2 features|2 columns"),
+        ([[np.nan, 0, 0]], "NaN"),
+        (np.empty(0, dtype=int), "2D array|0 sample"),
+    ],
+)
+def test_observations_that_are_not_in_the_domain(X, match, unchanged):
+    domain, observed = world()
+    model = MaxEntDensity(domain).fit(observed)
+    for method in (model.partial_fit, model.fit):
+        with unchanged(model, match):
+            method(X)
+    fresh = MaxEntDensity(domain)
+    with unchanged(fresh, match):
+        fresh.partial_fit(X)
+
+
+@pytest.mark.parametrize(
+    "parameters, match",
+    [
+        ({"domain": [[0.0, np.inf]]}, "Input domain contains infinity"),
+        ({"domain": [1.0, 2.0]}, "Expected 2D array"),
+        ({"domain": [[0.0, 1.0], [1e308, 0.0], [-1e308, 0.0]]}, "Feature 0 runs from -1e\\+308 to 1e\\+308"),
+        ({"alpha": -0.1}, "'alpha' parameter"),
+        ({"tol": 0.0}, "'tol' parameter"),
+        ({"solver": "newton"}, "'solver' parameter"),
+    ],
+)
+def test_bad_parameters(parameters, match, unchanged):
+    model = MaxEntDensity(**parameters)
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, match):
+            method([[0.0, 1.0]])
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_stopping_early_is_said_where_the_call_is(method):
+    domain, observed = world()
+    model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations") as caught:
+        getattr(model, method)(observed)
+    assert caught[0].filename == __file__
+
+
+def test_weights_that_are_all_zero(unchanged, learned):
+    domain, observed = world()
+    model = MaxEntDensity(domain).fit(observed)
+    before = learned(model)
+    assert learned(model.partial_fit(observed, sample_weight=0.0)) == before
+    with unchanged(model, "All sample_weight are zero"):
+        model.fit(observed, sample_weight=0.0)
+    assert not hasattr(MaxEntDensity(domain), "entropy_")
