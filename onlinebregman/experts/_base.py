@@ -43,6 +43,8 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         "history": [Interval(Integral, 0, None, closed="left")],
     }
 
+    _asks_for = "predict"  # what experts have to have
+
     def get_params(self, deep: bool = True) -> dict:
         """Parameters, and with `deep` those of the experts as name__parameter.
 
@@ -152,6 +154,10 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         self._validate_names(names)
         for name, expert in self.estimators:
             check_online(expert, f"Expert {name!r}")
+            if not hasattr(expert, self._asks_for):
+                raise ValueError(
+                    f"Expert {name!r} ({type(expert).__name__}) has no {self._asks_for}; use experts that have."
+                )
         return [clone(expert) for expert in experts]
 
     def _prior(self, n_experts: int) -> Array:

@@ -20,6 +20,7 @@ class MixtureClassifier(ClassifierMixin, ExpertMixture):
 
     strategy = "average"
     loss = "log_loss"
+    _asks_for = "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None) -> Self:

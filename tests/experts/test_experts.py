@@ -19,6 +19,7 @@ from onlinebregman import (
     ExpertMixtureRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
+    PerceptronClassifier,
 )
 from onlinebregman.model_selection import progressive_val_score
 
@@ -256,6 +257,8 @@ def test_bad_parameters_are_refused(model, match, unchanged):
         (ExpertMixtureClassifier(strategy="eg"), "gradient of log-loss is not bounded"),
         (ExpertMixtureClassifier(strategy="eg", loss="brier"), "needs n_rows"),
         (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "share = 0.1 needs"),
+        (BayesMixture([("p", PerceptronClassifier())]), r"'p' \(PerceptronClassifier\) has no predict_proba"),
+        (BayesMixture([("gd", ImplicitGDRegressor())]), "has no predict_proba"),
         (BayesMixture([("lr", LogisticRegression())]), "has no partial_fit"),
         (
             BayesMixture([("two", FrozenEstimator(DummyClassifier().fit(P, np.arange(60) % 2)))]),
