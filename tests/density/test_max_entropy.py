@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import PolynomialFeatures
 
 from onlinebregman import MaxEntDensity
-from onlinebregman.density._domain import RowIndex
+from onlinebregman.density._domain import Features, RowIndex
 
 SOLVERS = ["lbfgs", "iterative_scaling"]
 
@@ -90,6 +90,37 @@ def test_each_round_of_scaling_gains_at_least_its_bound(seed, alpha):
         after = model.log_loss_ + alpha * np.abs(model.lambda_ * span).sum()
         assert before - after >= gain - 1e-12
         assert gain >= 0
+
+
+def test_a_round_is_the_update_of_the_lecture():
+    """lambda_j += ln(Ehat_j / E_j) for features on the simplex, the dummy feature among them."""
+    domain, observed = world()
+    observed = observed[domain[observed, 0] > 0]
+    f = (domain - domain.min(axis=0)) / np.ptp(domain, axis=0)
+    f /= 1.01 * f.sum(axis=1).max()
+    f = np.c_[f, 1 - f.sum(axis=1)]
+    multipliers = np.zeros(4)
+    for rounds in range(1, 4):
+        g = f @ multipliers
+        q = np.exp(g - logsumexp(g))
+        multipliers += np.log(f[observed].mean(axis=0) / (q @ f))
+        g = f @ multipliers
+        model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=rounds, tol=None).fit(observed)
+        assert_allclose(model.score_samples(domain), g - logsumexp(g), rtol=1e-10)
+        bound = (f[observed].mean(axis=0) * np.log(f[observed].mean(axis=0) / (np.exp(g - logsumexp(g)) @ f))).sum()
+        assert_allclose(model.entropy_bound_, bound, rtol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.02])
+def test_rounds_gain_with_many_features_that_say_the_same(alpha):
+    """Steps that forgot that features add up would overshoot forty times."""
+    domain = np.repeat(np.linspace(0, 1, 50)[:, None] ** 2, 40, axis=1)
+    losses = []
+    for rounds in range(1, 10):
+        model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=rounds, tol=None, alpha=alpha)
+        model.fit([25, 30, 35])
+        losses.append(model.log_loss_ + alpha * np.abs(model.lambda_).sum())
+    assert (np.diff(losses) < 0).all()
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -232,6 +263,16 @@ def test_there_is_no_second_copy_of_the_features(dtype, solver):
     assert peak < domain.nbytes * (0.5 if dtype is np.float64 else 0.9)
     assert model.domain_ is domain
     assert len(pickle.dumps(model)) < 1.6 * domain.nbytes + 2_000_000
+
+
+def test_blocks_add_up_whatever_their_peaks():
+    """Three blocks, the scores rising from each to the next."""
+    domain = np.linspace(0, 1, 20_000)[:, None]
+    features = Features(domain, None)
+    for multiplier in (50.0, -50.0, 5000.0):
+        log_z, expected = features.moments(np.array([multiplier]))
+        g = multiplier * domain[:, 0]
+        assert_allclose([log_z, expected[0]], [logsumexp(g), np.exp(g - logsumexp(g)) @ domain[:, 0]], rtol=1e-10)
 
 
 def test_rows_are_found_among_duplicates_and_negative_zeros():
