@@ -46,7 +46,7 @@ def public_names():
     for module in public_modules():
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("onlinebregman"):
                 seen.setdefault(f"{value.__module__}.{name}".removeprefix("onlinebregman."), value)
     return [pytest.param(value, id=name) for name, value in sorted(seen.items())]
 
