@@ -21,7 +21,7 @@ from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
 from ._checks import check_bounds, check_column, check_size
 from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
-from ._pairs import SAMPLERS, Block
+from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
 
@@ -457,7 +457,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):
         X, triplets = self._check_indexed(X, triplets, 3, "triplets", reset=reset)
         anchor, similar, dissimilar = triplets.T
-        rows = np.concatenate([X[dissimilar] - X[anchor], X[similar] - X[anchor]], axis=1)
+        rows = np.concatenate([differences(X, dissimilar, anchor), differences(X, similar, anchor)], axis=1)
         return X, (rows, self._check_weights(sample_weight, len(rows)))
 
     def _check_pairs(self, X, pairs, targets, labels, sample_weight, *, reset: bool):
@@ -477,4 +477,5 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 f"targets[{row}] = {targets[row]:g} is negative; give squared distances >= 0, or labels 1 and -1 as "
                 "`labels`."
             )
-        return X, (X[pairs[:, 0]] - X[pairs[:, 1]], targets, senses, self._check_weights(sample_weight, n))
+        z = differences(X, pairs[:, 0], pairs[:, 1])
+        return X, (z, targets, senses, self._check_weights(sample_weight, n))

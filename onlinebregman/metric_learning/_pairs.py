@@ -194,3 +194,12 @@ def _nearest(distances: np.ndarray, candidates: np.ndarray, count: int) -> np.nd
     if len(candidates) > count:
         candidates = candidates[np.argpartition(distances[candidates], count)[:count]]
     return candidates
+
+
+def differences(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """X[first] - X[second], some rows at a time: large arrays in between would cost more than the steps do."""
+    z = np.empty((len(first), X.shape[1]))
+    for start in range(0, len(z), _ROWS_A_BLOCK):
+        part = slice(start, start + _ROWS_A_BLOCK)
+        np.subtract(X[first[part]], X[second[part]], out=z[part])
+    return z
