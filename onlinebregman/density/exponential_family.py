@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_dense_rows, check_weights
+from .._sklearn_compat import Interval, StrOptions
+from .._validation import check_dense_rows
 from ..divergences import Divergence
+from ._base import OnlineDensity
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -34,7 +33,7 @@ class _Progress(NamedTuple):
     unweighted: bool  # have all rows had weight 1?
 
 
-class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
+class OnlineExponentialFamily(OnlineDensity):
     """Density of rows whose coordinates are independent members of an exponential family, learned online.
 
     P(x | theta) = exp(theta x - G(theta)) P_0(x) in every coordinate, with expectation mu = G'(theta). Each row is
@@ -168,69 +167,6 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
         self.shape = shape
         self.horizon = horizon
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing: one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a value is not of the family, or parameters do not go together; the estimator is then what it was before.
-        """
-        with all_or_nothing(self):
-            X, *weighted = self._check(X, sample_weight, reset=True, allow_all_zero=False)
-            self._start(X.shape[1])
-            self._run(lambda _: self._learn(X, *weighted), 1, "epoch", X, y)
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            If a value is not of the family, or parameters do not go together; the estimator is then what it was before.
-        """
-        with all_or_nothing(self):
-            validate_parameters(self)
-            first = not self.__sklearn_is_fitted__()
-            X, *weighted = self._check(X, sample_weight, reset=first, allow_all_zero=True)
-            if first:
-                self._start(X.shape[1])
-            self._learn(X, *weighted)
-        return self
-
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-density of each row as the next one of the stream.
 
@@ -253,23 +189,6 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
         X = check_dense_rows(self, X, reset=False)
         self._family.check(X)
         return self._family.log_density(X, self.expectation_parameters_).sum(axis=1)
-
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean log-density of the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            Mean of `score_samples(X)`.
-        """
-        return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw rows from the member that predicts the next row.
@@ -313,16 +232,6 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
         return self._family.conjugate
 
     @property
-    def t_(self) -> int:
-        """Rows learned; rows of weight zero do not count."""
-        return self._now().rows
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * -ln P(x | mu_t), each row predicted before it was learned."""
-        return self._now().loss
-
-    @property
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
@@ -360,34 +269,14 @@ class OnlineExponentialFamily(DensityMixin, OnlineEstimator):
             "with this prior and these weights; regret_ is what it is"
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_progress" in vars(self)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.family != "gaussian"
         return tags
 
-    def _now(self) -> _Progress:
-        try:
-            return vars(self)["_progress"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
-
-    def _check(
-        self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Validated rows of positive weight, their weights, and which rows they are."""
-        X = check_dense_rows(self, X, reset=reset)
-        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
+    def _check_values(self, X: np.ndarray, reset: bool) -> None:
         family = make_family(self.family, self.variance, self.shape) if reset else self._family
         family.check(X)
-        if weights is None:
-            return X, np.ones(len(X)), np.arange(len(X))
-        kept = np.flatnonzero(weights)
-        return X[kept], weights[kept], kept
 
     def _start(self, n_features: int) -> None:
         """Read the parameters, and begin a stream of no rows."""

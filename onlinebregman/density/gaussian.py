@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_dense_rows, check_symmetric, check_weights
+from .._sklearn_compat import Interval, StrOptions
+from .._validation import check_dense_rows, check_symmetric
 from ..divergences import Conjugate, Divergence, LogDet, Scaled
+from ._base import OnlineDensity
 
 _REFRESH = 1024  # after so many rows the inverse is computed afresh, so that rounding errors do not add up
 
@@ -32,7 +31,7 @@ class _Progress(NamedTuple):
     loss: float
 
 
-class OnlineGaussian(DensityMixin, OnlineEstimator):
+class OnlineGaussian(OnlineDensity):
     """Gaussian density whose mean and covariance are learned online.
 
     The exponential family of x and x x': with z = (x, 1), expectation parameter W = E[z z'] and potential
@@ -126,71 +125,6 @@ class OnlineGaussian(DensityMixin, OnlineEstimator):
         self.prior_mean = prior_mean
         self.prior_covariance = prior_covariance
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing: one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a row is not finite or overflows, or the prior is no Gaussian; the estimator is then what it was before.
-        """
-        with all_or_nothing(self):
-            X = check_dense_rows(self, X, reset=True)
-            weights = check_weights(sample_weight, len(X), allow_all_zero=False)
-            self._progress = self._start(X.shape[1])
-            self._run(lambda _: self._learn(X, weights), 1, "epoch", X, y)
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            If a row is not finite or overflows, or the prior is no Gaussian; the estimator is then what it was before.
-        """
-        with all_or_nothing(self):
-            validate_parameters(self)
-            first = not self.__sklearn_is_fitted__()
-            X = check_dense_rows(self, X, reset=first)
-            weights = check_weights(sample_weight, len(X), allow_all_zero=True)
-            if first:
-                self._progress = self._start(X.shape[1])
-            self._learn(X, weights)
-        return self
-
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-density of each row as the next one of the stream.
 
@@ -210,23 +144,6 @@ class OnlineGaussian(DensityMixin, OnlineEstimator):
         white = solve_triangular(lower, (X - self.location_).T, lower=True)
         log_det = 2 * np.log(np.diag(lower)).sum()
         return -((white**2).sum(axis=0) + log_det + X.shape[1] * np.log(2 * np.pi)) / 2
-
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean log-density of the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            Mean of `score_samples(X)`.
-        """
-        return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw rows from the Gaussian that predicts the next row.
@@ -286,29 +203,8 @@ class OnlineGaussian(DensityMixin, OnlineEstimator):
         """The divergence of the conjugate of F, a function of natural parameters."""
         return Conjugate(self.conjugate_)
 
-    @property
-    def t_(self) -> int:
-        """Rows learned; rows of weight zero do not count."""
-        return self._now().rows
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * -ln P(x), each row predicted before it was learned."""
-        return self._now().loss
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_progress" in vars(self)
-
-    def _now(self) -> _Progress:
-        try:
-            return vars(self)["_progress"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
-
-    def _start(self, n: int) -> _Progress:
-        """Read the parameters: a stream of no rows."""
+    def _start(self, n: int) -> None:
+        """Read the parameters, and begin a stream of no rows."""
         k1 = float(self.prior_weight) + (self.strategy == "forward")
         if k1 == 0:
             raise ValueError(
@@ -329,25 +225,23 @@ class OnlineGaussian(DensityMixin, OnlineEstimator):
             inverse, log_det = _invert(scatter)
         except np.linalg.LinAlgError:
             raise ValueError("prior_covariance is not positive definite; add a multiple of the identity.") from None
-        return _Progress(k1 * np.broadcast_to(mean, n), k1, scatter, inverse, log_det, 0, 0.0)
+        self._progress = _Progress(k1 * np.broadcast_to(mean, n), k1, scatter, inverse, log_det, 0, 0.0)
 
-    def _learn(self, X: np.ndarray, weights: np.ndarray | None) -> None:
+    def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
         """One pass over validated rows."""
-        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
         start = 0
-        while start < len(kept):  # in blocks that end where the inverse is due, wherever the call began
-            rows = kept[start : start + _REFRESH - self._progress.rows % _REFRESH]
-            h = np.ones(len(rows)) if weights is None else weights[rows]
-            now = self._advance(self._progress, X[rows], h)
+        while start < len(X):  # in blocks that end where the inverse is due, wherever the call began
+            rows = slice(start, start + _REFRESH - self._progress.rows % _REFRESH)
+            now = self._advance(self._progress, X[rows], weights[rows])
             if not (np.isfinite(now.loss) and np.isfinite(now.scatter).all()):
-                row = rows[np.abs(X[rows]).max(axis=1).argmax()]
+                row = start + int(np.abs(X[rows]).max(axis=1).argmax())
                 raise ValueError(
-                    f"Row {row} (largest value {np.abs(X[row]).max():g}) or one near it cannot be learned: its square "
-                    "overflows, or the covariance is singular in float64; scale the features "
+                    f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be learned: "
+                    "its square overflows, or the covariance is singular in float64; scale the features "
                     "(sklearn.preprocessing.StandardScaler), or raise prior_weight."
                 )
             self._progress = now
-            start += len(rows)
+            start = rows.stop
 
     @staticmethod
     def _advance(now: _Progress, X: np.ndarray, h: np.ndarray) -> _Progress:

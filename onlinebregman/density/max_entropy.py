@@ -8,19 +8,19 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import DensityMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import FLOATS, check_dense_rows, check_finite, check_weights
+from ._base import Density
 from ._domain import Features, RowIndex, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs
 
 
-class MaxEntDensity(DensityMixin, OnlineEstimator):
+class MaxEntDensity(Density):
     """The distribution of largest entropy whose features have the expectations that were observed.
 
     Over a finite domain of N points with features f_j, of all distributions with E_q[f_j] = Ehat[f_j], the average over
@@ -225,23 +225,6 @@ class MaxEntDensity(DensityMixin, OnlineEstimator):
         out = np.full(len(points), -np.inf)
         out[known] = self._features.log_density(points[known], self._multipliers, self._log_z)
         return out
-
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean log-probability of points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
-            Rows, or numbers of points of the domain.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            Mean of `score_samples(X)`.
-        """
-        return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw points.

@@ -1,0 +1,141 @@
+"""What the density estimators share: the pass over a stream of rows, and the score."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import DensityMixin
+
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._validation import check_dense_rows, check_weights
+
+
+class Density(DensityMixin, OnlineEstimator):
+    """A density estimator with `score_samples`."""
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples(X)`.
+        """
+        return float(self.score_samples(X).mean())
+
+
+class OnlineDensity(Density):
+    """A density learned in one pass over a stream.
+
+    A subclass begins with `_start(n_features)`, learns with `_learn(X, weights, numbers)` and keeps what the stream has
+    come to in `_progress`, which has `rows` and `loss` and is never changed in place.
+    """
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from nothing: one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            X, *weighted = self._check(X, sample_weight, reset=True, allow_all_zero=False)
+            self._start(X.shape[1])
+            self._run(lambda _: self._learn(X, *weighted), 1, "epoch", X, y)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
+        """
+        with all_or_nothing(self):
+            validate_parameters(self)
+            first = not self.__sklearn_is_fitted__()
+            X, *weighted = self._check(X, sample_weight, reset=first, allow_all_zero=True)
+            if first:
+                self._start(X.shape[1])
+            self._learn(X, *weighted)
+        return self
+
+    @property
+    def t_(self) -> int:
+        """Rows learned; rows of weight zero do not count."""
+        return self._now().rows
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * -ln P(x | mu_t), each row predicted before it was learned."""
+        return self._now().loss
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_progress" in vars(self)
+
+    def _now(self):
+        try:
+            return vars(self)["_progress"]
+        except KeyError:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
+            ) from None
+
+    def _check(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Validated rows of positive weight, their weights, and which rows they are."""
+        X = check_dense_rows(self, X, reset=reset)
+        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
+        self._check_values(X, reset)
+        if weights is None:
+            return X, np.ones(len(X)), np.arange(len(X))
+        kept = np.flatnonzero(weights)
+        return X[kept], weights[kept], kept
+
+    def _check_values(self, X: np.ndarray, reset: bool) -> None:
+        """Refuse rows that are not of the family; `reset`: of that of the parameters."""
