@@ -20,11 +20,11 @@ demo: $(VENV)/installed-plot
 test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term
 
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
-	$(abspath $(VENV)-lowest)/bin/pytest
+	$(abspath $(VENV)-lowest)/bin/pytest -n auto --dist worksteal
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist .coverage .hypothesis .pytest_cache .ruff_cache
