@@ -37,7 +37,6 @@ VARIANTS = {
         {"weights": "positive"},
         {"update": "explicit", "eta0": 0.1, "average": 5},
     ],
-    "DefiniteBoost": [{"projection": "corrective"}],
     "ExpertMixtureClassifier": [
         {"estimators": PROBABILISTIC, "strategy": "eg", "loss": "brier", "learning_rate": "adaptive"},
     ],
