@@ -74,6 +74,8 @@ VARIANTS = {
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
         {"strategy": "last_step_minimax"},
+        {"family": "exponential"},
+        {"family": "poisson", "strategy": "incremental_offline", "prior_weight": 1.0},
     ],
     "OnlineGaussian": [{"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0}],
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
@@ -127,6 +129,9 @@ def configurations(limit=None):
 
 def expected_failures(estimator):
     """The checks an online learner cannot pass."""
+    if type(estimator).__name__ == "EGPortfolio":
+        reason = "has rows of nothing but zeros: days on which every asset is lost"
+        return {"check_estimators_dtypes": reason, "check_fit2d_1feature": reason}
     if not has_fit_parameter(estimator, "sample_weight") or type(estimator).__name__ in ORDER_FREE:
         return {}
     reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
@@ -177,7 +182,12 @@ def rows(estimator, request):
         X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
     if family == "density":  # which ignores y
-        return rng.normal(size=(40, 4)), rng.integers(2, size=40)
+        X = rng.normal(size=(40, 4))
+        if get_tags(estimator).input_tags.positive_only:
+            X = np.floor(np.abs(3 * X))  # counts
+        return X, rng.integers(2, size=40)
+    if type(estimator).__name__ == "EGPortfolio":
+        return rng.lognormal(0.0, 0.2, size=(40, 4)), rng.integers(2, size=40)
     if is_classifier(estimator) or family == "metric_learning":
         chosen = request.node.callspec.params["estimator"]
         first = type(chosen)(**FIRST.get(type(chosen).__name__, {}))

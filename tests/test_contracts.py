@@ -26,6 +26,7 @@ PROMISED = {
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
+    "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",

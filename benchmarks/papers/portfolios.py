@@ -13,9 +13,9 @@ import numpy as np
 import scipy
 
 import onlinebregman
+from onlinebregman import EGPortfolio
 from onlinebregman.datasets import load_dataset
 from onlinebregman.experts import (
-    EGPortfolio,
     best_asset,
     best_constant_portfolio,
     buy_and_hold,

@@ -46,8 +46,9 @@ class Family(ABC):
         good = self._admits(X)
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
+            sign = "Negative values in data: " if X[row, column] < 0 else ""  # as scikit-learn begins
             raise ValueError(
-                f"X has {X[row, column]:g} in row {row}, column {column}, but {self._values}; "
+                f"{sign}X has {X[row, column]:g} in row {row}, column {column}, but {self._values}; "
                 "correct the value, or choose another family."
             )
 
@@ -123,7 +124,7 @@ class Gamma(Family):
     """Gamma distributions of one given shape a: F = -a ln mu, a times the Burg entropy; a = 1: exponential."""
 
     default_mean = 1.0
-    _values = "gamma and exponential rows are positive"
+    _values = "gamma rows are positive, and exponential rows not negative"
 
     def __init__(self, shape: float) -> None:
         self.shape = shape
@@ -137,13 +138,13 @@ class Gamma(Family):
 
     def _tilted(self, x: np.ndarray) -> np.ndarray:
         a = self.shape
-        return a * np.log(a) - gammaln(a) + (a - 1) * np.log(x)
+        return a * np.log(a) - gammaln(a) + xlogy(a - 1, x)
 
     def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
         return rng.gamma(self.shape, mu / self.shape, size=(n, len(mu)))
 
     def _admits(self, x: np.ndarray) -> np.ndarray:
-        return x > 0
+        return (x >= 0) if self.shape == 1 else x > 0  # the others have density 0 or infinity at 0
 
 
 FAMILIES = ("gaussian", "bernoulli", "poisson", "exponential", "gamma")

@@ -30,16 +30,16 @@ class Portfolio(NamedTuple):
 
 
 def check_relatives(relatives: ArrayLike) -> Array:
-    """Price relatives of shape (n_days, n_assets), all positive; an error names the first that is not."""
+    """Price relatives of shape (n_days, n_assets), none negative; an error names the first that is."""
     x = np.ascontiguousarray(relatives, dtype=np.float64)
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"Price relatives have shape {x.shape}; give one row a day and one column an asset.")
     check_finite(x, "relatives")
-    if (x <= 0).any():
-        row, column = (int(i) for i in np.argwhere(x <= 0)[0])
+    if (x < 0).any():
+        row, column = (int(i) for i in np.argwhere(x < 0)[0])
         raise ValueError(
-            f"The price relative {x[row, column]:g} (row {row}, column {column}) is not positive; give the price at "
-            "the end of the day divided by that at its beginning, not a return."
+            f"Negative values in data: the price relative {x[row, column]:g} (row {row}, column {column}); give the "
+            "price at the end of the day divided by that at its beginning, not a return."
         )
     return x
 
@@ -161,7 +161,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     n_days, n_assets = x.shape
 
     def mean_loss(w):
-        gains = x @ w
+        gains = np.maximum(x @ w, 1e-300)  # where SLSQP tries to hold nothing but assets that are lost that day
         return -np.log(gains).mean(), -(x / gains[:, np.newaxis]).mean(axis=0)
 
     found = minimize(

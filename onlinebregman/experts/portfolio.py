@@ -8,12 +8,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from .._mirror import OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._validation import check_dense_rows
 from ._wealth import check_relatives
 from ._weights import Array, ExpertWeights, hoeffding_rate
 
 
-class EGPortfolio:
+class EGPortfolio(OnlineEstimator):
     """Portfolio that is rebalanced each day by exponentiated gradient steps on the log-loss -ln(w.x).
 
     After a day with price relatives x, w_k ~ w_k exp(rate x_k / (w.x)): a mixture of the assets that in the long run
@@ -42,6 +46,10 @@ class EGPortfolio:
         -ln of what each asset alone made.
     t_ : int
         Days.
+    n_features_in_ : int
+        Number of assets.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the assets, if X had any.
 
     See Also
     --------
@@ -56,7 +64,8 @@ class EGPortfolio:
     Examples
     --------
     >>> import numpy as np
-    >>> from onlinebregman.experts import EGPortfolio, best_constant_portfolio
+    >>> from onlinebregman import EGPortfolio
+    >>> from onlinebregman.experts import best_constant_portfolio
     >>> x = np.random.default_rng(0).lognormal(0.0005, 0.02, size=(1000, 5))
     >>> model = EGPortfolio().partial_fit(x[:500]).partial_fit(x[500:])
     >>> best = best_constant_portfolio(x)
@@ -64,32 +73,26 @@ class EGPortfolio:
     True
     """
 
+    _parameter_constraints: dict = {
+        "learning_rate": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
+        "data_bounds": [dict, None],
+    }
+
     def __init__(self, learning_rate: float | str = 0.05, *, data_bounds: dict | None = None) -> None:
         self.learning_rate = learning_rate
         self.data_bounds = data_bounds
 
-    def fit(self, relatives: ArrayLike) -> Self:
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Begin anew with these days.
 
         Parameters
         ----------
-        relatives : array-like of shape (n_days, n_assets)
-            Price relatives, in the order of the days.
-
-        Returns
-        -------
-        self : EGPortfolio
-            The portfolio.
-        """
-        return self._learn(check_relatives(relatives), None)
-
-    def partial_fit(self, relatives: ArrayLike) -> Self:
-        """Go on with these days; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        relatives : array-like of shape (n_days, n_assets)
-            Price relatives, in the order of the days.
+        X : array-like of shape (n_days, n_assets)
+            Price relatives, in the order of the days: the price at the end of a day divided by that at its beginning,
+            0 for an asset that is lost.
+        y : None
+            Ignored.
 
         Returns
         -------
@@ -99,23 +102,103 @@ class EGPortfolio:
         Raises
         ------
         ValueError
-            If a price relative is not positive, or the number of assets is not that of before.
+            If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
+            was before.
         """
-        return self._learn(check_relatives(relatives), vars(self).get("_mix"))
-
-    def _learn(self, x: Array, mix: ExpertWeights | None) -> Self:
-        n_assets = x.shape[1]
-        if mix is None:
-            mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
-        elif len(mix.losses) != n_assets:
-            raise ValueError(f"There are {n_assets} price relatives a day, but the portfolio has {len(mix.losses)}.")
-        mix = copy.copy(mix)
-        for day in x:
-            logs = mix.log_weights()
-            gain = float(np.sum(np.exp(logs) * day))
-            mix.learn(logs, day / -gain, -np.log(gain), -np.log(day))
-        self._mix = mix
+        with all_or_nothing(self):
+            x = check_relatives(check_dense_rows(self, X, reset=True))
+            self._start(x.shape[1])
+            self._run(lambda _: self._learn(x), 1, "epoch", X, y)
         return self
+
+    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Go on with these days; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_days, n_assets)
+            Price relatives, in the order of the days.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : EGPortfolio
+            The portfolio.
+
+        Raises
+        ------
+        ValueError
+            If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
+            was before.
+        """
+        with all_or_nothing(self):
+            validate_parameters(self)
+            first = not self.__sklearn_is_fitted__()
+            x = check_relatives(check_dense_rows(self, X, reset=first))
+            if first:
+                self._start(x.shape[1])
+            self._learn(x)
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """What the shares held now make of a capital of 1 on each of these days.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_days, n_assets)
+            Price relatives.
+
+        Returns
+        -------
+        gains : ndarray of shape (n_days,)
+            w.x for each day.
+        """
+        check_is_fitted(self)
+        return (check_relatives(check_dense_rows(self, X, reset=False)) * self.weights_).sum(axis=1)
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Growth rate of a capital that goes through these days with the shares held now.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_days, n_assets)
+            Price relatives.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean of ln(w.x); -inf if all that is held is lost.
+        """
+        with np.errstate(divide="ignore"):
+            return float(np.log(self.predict(X)).mean())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_mix" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _start(self, n_assets: int) -> None:
+        self._mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
+
+    def _learn(self, x: Array) -> None:
+        mix = copy.copy(self._mix)
+        with np.errstate(divide="ignore"):  # an asset that is lost
+            for day, relatives in enumerate(x):
+                logs = mix.log_weights()
+                gain = float(np.sum(np.exp(logs) * relatives))
+                if gain == 0:
+                    raise ValueError(
+                        f"All that the portfolio holds is lost in row {day}; leave the day out, or add an asset that "
+                        "keeps its value, a column of ones."
+                    )
+                mix.learn(logs, relatives / -gain, -np.log(gain), -np.log(relatives))
+        self._mix = mix
 
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
@@ -126,8 +209,6 @@ class EGPortfolio:
                     f"got {bounds!r}."
                 )
             return hoeffding_rate(1 / bounds["ratio"], bounds["n_rows"], n_assets)
-        if not isinstance(rate, Real) or not 0 < rate < np.inf:
-            raise ValueError(f"learning_rate = {rate!r}: give a positive number or 'theory'.")
         return float(rate)
 
     @property

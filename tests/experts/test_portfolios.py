@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import betaln
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
+from onlinebregman import EGPortfolio
 from onlinebregman.datasets import list_datasets, load_dataset
 from onlinebregman.experts import (
-    EGPortfolio,
     best_asset,
     best_constant_portfolio,
     buy_and_hold,
@@ -153,22 +154,50 @@ def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle():
 @pytest.mark.parametrize(
     "bad, match",
     [
-        ([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]], r"price relative 0 \(row 1, column 1\) is not positive"),
         ([[1.0, 1.0, -0.02]], r"price relative -0.02 \(row 0, column 2\)"),
-        ([[1.0, np.nan, 1.0]], r"relatives contains NaN \(row 0, column 1\)"),
-        ([[1.0, np.inf, 1.0]], r"relatives contains infinity \(row 0, column 1\)"),
-        ([1.0, 1.0, 1.0], "shape"),
-        ([[1.0, 1.0]], "2 price relatives a day, but the portfolio has 3"),
+        ([[1.0, np.nan, 1.0]], r"contains NaN \(row 0, column 1\)"),
+        ([[1.0, np.inf, 1.0]], r"contains infinity \(row 0, column 1\)"),
+        ([1.0, 1.0, 1.0], "shape|1D"),
+        ([[1.0, 1.0]], "X has 2 features, but EGPortfolio is expecting 3"),
     ],
 )
 def test_bad_relatives_are_refused_and_change_nothing(bad, match, unchanged):
     model = EGPortfolio().fit(np.full((5, 3), 1.1))
     with unchanged(model, match):
         model.partial_fit(bad)
-    if "but the portfolio" not in match:
+    if "but EGPortfolio" not in match:
         for function in (best_asset, buy_and_hold, best_constant_portfolio, universal_wealth):
             with pytest.raises(ValueError, match=match):
                 function(bad)
+
+
+@settings(max_examples=25)
+@given(markets(), st.integers(0, 1000))
+def test_assets_may_be_lost(x, seed):
+    lost = np.random.default_rng(seed).uniform(size=x.shape) < 0.1
+    lost[:, 0] = False
+    x = np.where(lost, 0.0, x)
+    best, model = best_constant_portfolio(x), EGPortfolio(0.1).fit(x)
+    assert_allclose(model.wealth_, replica(x, 0.1)[0], rtol=1e-10)
+    assert_allclose(np.exp(-model.expert_losses_), x.prod(axis=0), rtol=1e-10)
+    assert model.cumulative_loss_ + np.log(best.wealth) <= model.regret_bound_ + 1e-9
+    assert best.wealth >= best_asset(x).wealth * (1 - 1e-9)
+
+
+def test_a_day_on_which_all_is_lost_is_refused(unchanged):
+    model = EGPortfolio().fit([[1.0, 1.1], [0.0, 2.0]])
+    with unchanged(model, "lost in row 1; leave the day out"):
+        model.partial_fit([[1.0, 1.0], [0.0, 0.0]])
+    assert model.score([[1.0, 1.0], [0.0, 0.0]]) == -np.inf
+
+
+def test_gains_and_growth_rate_are_those_of_the_shares_held_now():
+    x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(60, 3))
+    model = EGPortfolio(0.5).fit(x[:40])
+    assert_allclose(model.predict(x[40:]), x[40:] @ model.weights_)
+    assert_allclose(np.exp(20 * model.score(x[40:])), wealth(x[40:], model.weights_))
+    search = GridSearchCV(EGPortfolio(), {"learning_rate": [0.01, 5.0]}, cv=TimeSeriesSplit(3)).fit(x)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, np.nan, "fast", None, "theory"])
