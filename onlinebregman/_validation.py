@@ -64,7 +64,7 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, mult
     if y is _NO_Y:
         X = validate_data(estimator, X, **kwargs)
     else:
-        if numeric and np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
             check_finite(np.asarray(y), "y")
         X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
     if sparse.issparse(X) and not (X.has_canonical_format and X.indices.dtype == X.indptr.dtype):
