@@ -22,7 +22,7 @@ from ._kernels._matrix_burg_geometry import MatrixBurgGeometry
 from ._kernels._matrix_geometry import LogDetGeometry
 from ._kernels._spectral_geometry import VonNeumannGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
-from ._validation import check_finite
+from ._validation import check_finite, fitted
 from .constraints import Constraint
 from .divergences import (
     BinaryEntropy,
@@ -153,12 +153,7 @@ class MirrorMixin:
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:
-        try:
-            return vars(self)["_learner"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_learner"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)

@@ -41,6 +41,13 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
+def fitted(estimator, state):
+    """What learning has made; None is an AttributeError, so that `hasattr` says no to what is read from it."""
+    if state is None:
+        raise AttributeError(f"this {type(estimator).__name__} has not learned a row yet; call fit or partial_fit")
+    return state
+
+
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
     X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._labels import StreamClassifierMixin
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows
+from .._validation import check_rows, fitted
 from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
 from ._mahalanobis import dense
 from ._window import Window
@@ -337,12 +337,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         return self._fitted_window().last
 
     def _fitted_window(self) -> Window:
-        try:
-            return vars(self)["_window"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_window"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_window" in vars(self)
