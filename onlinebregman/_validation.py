@@ -84,6 +84,11 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, mult
     return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
 
 
+def dense(X, dtype=None) -> np.ndarray:
+    """Rows as an array, of their own dtype unless one is given; where all features are needed, sparse saves nothing."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=dtype)
+
+
 def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.ndarray | None:
     """Row weights as a float64 vector; None stays None. Negative weights are an error, zeros are no-ops."""
     if sample_weight is None:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from .._labels import StreamClassifierMixin
 from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights
-from ._base import ExpertMixture, RowCosts, dense
+from .._validation import check_rows, check_weights, dense
+from ._base import ExpertMixture, RowCosts
 from ._weights import Array, log_sum_exp
 
 
@@ -134,7 +134,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     def _columns(self, X) -> Array:
         """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
-        p = dense(X)
+        p = dense(X, np.float64)
         wrong = ~((p >= 0) & (p <= 1))
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])

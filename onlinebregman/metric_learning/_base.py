@@ -14,13 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._compiled import make_loss
+from .._factors import balanced_factor
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_indices, check_rows, check_symmetric, check_weights
+from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
 from ._checks import check_bounds, check_column, check_size
-from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
+from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
@@ -451,7 +452,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
-        X = check_size(dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False))
+        X = check_size(dense(check_rows(self, X, reset=reset), np.float64))
         return X, check_indices(indices, len(X), name, "row", width)
 
     def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._labels import StreamClassifierMixin
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, fitted
+from .._validation import check_rows, dense, fitted
 from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
-from ._mahalanobis import dense
 from ._window import Window
 from .logdet import LogDetMetricLearner
 
@@ -203,7 +202,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
 
     def _check(self, X, y, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        return dense(X).astype(np.float64, copy=False), y
+        return dense(X, np.float64), y
 
     def _new_metric(self) -> BaseEstimator:
         if self.metric_learner is None:
@@ -283,7 +282,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         return self._map(dense(check_rows(self, X, reset=False)))
 
     def _map(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(dense(self.metric_.transform(X)), dtype=np.float64)
+        return dense(self.metric_.transform(X), np.float64)
 
     def _searcher(self) -> KNeighborsClassifier:
         """The search among the mapped rows of the window: the one of before, if it still holds."""
