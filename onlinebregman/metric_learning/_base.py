@@ -47,7 +47,6 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         "track_regret": ["boolean"],
     }
 
-    _takes_triplets = False  # does the geometry step on p p' - q q'? Otherwise on pairs alone
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
     def __init__(
@@ -391,11 +390,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
-        block = Block(rows, margins, np.full(len(rows), -1.0), weights, margins)
-        if self._takes_triplets:
-            return self._learn_blocks([block])
-        # as pairs they depend on the metric of the moment: one by one, so that any cutting gives the same
-        return self._learn_blocks(Block(*(part[i : i + 1] for part in block)) for i in range(len(rows)))
+        return self._learn_blocks([Block(rows, margins, np.full(len(rows), -1.0), weights, margins)])
 
     def _learn_blocks(self, blocks: Iterable[Block]) -> float:
         """Learn blocks one after the other; returns the weighted mean loss before each instance was learned."""
@@ -421,22 +416,12 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             targets = targets * senses
         if not sound.all():
             rows, targets, rates = rows[sound], targets[sound], rates[sound]
-        if rows.shape[1] > d and not self._takes_triplets:
-            rows, targets, rates = self._as_pairs(rows, -targets, rates)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
         if refused is not None:
             reason, row = refused
-            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
+            self._refuse(reason, int(np.flatnonzero(sound)[row]), block.targets)
         return float(rates.sum())
-
-    def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Two bounds for each triplet: each of its distances is to make up for half of what the margin lacks."""
-        d = self.n_features_in_
-        far, near = (self._squared_lengths(z) for z in (rows[:, :d], rows[:, d:]))
-        half = np.maximum(margins - (far - near), 0.0) / 2
-        targets = np.column_stack([-(far + half), np.maximum(near - half, 0.0)])
-        return rows.reshape(-1, d), targets.ravel(), np.repeat(rates, 2)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
