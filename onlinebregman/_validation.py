@@ -138,8 +138,8 @@ def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.nda
     return pairs.astype(np.intp, copy=False)
 
 
-def check_symmetric(matrix, name: str) -> np.ndarray:
-    """A finite symmetric matrix, float64; asymmetry beyond rounding is an error that names the entry."""
+def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndarray:
+    """A finite symmetric matrix, of size n_features if given, float64; an asymmetry beyond rounding is named."""
     matrix = check_array(matrix, dtype=np.float64, ensure_all_finite=False, input_name=name)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} has shape {matrix.shape}, but it has to be square.")
@@ -151,4 +151,6 @@ def check_symmetric(matrix, name: str) -> np.ndarray:
             f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; "
             "use (A + A.T) / 2 if the difference means nothing."
         )
+    if n_features is not None and len(matrix) != n_features:
+        raise ValueError(f"{name} has {len(matrix)} rows and columns, but there are {n_features} features.")
     return (matrix + matrix.T) / 2

@@ -126,9 +126,7 @@ class KernelLearner(
         """W_1."""
         if self.init is None:
             return np.eye(d) / d
-        init = check_symmetric(self.init, "init")
-        if len(init) != d:
-            raise ValueError(f"init has {len(init)} rows and columns, but there are {d} features (objects).")
+        init = check_symmetric(self.init, "init", d)
         values = np.linalg.eigvalsh(init)
         if not values[0] > d * EPS * values[-1]:
             raise ValueError(

@@ -273,9 +273,7 @@ class MatrixBurgRegressor(
         """The W that learning starts from."""
         if self.init is None:
             return np.eye(d) * min(1 / d, _LARGEST_START)
-        init = check_symmetric(self.init, "init")
-        if len(init) != d:
-            raise ValueError(f"init has {len(init)} rows and columns, but X has {d} features.")
+        init = check_symmetric(self.init, "init", d)
         values = np.linalg.eigvalsh(init)
         if not (values[0] > 0 and values[-1] < 1):
             raise ValueError(

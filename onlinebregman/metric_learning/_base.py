@@ -258,9 +258,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         bound : float
             The right side, from the row on at which `track_regret` was set.
         """
-        U = check_symmetric(U, "U")
-        if len(U) != self.n_features_in_:
-            raise ValueError(f"U has {len(U)} rows and columns, but X has {self.n_features_in_} features.")
+        U = check_symmetric(U, "U", self.n_features_in_)
         return self._certificate(self._fitted_learner(), U)
 
     @property
