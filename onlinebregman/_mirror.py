@@ -22,7 +22,7 @@ from ._kernels._matrix_burg_geometry import MatrixBurgGeometry
 from ._kernels._matrix_geometry import LogDetGeometry
 from ._kernels._spectral_geometry import VonNeumannGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
-from ._validation import check_finite
+from ._validation import check_finite, fitted
 from .constraints import Constraint
 from .divergences import (
     BinaryEntropy,
@@ -153,12 +153,7 @@ class MirrorMixin:
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:
-        try:
-            return vars(self)["_learner"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_learner"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
@@ -194,9 +189,13 @@ class MirrorMixin:
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        gap = self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
+        gap = self._nearer_by(u, start, end)
         gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
+
+    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """D(u, start) - D(u, end) of two positions of the learner."""
+        return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
 
     def _schedule(self) -> Schedule:
         """The learning rates."""
@@ -342,16 +341,13 @@ class VonNeumannMirrorMixin(MirrorMixin):
     def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
 
-    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
-        """As for the others; the learner's position is log W, and tr(U log U) cancels."""
-        if learner.origin is None:
-            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """The learner's positions are log W, and tr(U log U) cancels."""
         self._divergence.check_domain(u, closed=True)
-        (start, _), (end, _) = learner.origin, learner.position
         gap = float(np.vdot(u, end - start))
         if self._divergence.trace is None:
             gap += float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
-        return gap + learner.slack
+        return gap
 
 
 def starting_weights(

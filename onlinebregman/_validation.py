@@ -41,6 +41,13 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
+def fitted(estimator, state):
+    """What learning has made; None is an AttributeError, so that `hasattr` says no to what is read from it."""
+    if state is None:
+        raise AttributeError(f"this {type(estimator).__name__} has not learned a row yet; call fit or partial_fit")
+    return state
+
+
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
     X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
@@ -64,7 +71,7 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, mult
     if y is _NO_Y:
         X = validate_data(estimator, X, **kwargs)
     else:
-        if numeric and np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
             check_finite(np.asarray(y), "y")
         X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
     if sparse.issparse(X) and not (X.has_canonical_format and X.indices.dtype == X.indptr.dtype):
@@ -75,6 +82,11 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, mult
     if y is _NO_Y:
         return X
     return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
+
+
+def dense(X, dtype=None) -> np.ndarray:
+    """Rows as an array, of their own dtype unless one is given; where all features are needed, sparse saves nothing."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=dtype)
 
 
 def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.ndarray | None:
@@ -126,8 +138,8 @@ def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.nda
     return pairs.astype(np.intp, copy=False)
 
 
-def check_symmetric(matrix, name: str) -> np.ndarray:
-    """A finite symmetric matrix, float64; asymmetry beyond rounding is an error that names the entry."""
+def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndarray:
+    """A finite symmetric matrix, of size n_features if given, float64; an asymmetry beyond rounding is named."""
     matrix = check_array(matrix, dtype=np.float64, ensure_all_finite=False, input_name=name)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} has shape {matrix.shape}, but it has to be square.")
@@ -139,4 +151,6 @@ def check_symmetric(matrix, name: str) -> np.ndarray:
             f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; "
             "use (A + A.T) / 2 if the difference means nothing."
         )
+    if n_features is not None and len(matrix) != n_features:
+        raise ValueError(f"{name} has {len(matrix)} rows and columns, but there are {n_features} features.")
     return (matrix + matrix.T) / 2

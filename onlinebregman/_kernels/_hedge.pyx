@@ -12,7 +12,8 @@ cdef class Hedge:
 
     The rate is ln K / gap with gap the sum of how far the mixture's loss was above the mix loss
     -ln(sum v_k exp(-rate loss_k)) / rate. As the sum of the mix losses is at most min L_k + ln K / rate, the mixture's
-    loss is at most min L_k + ln K / rate + gap, for any convex loss.
+    loss is at most min L_k + ln K / rate + gap, for any convex loss. `experts._weights.ExpertWeights` is the same in
+    NumPy, for priors and other rates as well.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from sklearn.base import DensityMixin
 
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
-from .._validation import check_dense_rows, check_weights
+from .._validation import check_dense_rows, check_weights, fitted
 
 
 class Density(DensityMixin, OnlineEstimator):
@@ -118,12 +118,7 @@ class OnlineDensity(Density):
         return "_progress" in vars(self)
 
     def _now(self):
-        try:
-            return vars(self)["_progress"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_progress"))
 
     def _check(
         self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool

@@ -217,9 +217,7 @@ class OnlineGaussian(OnlineDensity):
         if isinstance(self.prior_covariance, Real):
             covariance = float(self.prior_covariance) * np.eye(n)
         else:
-            covariance = check_symmetric(self.prior_covariance, "prior_covariance")
-            if len(covariance) != n:
-                raise ValueError(f"prior_covariance has shape {covariance.shape}, but X has {n} features.")
+            covariance = check_symmetric(self.prior_covariance, "prior_covariance", n)
         scatter = k1 * covariance
         try:
             inverse, log_det = _invert(scatter)

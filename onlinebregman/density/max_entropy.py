@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import FLOATS, check_dense_rows, check_finite, check_weights
+from .._validation import FLOATS, check_dense_rows, check_finite, check_weights, fitted
 from ._base import Density
 from ._domain import Features, RowIndex, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs
@@ -271,9 +271,7 @@ class MaxEntDensity(Density):
         return "_multipliers" in vars(self)
 
     def _fitted_features(self) -> Features:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"this {type(self).__name__} has not seen a point yet; call fit or partial_fit")
-        return self._features
+        return fitted(self, vars(self).get("_features"))
 
     def _check(self, X, sample_weight, *, reset: bool, allow_all_zero: bool) -> tuple[np.ndarray, np.ndarray]:
         """Observations of positive weight, and their weights."""

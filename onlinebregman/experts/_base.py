@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
@@ -204,11 +203,6 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     def _check_query(self, X):
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
-
-
-def dense(X) -> Array:
-    """Rows as a float64 array."""
-    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 def _is_pair(pair) -> bool:

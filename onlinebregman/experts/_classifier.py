@@ -6,16 +6,15 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
+from .._labels import StreamClassifierMixin
 from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
-from .._validation import check_finite, check_rows, check_weights
-from ._base import ExpertMixture, RowCosts, dense
+from .._validation import check_rows, check_weights, dense
+from ._base import ExpertMixture, RowCosts
 from ._weights import Array, log_sum_exp
 
 
-class MixtureClassifier(ClassifierMixin, ExpertMixture):
+class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     """What the mixtures of class probabilities share: all but `_rate`."""
 
     strategy = "average"
@@ -113,45 +112,14 @@ class MixtureClassifier(ClassifierMixin, ExpertMixture):
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    # --- labels ---------------------------------------------------------------------------------------------------
+    # --- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, X, y, sample_weight, *, classes, partial: bool) -> None:
         first = not self.__sklearn_is_fitted__()
-        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
-            check_finite(np.asarray(y), "y")
         X, y = check_rows(self, X, y=y, reset=first, numeric=False)
-        self._check_classes(y, classes, first, partial)
-        codes = self._codes(y)
+        codes = self._class_numbers(y, classes, first=first, partial=partial)
         sample_weight = check_weights(sample_weight, len(y), allow_all_zero=partial)
         self._learn_rows(X, y, codes, sample_weight, classes=self.classes_)
-
-    def _check_classes(self, y, classes, first: bool, partial: bool) -> None:
-        if not first:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(
-                    f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
-                    f"{self.classes_.tolist()}; leave it out."
-                )
-            return
-        if partial and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
-        if not partial:
-            check_classification_targets(y)
-        self.classes_ = np.unique(y if classes is None else classes)
-        if len(self.classes_) < 2:
-            raise ValueError(f"Got 1 class, {self.classes_.tolist()}; a classifier needs at least two.")
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        """The number of each label's class."""
-        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-        codes = np.array([numbers.get(label, -1) for label in y.tolist()], dtype=np.intp)
-        if (codes < 0).any():
-            row = int(np.argmin(codes))
-            raise ValueError(
-                f"The label {y.tolist()[row]!r} at row {row} is not one of the classes {self.classes_.tolist()}; give "
-                "all labels that will come as `classes` to the first call of partial_fit."
-            )
-        return codes
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 
@@ -166,7 +134,7 @@ class MixtureClassifier(ClassifierMixin, ExpertMixture):
 
     def _columns(self, X) -> Array:
         """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
-        p = dense(X)
+        p = dense(X, np.float64)
         wrong = ~((p >= 0) & (p <= 1))
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights
-from ._base import ExpertMixture, RowCosts, dense
+from .._validation import check_rows, check_weights, dense
+from ._base import ExpertMixture, RowCosts
 from ._weights import Array, hoeffding_rate
 
 
@@ -220,7 +220,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         """
         X = self._check_query(X)
         if not self.estimators_:
-            return dense(X) @ self.weights_
+            return dense(X, np.float64) @ self.weights_
         weights = self.weights_
         return sum(v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
 
@@ -233,7 +233,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         return n_features
 
     def _columns(self, X) -> Array:
-        return dense(X)
+        return dense(X, np.float64)
 
     def _ask(self, row_of_X, row: int) -> Array:
         forecast = np.array([np.ravel(expert.predict(row_of_X))[0] for expert in self.estimators_], dtype=np.float64)

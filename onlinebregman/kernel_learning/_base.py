@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._mirror import OnlineEstimator, VonNeumannMirrorMixin
-from .._validation import check_rows, check_symmetric
+from .._validation import check_rows, check_symmetric, fitted
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
@@ -111,10 +111,7 @@ class KernelLearner(
         raise NotImplementedError
 
     def _fitted_geometry(self) -> VonNeumannGeometry:
-        geometry = self._geometry_in_use()
-        if geometry is None:
-            raise AttributeError(f"this {type(self).__name__} has not learned anything yet; call fit or partial_fit")
-        return geometry
+        return fitted(self, self._geometry_in_use())
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -129,9 +126,7 @@ class KernelLearner(
         """W_1."""
         if self.init is None:
             return np.eye(d) / d
-        init = check_symmetric(self.init, "init")
-        if len(init) != d:
-            raise ValueError(f"init has {len(init)} rows and columns, but there are {d} features (objects).")
+        init = check_symmetric(self.init, "init", d)
         values = np.linalg.eigvalsh(init)
         if not values[0] > d * EPS * values[-1]:
             raise ValueError(

@@ -8,14 +8,13 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
+from .._factors import factor
 from .._mirror import MatrixBurgMirrorMixin, OnlineEstimator
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_symmetric, check_weights
+from .._validation import check_rows, check_symmetric, check_weights, dense
 from ..schedules import Constant, Schedule
 
 # Where an init that is not given starts at the latest: n = 1 would be at the bound.
@@ -244,9 +243,7 @@ class MatrixBurgRegressor(
     @property
     def components_(self) -> np.ndarray:
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
-        values, vectors = np.linalg.eigh(self.kernel_)
-        vectors, _ = svd_flip(vectors[:, ::-1], None)
-        return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
+        return factor(self.kernel_)
 
     @property
     def eta_(self) -> float:
@@ -276,9 +273,7 @@ class MatrixBurgRegressor(
         """The W that learning starts from."""
         if self.init is None:
             return np.eye(d) * min(1 / d, _LARGEST_START)
-        init = check_symmetric(self.init, "init")
-        if len(init) != d:
-            raise ValueError(f"init has {len(init)} rows and columns, but X has {d} features.")
+        init = check_symmetric(self.init, "init", d)
         values = np.linalg.eigvalsh(init)
         if not (values[0] > 0 and values[-1] < 1):
             raise ValueError(
@@ -296,8 +291,3 @@ class MatrixBurgRegressor(
                 "negative. Shift or clip the targets to y >= 0."
             )
         return dense(X), y, check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
-
-
-def dense(X) -> np.ndarray:
-    """Rows as an array: W has n_features^2 numbers, so that sparse rows save nothing."""
-    return X.toarray() if sparse.issparse(X) else X

@@ -7,19 +7,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._kernels._team import Team
+from .._labels import StreamClassifierMixin
 from .._sklearn_compat import StrOptions, fit_context
-from .._validation import check_finite, check_rows, check_weights
+from .._validation import check_rows, check_weights
 from ..losses import LogisticLoss
 from ._base import OnlineLinearModel
 
 
-class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
+class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     """A linear classifier: one learner for two classes, else one for each class against the rest."""
 
     _parameter_constraints: dict = {
@@ -202,42 +201,15 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
         make = super()._make_learner
         return Team([make(n_features) for _ in range(self._code_book.shape[1])])
 
-    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The number of each label's class, and whether it is one of the classes."""
-        try:
-            codes = self.classes_.searchsorted(y)
-        except TypeError:  # labels that cannot be compared with the classes
-            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-            codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
-            return codes, codes >= 0
-        return codes, self.classes_.take(codes, mode="clip") == y
-
     def _targets(self, codes: np.ndarray) -> np.ndarray:
         """Each learner's targets, shape (n_samples, n_learners)."""
         return self._code_book.take(codes, axis=0)
 
-    def _known_codes(self, y: np.ndarray, remedy: str) -> np.ndarray:
-        """The number of each label's class, or an error that names the first label that is none of them."""
-        codes, known = self._encode(y)
-        if not known.all():
-            row = int(np.argmin(known))
-            raise ValueError(
-                f"The label {y[row : row + 1].tolist()[0]!r} at row {row} is not one of the classes "
-                f"{self.classes_.tolist()}; {remedy}."
-            )
-        return codes
-
     def _check(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool, classes=None, partial: bool = False):
-        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
-            check_finite(np.asarray(y), "y")
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        self._check_classes(y, classes, reset=reset, partial=partial)
-        codes = self._known_codes(
-            y,
-            "give all labels that will come as `classes` to the first call of partial_fit"
-            if partial
-            else "set warm_start=False to begin again with other classes",
-        )
+        codes = self._class_numbers(y, classes, first=reset, partial=partial)
+        if reset:
+            self._code_book = self._make_code_book()
         sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
         if self.class_weight is not None:
             of_rows = self._class_weights(codes, sample_weight, partial).take(codes)
@@ -245,29 +217,11 @@ class OnlineLinearClassifier(ClassifierMixin, OnlineLinearModel):
             sample_weight = check_weights(of_rows, len(y), allow_all_zero=allow_all_zero)
         return X, self._targets(codes), sample_weight
 
-    def _check_classes(self, y, classes, *, reset: bool, partial: bool) -> None:
-        """Set `classes_` and their code book at the start; afterwards make sure that they stay what they are."""
-        if not reset:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(
-                    f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
-                    f"{self.classes_.tolist()}; leave it out."
-                )
-            return
-        if partial and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
-        if not partial:
-            check_classification_targets(y)
-        self.classes_ = np.unique(classes if partial else y)
-        if len(self.classes_) < 2:
-            n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
-            raise ValueError(
-                f"A classifier needs at least two classes, but there is {n_classes}: {self.classes_.tolist()}."
-            )
-        # the targets of each class's rows, one column for each learner: 1 for its own class
+    def _make_code_book(self) -> np.ndarray:
+        """The targets of each class's rows, one column for each learner: 1 for its own class."""
         low = 0.0 if isinstance(self._loss(), LogisticLoss) else -1.0
         book = np.where(np.eye(len(self.classes_), dtype=bool), 1.0, low)
-        self._code_book = book if len(book) > 2 else book[:, 1:].copy()
+        return book if len(book) > 2 else book[:, 1:].copy()
 
     def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
         """The weight of each class that `class_weight` says."""

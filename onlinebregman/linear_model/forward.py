@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels._forward import ForwardLearner
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights
+from .._validation import check_rows, check_weights, fitted
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
@@ -283,12 +283,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         return tags
 
     def _fitted_learner(self) -> ForwardLearner:
-        try:
-            return vars(self)["_learner"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_learner"))
 
     def _check(self, X, y, sample_weight, learner: ForwardLearner | None, *, allow_all_zero: bool):
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""

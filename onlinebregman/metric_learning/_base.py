@@ -14,13 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._compiled import make_loss
+from .._factors import balanced_factor
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_indices, check_rows, check_symmetric, check_weights
+from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
 from ._checks import check_bounds, check_column, check_size
-from ._mahalanobis import MahalanobisTransformer, balanced_factor, dense
+from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
@@ -46,7 +47,6 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         "track_regret": ["boolean"],
     }
 
-    _takes_triplets = False  # does the geometry step on p p' - q q'? Otherwise on pairs alone
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
     def __init__(
@@ -258,9 +258,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         bound : float
             The right side, from the row on at which `track_regret` was set.
         """
-        U = check_symmetric(U, "U")
-        if len(U) != self.n_features_in_:
-            raise ValueError(f"U has {len(U)} rows and columns, but X has {self.n_features_in_} features.")
+        U = check_symmetric(U, "U", self.n_features_in_)
         return self._certificate(self._fitted_learner(), U)
 
     @property
@@ -390,11 +388,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
-        block = Block(rows, margins, np.full(len(rows), -1.0), weights, margins)
-        if self._takes_triplets:
-            return self._learn_blocks([block])
-        # as pairs they depend on the metric of the moment: one by one, so that any cutting gives the same
-        return self._learn_blocks(Block(*(part[i : i + 1] for part in block)) for i in range(len(rows)))
+        return self._learn_blocks([Block(rows, margins, np.full(len(rows), -1.0), weights, margins)])
 
     def _learn_blocks(self, blocks: Iterable[Block]) -> float:
         """Learn blocks one after the other; returns the weighted mean loss before each instance was learned."""
@@ -420,22 +414,12 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
             targets = targets * senses
         if not sound.all():
             rows, targets, rates = rows[sound], targets[sound], rates[sound]
-        if rows.shape[1] > d and not self._takes_triplets:
-            rows, targets, rates = self._as_pairs(rows, -targets, rates)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
         if refused is not None:
             reason, row = refused
-            self._refuse(reason, int(np.flatnonzero(sound)[row * sound.sum() // len(rows)]), block.targets)
+            self._refuse(reason, int(np.flatnonzero(sound)[row]), block.targets)
         return float(rates.sum())
-
-    def _as_pairs(self, rows, margins, rates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Two bounds for each triplet: each of its distances is to make up for half of what the margin lacks."""
-        d = self.n_features_in_
-        far, near = (self._squared_lengths(z) for z in (rows[:, :d], rows[:, d:]))
-        half = np.maximum(margins - (far - near), 0.0) / 2
-        targets = np.column_stack([-(far + half), np.maximum(near - half, 0.0)])
-        return rows.reshape(-1, d), targets.ravel(), np.repeat(rates, 2)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
@@ -451,7 +435,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
-        X = check_size(dense(check_rows(self, X, reset=reset)).astype(np.float64, copy=False))
+        X = check_size(dense(check_rows(self, X, reset=reset), np.float64))
         return X, check_indices(indices, len(X), name, "row", width)
 
     def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
+from .._factors import factor
 from .._sklearn_compat import Interval
-from .._validation import check_rows
+from .._validation import check_rows, dense
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -154,22 +153,3 @@ class Mahalanobis:
 
     def __call__(self, a, b) -> float:
         return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
-
-
-def factor(matrix: np.ndarray) -> np.ndarray:
-    """L with W = L'L; rows are the principal directions, longest first."""
-    values, vectors = linalg.eigh(matrix)
-    vectors, _ = svd_flip(vectors[:, ::-1], None)
-    return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
-
-
-def balanced_factor(matrix: np.ndarray) -> np.ndarray:
-    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
-    scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
-    scale[scale == 0] = 1.0
-    return factor(matrix / np.outer(scale, scale)) * scale
-
-
-def dense(X) -> np.ndarray:
-    """Rows as an array: a metric has n_features^2 numbers, so that sparse rows save nothing."""
-    return X.toarray() if sparse.issparse(X) else X

@@ -37,9 +37,7 @@ def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
         correlations[np.diag_indices(n_features)] += 1e-10
         inverse = linalg.inv(correlations) / np.outer(deviations, deviations)
         return (inverse + inverse.T) / 2
-    prior = check_symmetric(prior, "prior")
-    if len(prior) != n_features:
-        raise ValueError(f"prior has {len(prior)} rows and columns, but X has {n_features} features.")
+    prior = check_symmetric(prior, "prior", n_features)
     smallest = linalg.eigvalsh(prior, subset_by_index=[0, 0])[0]
     if not smallest > 0:
         raise ValueError(

@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows
+from .._validation import check_rows, dense
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_size
-from ._mahalanobis import MahalanobisTransformer, dense
+from ._mahalanobis import MahalanobisTransformer
 from ._memory import Reservoir
 
 

@@ -161,7 +161,6 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
         "update": [StrOptions({"implicit", "explicit"})],
     }
     _read_at_each_call = (*OnlineMetricLearner._read_at_each_call, "update")
-    _takes_triplets = True
 
     def __init__(
         self,

@@ -10,21 +10,20 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._labels import StreamClassifierMixin
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_finite, check_rows
+from .._validation import check_rows, dense, fitted
 from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
-from ._mahalanobis import dense
 from ._window import Window
 from .logdet import LogDetMetricLearner
 
 
-class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
     """k-nearest-neighbours classifier whose metric and whose rows come from one stream.
 
     Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
@@ -114,6 +113,7 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
+    _fewest_classes = 1
 
     def __init__(
         self,
@@ -154,10 +154,9 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         """
         with all_or_nothing(self):
             X, y = self._check(X, y, reset=True)
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
+            codes = self._class_numbers(y, None, first=True, partial=False)
             self.metric_ = self._new_metric().fit(X, y)
-            self._start(X, self._codes(y))
+            self._start(X, codes)
         if len(self._window) < len(y):
             warnings.warn(
                 f"fit was given {len(y)} rows, and keeps the last {len(self._window)} of them as neighbours; set "
@@ -187,8 +186,7 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         with all_or_nothing(self):
             first = not self.__sklearn_is_fitted__()
             X, y = self._check(X, y, reset=first)
-            self._check_classes(classes, first)
-            codes = self._codes(y)
+            codes = self._class_numbers(y, classes, first=first, partial=True)
             metric = self._new_metric() if first else self.metric_
             check_online(metric, "metric_learner")
             # the estimators of this package take back by themselves what they refuse
@@ -203,33 +201,8 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check(self, X, y, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
-            check_finite(np.asarray(y), "y")
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        return dense(X).astype(np.float64, copy=False), y
-
-    def _check_classes(self, classes, first: bool) -> None:
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
-        if first:
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
-                f"{self.classes_.tolist()}; leave it out."
-            )
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        """The number of each label's class."""
-        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-        codes = np.array([numbers.get(label, -1) for label in y.tolist()], dtype=np.intp)
-        if (codes < 0).any():
-            row = int(np.argmin(codes))
-            raise ValueError(
-                f"The label {y.tolist()[row]!r} at row {row} is not one of the classes {self.classes_.tolist()}; give "
-                "all labels that will come as `classes` to the first call of partial_fit."
-            )
-        return codes
+        return dense(X, np.float64), y
 
     def _new_metric(self) -> BaseEstimator:
         if self.metric_learner is None:
@@ -309,7 +282,7 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self._map(dense(check_rows(self, X, reset=False)))
 
     def _map(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(dense(self.metric_.transform(X)), dtype=np.float64)
+        return dense(self.metric_.transform(X), np.float64)
 
     def _searcher(self) -> KNeighborsClassifier:
         """The search among the mapped rows of the window: the one of before, if it still holds."""
@@ -363,12 +336,7 @@ class MetricKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted_window().last
 
     def _fitted_window(self) -> Window:
-        try:
-            return vars(self)["_window"]
-        except KeyError:
-            raise AttributeError(
-                f"this {type(self).__name__} has not learned a row yet; call fit or partial_fit"
-            ) from None
+        return fitted(self, vars(self).get("_window"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_window" in vars(self)

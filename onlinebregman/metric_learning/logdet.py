@@ -155,5 +155,3 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     >>> bool(learner.pair_distance(rows[:1], rows[1:2])[0] > learner.pair_distance(rows[:1], rows[2:])[0])
     True
     """
-
-    _takes_triplets = True

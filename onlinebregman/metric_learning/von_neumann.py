@@ -165,7 +165,6 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
      [0.   0.25]]
     """
 
-    _takes_triplets = True
     _parameter_constraints: dict = {
         **OnlineMetricLearner._parameter_constraints,
         "trace": [Interval(Real, 0, None, closed="neither"), None],

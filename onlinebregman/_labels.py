@@ -1,0 +1,64 @@
+"""What classifiers of streams share: which classes there are, and the number of each label's class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+
+class StreamClassifierMixin(ClassifierMixin):
+    """A classifier whose `classes_` are known from the first call on, and stay what they are."""
+
+    _fewest_classes = 2
+
+    def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, *, first: bool, partial: bool) -> np.ndarray:
+        """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
+        if first:
+            self._set_classes(y, classes, partial)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
+                f"{self.classes_.tolist()}; leave it out."
+            )
+        return self._known_codes(
+            y,
+            "give all labels that will come as `classes` to the first call of partial_fit"
+            if partial
+            else "set warm_start=False to begin again with other classes",
+        )
+
+    def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
+        if partial and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+        if not partial:
+            check_classification_targets(y)
+        self.classes_ = np.unique(classes if partial else y)
+        if len(self.classes_) < self._fewest_classes:
+            needed = ("one class", "two classes")[self._fewest_classes - 1]
+            n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
+            raise ValueError(
+                f"A classifier needs at least {needed}, but there is {n_classes}: {self.classes_.tolist()}."
+            )
+
+    def _known_codes(self, y: np.ndarray, remedy: str) -> np.ndarray:
+        """The number of each label's class, or an error that names the first label that is none of them."""
+        codes, known = self._encode(y)
+        if not known.all():
+            row = int(np.argmin(known))
+            raise ValueError(
+                f"The label {y[row : row + 1].tolist()[0]!r} at row {row} is not one of the classes "
+                f"{self.classes_.tolist()}; {remedy}."
+            )
+        return codes
+
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each label's class, and whether it is one of the classes."""
+        try:
+            codes = self.classes_.searchsorted(y)
+        except TypeError:  # labels that cannot be compared with the classes
+            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+            codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
+            return codes, codes >= 0
+        return codes, self.classes_.take(codes, mode="clip") == y
