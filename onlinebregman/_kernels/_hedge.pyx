@@ -57,7 +57,7 @@ cdef class Hedge:
         Returns the mixed scores, shape (n_rows,).
         """
         cdef Py_ssize_t i, k, n_experts = self.losses.shape[0]
-        cdef double h = 1.0, value, rate, mixed, lost, least, mass, best, then, mixed_loss
+        cdef double h = 1.0, value, rate, mixed, lost, mass, total, best, rise, mixed_loss
         mixtures = np.full(scores.shape[0], np.nan)
         cdef double[::1] out = mixtures, v = np.empty(n_experts)
         with nogil:
@@ -74,19 +74,19 @@ cdef class Hedge:
                 out[i] = mixed
                 value = h * loss.value(mixed, y[i])
                 # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
-                least = mass = 0.0
-                best, then = INFINITY, INFINITY
+                mass = total = 0.0
+                best, rise = INFINITY, INFINITY
                 for k in range(n_experts):
-                    lost = h * loss.value(scores[i, k], y[i])
-                    least = lost if k == 0 else min(least, lost)
                     best = min(best, self.losses[k])
-                    then = min(then, self.losses[k] + lost)
+                for k in range(n_experts):
+                    rise = min(rise, self.losses[k] - best + h * loss.value(scores[i, k], y[i]))
+                mixed_loss = rise
                 if rate < INFINITY:
-                    for k in range(n_experts):
-                        mass += v[k] * exp(-rate * (h * loss.value(scores[i, k], y[i]) - least))
-                    mixed_loss = least - log(mass) / rate if mass > 0 else value
-                else:
-                    mixed_loss = then - best
+                    for k in range(n_experts):  # relative to the largest terms, which do not underflow
+                        lost = self.losses[k] - best
+                        total += exp(-rate * lost)
+                        mass += exp(-rate * (lost + h * loss.value(scores[i, k], y[i]) - rise))
+                    mixed_loss -= log(mass / total) / rate
                 for k in range(n_experts):
                     self.losses[k] += h * loss.value(scores[i, k], y[i])
                 self.loss += value

@@ -108,22 +108,24 @@ def test_the_regressor_is_the_printed_update(data, strategy, loss, rate, share):
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3))
-    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=200)
-    weights = rng.choice([0.0, 0.5, 2.0], size=200) if weighted else np.ones(200)
-    compiled = LearningRateMixture(MirrorDescentRegressor(loss=loss), eta0s=6)
-    forecasts = np.zeros((200, 6))  # nothing but 0 before the first row
-    for t in range(200):
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), n_rates=st.integers(2, 6), scale=st.sampled_from([1e-3, 1.0, 1e3]))
+def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed, n_rates, scale):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    y = scale * (X @ [1.0, -2.0, 0.5] + rng.normal(size=60))
+    weights = rng.choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
+    compiled = LearningRateMixture(MirrorDescentRegressor(loss=loss), eta0s=n_rates)
+    forecasts = np.zeros((60, n_rates))  # nothing but 0 before the first row
+    for t in range(60):
         if t:
             forecasts[t] = [model.predict(X[t : t + 1])[0] for model in compiled.estimators_]
         compiled.partial_fit(X[t : t + 1], y[t : t + 1], weights[t : t + 1])
     model = ExpertMixtureRegressor(loss=loss, learning_rate="adaptive").partial_fit(forecasts, y, weights)
     assert_allclose(model.expert_losses_, compiled.cumulative_losses_, rtol=1e-12)
-    assert_allclose(model.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-12)
-    assert_allclose(model.weights_, compiled.weights_, rtol=1e-10, atol=1e-15)
-    assert_allclose(model.expert_losses_.min() + model.regret_bound_, compiled.loss_bound_, rtol=1e-12)
+    assert_allclose(model.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-9)
+    assert_allclose(model.weights_, compiled.weights_, rtol=1e-7, atol=1e-12)
+    assert_allclose(model.expert_losses_.min() + model.regret_bound_, compiled.loss_bound_, rtol=1e-9)
 
 
 @settings(max_examples=60)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels._hedge import Hedge
 from scipy import sparse
 
 from onlinebregman import (
@@ -20,6 +21,8 @@ from onlinebregman import (
     MirrorDescentRegressor,
     PerceptronClassifier,
 )
+from onlinebregman._compiled import make_loss
+from onlinebregman.losses import SquaredLoss
 
 RATES = [0.01, 0.1, 1.0]
 MODELS = [
@@ -209,3 +212,16 @@ def test_errors_say_what_to_do(unchanged):
     model = LearningRatePath().fit(X[:3], y[:3])
     with unchanged(model, r"NaN \(row 3, column 1\)"):
         model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
+    """After rows whose gap is a rounding error, the rate is huge: a change of leader must cost what it costs."""
+    rng = np.random.default_rng(seed)
+    hedge, loss = Hedge(2), make_loss(SquaredLoss())
+    for scores in [[0.0, 1.0], *rng.uniform(size=(5, 2)) * [0.1, 1.0]]:
+        hedge.learn(np.array([scores]), np.array([0.4 if scores[1] == 1.0 else 0.0]), loss)
+    for _ in range(200):
+        leader = int(hedge.expert_losses.argmin())
+        hedge.learn(np.array([[0.0, 1.0]]), np.array([1.0 - leader]), loss)
+    assert hedge.loss <= hedge.expert_losses.min() + np.log(2) / hedge.rate + hedge.gap + 1e-9
