@@ -56,7 +56,7 @@ VARIANTS = {
         {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
     ],
     "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
-    "MaxEntDensity": [{"solver": "iterative_scaling", "alpha": 0.1}, {"alpha": 0.01}],
+    "MaxEntDensity": [{"solver": "iterative_scaling", "alpha": 0.1}, {"solver": "lbfgs"}, {"alpha": 0.01}],
     "MetricKNeighborsClassifier": [{"weights": "distance"}],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},

@@ -98,7 +98,17 @@ class Features:
 
     def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
+        log_z, expected, _ = self._moments(multipliers, squares=False)
+        return log_z, expected
+
+    def derivatives(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """ln Z, its gradient (the expectations) and its Hessian (the covariance of the scaled features): one pass."""
+        log_z, expected, squares = self._moments(multipliers, squares=True)
+        return log_z, expected, squares - np.multiply.outer(expected, expected)
+
+    def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray | None]:
         top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
+        products = np.zeros((len(sums), len(sums))) if squares else None
         for rows, block in self.blocks():
             g = self._scores(rows, block, multipliers)
             peak = float(g.max())
@@ -107,10 +117,14 @@ class Features:
             if peak > top:
                 shrink = np.exp(top - peak)
                 top, mass, sums = peak, mass * shrink, sums * shrink
+                if squares:
+                    products *= shrink
             q = np.exp(g - top)
             mass += float(q.sum())
             sums += q @ block
-        return top + np.log(mass), sums / mass
+            if squares:
+                products += block.T @ (q[:, np.newaxis] * block)
+        return top + np.log(mass), sums / mass, products / mass if squares else None
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""

@@ -1,12 +1,17 @@
-"""Multipliers of maximum entropy: the parallel update of iterative scaling, and L-BFGS for the same optimum.
+"""Multipliers of maximum entropy: the parallel update of iterative scaling, and faster solvers for the same optimum.
 
-The features lie in [0, 1]. Both minimise L(lambda) = ln Z - lambda . Ehat + alpha |lambda|_1.
+The features lie in [0, 1]. All minimise L(lambda) = ln Z - lambda . Ehat + alpha |lambda|_1.
 """
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso
 
 from ._domain import Features
 
@@ -61,6 +66,57 @@ def iterative_scaling(
             return multipliers, i
         multipliers = multipliers + step
     return multipliers, max_iter
+
+
+def newton(
+    features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """Newton steps, whose Hessian is the covariance of the features, until one promises no more than `tol`."""
+    alpha, multipliers = scaling.alpha, start
+
+    def loss(log_z: float, multipliers: np.ndarray) -> float:
+        return log_z - multipliers @ scaling.empirical + alpha * np.abs(multipliers).sum()
+
+    log_z, expected, covariance = features.derivatives(multipliers)
+    value, damping = loss(log_z, multipliers), 0.0
+    for i in range(max_iter):
+        slope = expected - scaling.empirical
+        step = _quadratic_optimum(multipliers, slope, covariance, alpha, damping) - multipliers
+        promise = -(slope @ step + alpha * float((np.abs(multipliers + step) - np.abs(multipliers)).sum()))
+        if promise <= 1e-15 * max(abs(value), 1.0):  # nothing that float64 could tell
+            return multipliers, i
+        part = 1.0
+        while part > 1e-9:
+            trial = multipliers + part * step
+            log_z, expected, covariance = features.derivatives(trial)
+            if (fallen := loss(log_z, trial)) <= value - 1e-4 * part * promise:
+                break
+            part /= 2
+        else:
+            return multipliers, i
+        multipliers, value = trial, fallen
+        damping = damping / 10 if part == 1.0 else max(damping, 1e-12) * 100
+        if tol is not None and part == 1.0 and promise <= tol:
+            return multipliers, i + 1
+    return multipliers, max_iter
+
+
+def _quadratic_optimum(multipliers: np.ndarray, slope: np.ndarray, hessian: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+    """Where the second-order model of the loss around the multipliers, plus the penalty, is least.
+
+    With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: with the penalty, a lasso.
+    """
+    # features may depend on each other, or hardly vary: then H is singular
+    ridge = (1e-12 + damping) * hessian.diagonal().max() + 1e-15
+    R = cholesky(hessian + ridge * np.eye(len(slope)))
+    y = R @ multipliers - solve_triangular(R, slope, trans="T")
+    if alpha == 0:
+        return solve_triangular(R, y)
+    lasso = Lasso(alpha / len(y), fit_intercept=False, warm_start=True, tol=1e-12, max_iter=10_000)
+    lasso.coef_ = multipliers.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the next step goes on from where this one has come
+        return lasso.fit(R, y).coef_
 
 
 def lbfgs(

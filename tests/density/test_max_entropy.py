@@ -17,7 +17,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from onlinebregman import MaxEntDensity
 from onlinebregman.density._domain import Features, RowIndex
 
-SOLVERS = ["lbfgs", "iterative_scaling"]
+SOLVERS = ["newton", "lbfgs", "iterative_scaling"]
 
 
 def world(seed=0, n_points=60, n=3, m=40):
@@ -45,7 +45,7 @@ def scipy_optimum(domain, observed):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
-def test_both_solvers_find_the_optimum_of_scipy(solver, seed):
+def test_all_solvers_find_the_optimum_of_scipy(solver, seed):
     domain, observed = world(seed)
     model = MaxEntDensity(domain, solver=solver, tol=1e-17, max_iter=20000).fit(observed)
     expected = scipy_optimum(domain, observed)
@@ -55,6 +55,36 @@ def test_both_solvers_find_the_optimum_of_scipy(solver, seed):
     g = domain @ expected
     assert_allclose(model.score_samples(domain), g - logsumexp(g), atol=1e-6)
     assert abs(model.dual_gap_) < 1e-6
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-4, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_newton_takes_few_steps_where_features_depend_on_each_other(seed, alpha):
+    """All products of six correlated columns, a feature twice, and one that never varies."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(3000, 6)) @ rng.normal(size=(6, 6))
+    f = PolynomialFeatures(2).fit_transform(base / np.abs(base).max())
+    f = np.c_[f, f[:, 3]]
+    score = f @ rng.normal(size=29)
+    observed = rng.choice(3000, size=400, p=np.exp(score - logsumexp(score)))
+    model = MaxEntDensity(f, alpha=alpha).fit(observed)
+    assert model.n_iter_ <= 15
+    gap = (model.empirical_expectations_ - model.expectations_) / np.where(np.ptp(f, axis=0) > 0, np.ptp(f, axis=0), 1)
+    assert (np.abs(gap) <= alpha + 1e-6).all()
+    moved = (model.lambda_ != 0) & (np.ptp(f, axis=0) > 0)
+    assert_allclose(gap[moved], alpha * np.sign(model.lambda_[moved]), atol=1e-6)
+    assert abs(model.dual_gap_) < 1e-6
+
+
+def test_newton_where_the_multipliers_have_no_finite_optimum():
+    """The corners of a simplex, half of them observed, which are a face: the others go to probability 0."""
+    rng = np.random.default_rng(0)
+    domain, observed = rng.normal(size=(40, 40)), np.arange(20)
+    with pytest.warns(ConvergenceWarning, match="alpha"):
+        model = MaxEntDensity(domain, max_iter=5).fit(observed)
+    model.set_params(max_iter=200).fit(observed)
+    assert model.entropy_bound_ < 1e-9
+    assert_allclose(model.expectations_, domain[observed].mean(axis=0), atol=1e-4)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -325,7 +355,7 @@ def test_observations_that_are_not_in_the_domain(X, match, unchanged):
         ({"domain": [[0.0, 1.0], [1e308, 0.0], [-1e308, 0.0]]}, "Feature 0 runs from -1e\\+308 to 1e\\+308"),
         ({"alpha": -0.1}, "'alpha' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
-        ({"solver": "newton"}, "'solver' parameter"),
+        ({"solver": "simplex"}, "'solver' parameter"),
     ],
 )
 def test_bad_parameters(parameters, match, unchanged):
