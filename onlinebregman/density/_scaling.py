@@ -101,7 +101,9 @@ def newton(
     return multipliers, max_iter
 
 
-def _quadratic_optimum(multipliers: np.ndarray, slope: np.ndarray, hessian: np.ndarray, alpha: float, damping: float) -> np.ndarray:
+def _quadratic_optimum(
+    multipliers: np.ndarray, slope: np.ndarray, hessian: np.ndarray, alpha: float, damping: float
+) -> np.ndarray:
     """Where the second-order model of the loss around the multipliers, plus the penalty, is least.
 
     With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: with the penalty, a lasso.

@@ -46,7 +46,8 @@ class MaxEntDensity(Density):
         Iterations at most, in each call.
     tol : float, default=1e-10
         Stop when a round of iterative scaling is not known to gain more than this in mean log-loss: the relative
-        entropy RE(Ehat[f] || E_q[f]); for "newton", after a step that was to gain no more. None: go on for `max_iter`, or as far as float64 goes.
+        entropy RE(Ehat[f] || E_q[f]); for "newton", after a step that was to gain no more. None: go on for `max_iter`,
+        or as far as float64 goes.
 
     Attributes
     ----------

@@ -1,5 +1,6 @@
 """Maximum entropy: moments, duality, the bound of iterative scaling, relaxed matching, zeros, bad input."""
 
+import os
 import pickle
 import tracemalloc
 
@@ -12,9 +13,11 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import PolynomialFeatures
 
 from onlinebregman import MaxEntDensity
+from onlinebregman.datasets import list_datasets, load_dataset
 from onlinebregman.density._domain import Features, RowIndex
 
 SOLVERS = ["newton", "lbfgs", "iterative_scaling"]
@@ -55,6 +58,24 @@ def test_all_solvers_find_the_optimum_of_scipy(solver, seed):
     g = domain @ expected
     assert_allclose(model.score_samples(domain), g - logsumexp(g), atol=1e-6)
     assert abs(model.dual_gap_) < 1e-6
+
+
+@pytest.mark.skipif(
+    not os.environ.get("ONLINEBREGMAN_DATA") or "california" not in list_datasets(),
+    reason="needs california.csv.gz in the folder ONLINEBREGMAN_DATA",
+)
+def test_where_homes_are_dearest_in_california():
+    """Real areas: the optimum of SciPy, and most of the sightings that were held out."""
+    data = load_dataset("california", as_frame=True).frame
+    columns = data.totalRooms / data.households, data.population / data.households, data.medianIncome
+    areas = np.column_stack([data.housingMedianAge, *(np.log(column) for column in columns)])
+    sightings = np.flatnonzero(data.target > 500_000)
+    given, held_out = sightings[::8], np.delete(sightings, np.s_[::8])
+    model = MaxEntDensity(areas).fit(given)
+    g = areas @ scipy_optimum(areas, given)
+    assert_allclose(model.score_samples(areas), g - logsumexp(g), atol=1e-6)
+    others = np.setdiff1d(np.arange(len(areas)), given)
+    assert roc_auc_score(np.isin(others, held_out), model.score_samples(others)) > 0.9
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-4, 1e-2])
