@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_BLOCK = 8192  # points handled at once: they stay in the cache
+_BLOCK = 65_536  # numbers handled at once: they stay in the cache
 
 
 class RowIndex:
@@ -55,9 +55,14 @@ class Features:
         self.low = low.astype(np.float64)
         with np.errstate(over="ignore"):
             self.span = high.astype(np.float64) - self.low
-        if not np.isfinite(self.span).all():
-            j = int(np.argmin(np.isfinite(self.span)))
-            raise ValueError(f"Feature {j} runs from {low[j]:g} to {high[j]:g}: its range overflows; scale it.")
+        sound = (self.span == 0) | ((self.span > 1e-290) & (self.span < np.inf))
+        if not sound.all():
+            j = int(np.argmin(sound))
+            raise ValueError(
+                f"Feature {j} runs from {low[j]:g} to {high[j]:g}: its range over- or underflows; scale it."
+            )
+        self._per_span = np.divide(1.0, self.span, out=np.zeros_like(self.span), where=self.span > 0)
+        self._size = max(_BLOCK // values.shape[1], 64)
         self.limits = np.zeros(values.shape[1])
         self.support: np.ndarray | None = None
         while seen is not None:
@@ -74,27 +79,17 @@ class Features:
 
     def scale(self, expectations: np.ndarray) -> np.ndarray:
         """Expectations of the scaled features."""
-        return np.divide(expectations - self.low, self.span, out=np.zeros_like(self.low), where=self.span > 0)
-
-    def block(self, rows: slice | np.ndarray) -> np.ndarray:
-        """The scaled features of some points."""
-        return self.scale_block(self.values[rows])
-
-    def scale_block(self, values: np.ndarray) -> np.ndarray:
-        """Features in (0, 1) of rows of features; those without a span are 0."""
-        block = np.subtract(values, self.low, dtype=np.float64)
-        block /= np.where(self.span > 0, self.span, 1.0)
-        return block
+        return (expectations - self.low) * self._per_span
 
     def blocks(self):
-        """(slice, scaled features) over the whole domain."""
-        for start in range(0, len(self.values), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            yield rows, self.block(rows)
+        """(slice, features less their least values) over the whole domain; what is left of the scaling is linear."""
+        for start in range(0, len(self.values), self._size):
+            rows = slice(start, start + self._size)
+            yield rows, self._block(rows)
 
     def largest_sum(self) -> float:
         """The largest sum of the scaled features of a point."""
-        return max(float(block.sum(axis=1).max()) for _, block in self.blocks())
+        return max(float((block @ self._per_span).max()) for _, block in self.blocks())
 
     def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
@@ -107,10 +102,11 @@ class Features:
         return log_z, expected, squares - np.multiply.outer(expected, expected)
 
     def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray | None]:
+        slopes = multipliers * self._per_span
         top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
         products = np.zeros((len(sums), len(sums))) if squares else None
         for rows, block in self.blocks():
-            g = self._scores(rows, block, multipliers)
+            g = self._scores(rows, block, slopes)
             peak = float(g.max())
             if peak == -np.inf:
                 continue
@@ -124,18 +120,24 @@ class Features:
             sums += q @ block
             if squares:
                 products += block.T @ (q[:, np.newaxis] * block)
-        return top + np.log(mass), sums / mass, products / mass if squares else None
+        expected = sums / mass * self._per_span
+        if squares:
+            products = products / mass * self._per_span * self._per_span[:, np.newaxis]
+        return top + np.log(mass), expected, products
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""
-        out = np.empty(len(points))
-        for start in range(0, len(points), _BLOCK):
-            some = points[start : start + _BLOCK]
-            out[start : start + _BLOCK] = self._scores(some, self.block(some), multipliers) - log_z
+        out, slopes = np.empty(len(points)), multipliers * self._per_span
+        for start in range(0, len(points), self._size):
+            some = points[start : start + self._size]
+            out[start : start + self._size] = self._scores(some, self._block(some), slopes) - log_z
         return out
 
-    def _scores(self, rows: slice | np.ndarray, block: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        g = block @ multipliers
+    def _block(self, rows: slice | np.ndarray) -> np.ndarray:
+        return np.subtract(self.values[rows], self.low, dtype=np.float64)
+
+    def _scores(self, rows: slice | np.ndarray, block: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        g = block @ slopes
         if self.support is not None:
             g[~self.support[rows]] = -np.inf
         return g
@@ -151,7 +153,8 @@ def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.nda
 def observed_sums(values: np.ndarray, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sum of weight * features over observed points, without a copy of all their features."""
     total = np.zeros(values.shape[1])
-    for start in range(0, len(points), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    size = max(_BLOCK // values.shape[1], 64)
+    for start in range(0, len(points), size):
+        rows = slice(start, start + size)
         total += weights[rows] @ values[points[rows]].astype(np.float64)
     return total

@@ -282,7 +282,9 @@ class MaxEntDensity(Density):
             self._read_domain()
         X = self._check_rows(X, reset=reset)
         weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
-        if self._index is not None:
+        if self._fixed:
+            if X.ndim == 2 and self._index is None:
+                self._index = RowIndex(self.domain_)
             self._refuse_unknown(X)
         if weights is None:
             return X, np.ones(len(X))
@@ -293,7 +295,7 @@ class MaxEntDensity(Density):
         numbers = None if self.domain is None or getattr(X, "ndim", 1) != 1 else _as_numbers(X)
         if numbers is None:
             X = check_dense_rows(self, X, reset=reset)
-            if reset and self._index is not None and X.shape[1] != self.domain_.shape[1]:
+            if reset and self._fixed and X.shape[1] != self.domain_.shape[1]:
                 raise ValueError(
                     f"X has {X.shape[1]} columns, but the domain has "
                     f"{self.domain_.shape[1]}; observations are rows of the domain, or their numbers."
@@ -312,14 +314,14 @@ class MaxEntDensity(Density):
 
     def _read_domain(self) -> None:
         """The points and their index; without a given domain they come with the rows."""
-        self._index = None
+        self._fixed, self._index = self.domain is not None, None  # the index is built when rows come, not numbers
         if self.domain is None:
             if self.features is not None:
                 raise ValueError("features are those of a domain; give domain, the points they are computed for.")
             return
         domain = check_array(self.domain, dtype=FLOATS, ensure_all_finite=False, input_name="domain")
         check_finite(domain, "domain")
-        self.domain_, self._index = domain, RowIndex(domain)
+        self.domain_ = domain
 
     def _points(self, X: np.ndarray) -> np.ndarray:
         """Numbers of the points that the rows are; -1 for none."""
