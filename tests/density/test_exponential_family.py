@@ -263,7 +263,7 @@ def test_samples_have_the_mean_of_the_member(family):
         ("bernoulli", -0.1, "X has -0.1 in row 2"),
         ("poisson", -1.0, "X has -1 in row 2, column 1, but Poisson rows are counts: whole numbers, not negative"),
         ("poisson", 1.5, "X has 1.5 in row 2, column 1, but Poisson rows are counts"),
-        ("gamma", 0.0, "X has 0 in row 2, column 1, but gamma and exponential rows are positive"),
+        ("gamma", 0.0, "X has 0 in row 2, column 1, but gamma rows are positive, and exponential rows not negative"),
         ("exponential", -2.0, "X has -2 in row 2"),
         ("gaussian", np.nan, "NaN"),
         ("gaussian", 1e200, "Row 2 .*overflows"),
