@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn_compat import Interval, StrOptions
 from .._validation import check_dense_rows
 from ..divergences import Divergence
-from ._base import OnlineDensity
+from ._base import OnlineDensity, running
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -243,11 +243,6 @@ class OnlineExponentialFamily(OnlineDensity):
         return now.base + prior - (now.weight + k) * F.potential(best)
 
     @property
-    def regret_(self) -> float:
-        """`cumulative_loss_ - offline_loss_`."""
-        return self.cumulative_loss_ - self.offline_loss_
-
-    @property
     def regret_bound_(self) -> float:
         """What `regret_` cannot exceed; AttributeError where no theorem says."""
         now, rule = self._now(), self._rule
@@ -325,19 +320,16 @@ class OnlineExponentialFamily(OnlineDensity):
             self._progress = self._advance(self._progress, X[rows], weights[rows], numbers[rows])
 
     def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, numbers: np.ndarray) -> _Progress:
-        """Predict and learn a block of rows.
-
-        Running sums are added up row by row (cumsum), so that the numbers do not depend on where a stream is cut.
-        """
+        """Predict and learn a block of rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            total = _running(now.total, h[:, None] * X)
-            weight = _running(now.weight, h)
+            total = running(now.total, h[:, None] * X)
+            weight = running(now.weight, h)
             t = np.arange(now.rows, now.rows + len(X))
             mu = self._rule.predict(total[:-1], weight[:-1], h, t)
-            loss = _running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
-            base = _running(now.base, -h * self._family.log_base(X).sum(axis=1))
+            loss = running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
+            base = running(now.base, -h * self._family.log_base(X).sum(axis=1))
             square = ((X - self._rule.mean) ** 2).sum(axis=1)
-            quadratic = _running(now.quadratic, h * h * square / (self._k + weight[1:]))
+            quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
         good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
         if not good.all():
             row = int(np.argmin(good)) - 1
@@ -370,8 +362,3 @@ class OnlineExponentialFamily(OnlineDensity):
                 f"Row {numbers[horizon - seen]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
                 "strategy='minimax'; set a larger horizon before learning, or use strategy='forward'."
             )
-
-
-def _running(start: float | np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order."""
-    return np.cumsum(np.concatenate([np.asarray(start, dtype=np.float64)[None], steps]), axis=0)
