@@ -25,6 +25,8 @@ class FullScatter(NamedTuple):
     inverse: np.ndarray
     log_det: float
 
+    block = 1024  # rows until the inverse is computed afresh
+
     @classmethod
     def begin(cls, prior: np.ndarray) -> FullScatter:
         """No rows yet."""
@@ -112,6 +114,8 @@ class DiagonalScatter(NamedTuple):
 
     own: np.ndarray
     whole: np.ndarray  # with the prior
+
+    block = 256  # rows handled at once: they stay in the cache
 
     @classmethod
     def begin(cls, prior: np.ndarray) -> DiagonalScatter:

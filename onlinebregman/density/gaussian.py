@@ -16,7 +16,6 @@ from ..divergences import Conjugate, Divergence
 from ._base import OnlineDensity, running
 from ._scatters import DiagonalScatter, FullScatter
 
-_REFRESH = 1024  # after so many rows the inverse is computed afresh, so that rounding errors do not add up
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -259,9 +258,9 @@ class OnlineGaussian(OnlineDensity):
         """One pass over validated rows."""
         if self._progress.rows == 0 and len(X):
             self._progress = self._progress._replace(origin=X[0].copy())
-        start = 0
-        while start < len(X):  # in blocks that end where the inverse is due, wherever the call began
-            rows = slice(start, start + _REFRESH - self._progress.rows % _REFRESH)
+        start, block = 0, self._progress.scatter.block
+        while start < len(X):  # in blocks that end at the same rows wherever the call began
+            rows = slice(start, start + block - self._progress.rows % block)
             now = self._advance(self._progress, X[rows], weights[rows])
             if not (np.isfinite(now.loss) and np.isfinite(now.scatter.own).all()):
                 row = start + int(np.abs(X[rows]).max(axis=1).argmax())
@@ -287,7 +286,7 @@ class OnlineGaussian(OnlineDensity):
             loss = h * (log_det - X.shape[1] * np.log(k[:-1] / (2 * np.pi)) + k[:-1] * distances) / 2
             loss = float(running(now.loss, loss)[-1])
             now = _Progress(now.origin, total[-1].copy(), float(n[-1]), scatter, now.rows + len(X), loss)
-            if now.rows % _REFRESH == 0 and np.isfinite(loss):
+            if now.rows % scatter.block == 0 and np.isfinite(loss):
                 try:
                     return now._replace(scatter=scatter.refreshed(self._whole(now, k1)))
                 except np.linalg.LinAlgError:

@@ -224,7 +224,7 @@ def test_the_numbers_do_not_depend_on_the_cut(covariance_type, strategy, k, lear
     X, h = draw(n=2500) * [1.0, 1e3, 1e-3] + 1e3, np.random.default_rng(1).uniform(0.1, 3, size=2500)
     model = OnlineGaussian(covariance_type=covariance_type, strategy=strategy, prior_weight=k)
     whole = clone(model).fit(X, sample_weight=h)
-    for cut in (1, 1023, 1024, 1025, 2047):
+    for cut in (1, 255, 256, 257, 1023, 1024, 1025, 2047):
         parts = clone(model).partial_fit(X[:cut], sample_weight=h[:cut]).partial_fit(X[cut:], sample_weight=h[cut:])
         assert learned(parts) == learned(whole)
         assert (parts.offline_loss_, parts.regret_) == (whole.offline_loss_, whole.regret_)
