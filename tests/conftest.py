@@ -73,7 +73,7 @@ VARIANTS = {
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
-        {"strategy": "last_step_minimax"},
+        {"strategy": "last_step_minimax", "variance": [0.5, 1.0, 2.0, 4.0]},
         {"family": "exponential"},
         {"family": "poisson", "strategy": "incremental_offline", "prior_weight": 1.0},
     ],
