@@ -80,8 +80,9 @@ class OnlineGaussian(OnlineDensity):
         Sum of weight * -ln P(x), each row predicted before it was learned.
     offline_loss_ : float
         The least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W; attained at
-        W_B = (k W_1 + sum z z') / (k + n). Without a prior the loss of the best Gaussian of hindsight, which is -inf as
-        long as its covariance is singular (to rounding): rows that do not span the space, a constant feature.
+        W_B = (k W_1 + sum z z') / (k + n). Without a prior the loss of the best Gaussian of hindsight. It is -inf where
+        the covariance of W_B is singular, to rounding: without a prior, until the rows span the space, and for "diag"
+        as long as a feature is constant.
     regret_ : float
         `cumulative_loss_ - offline_loss_`.
     n_features_in_ : int
