@@ -73,11 +73,14 @@ VARIANTS = {
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
-        {"strategy": "last_step_minimax"},
+        {"strategy": "last_step_minimax", "variance": [0.5, 1.0, 2.0, 4.0]},
         {"family": "exponential"},
         {"family": "poisson", "strategy": "incremental_offline", "prior_weight": 1.0},
     ],
-    "OnlineGaussian": [{"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0}],
+    "OnlineGaussian": [
+        {"covariance_type": "diag"},
+        {"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0},
+    ],
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
@@ -93,6 +96,7 @@ CHECKED_VARIANTS = {
     "ExpertMixtureRegressor": 1,
     "MirrorDescentClassifier": 1,
     "MirrorDescentRegressor": 1,
+    "OnlineGaussian": 1,
 }
 
 # What estimators say about rows.

@@ -37,8 +37,9 @@ class Density(DensityMixin, OnlineEstimator):
 class OnlineDensity(Density):
     """A density learned in one pass over a stream.
 
-    A subclass begins with `_start(n_features)`, learns with `_learn(X, weights, numbers)` and keeps what the stream has
-    come to in `_progress`, which has `rows` and `loss` and is never changed in place.
+    A subclass begins with `_start(n_features)`, learns with `_learn(X, weights, numbers)`, knows the `offline_loss_` of
+    the best of hindsight, and keeps what the stream has come to in `_progress`, which has `rows` and `loss` and is
+    never changed in place.
     """
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -114,6 +115,11 @@ class OnlineDensity(Density):
         """Sum of weight * -ln P(x | mu_t), each row predicted before it was learned."""
         return self._now().loss
 
+    @property
+    def regret_(self) -> float:
+        """`cumulative_loss_ - offline_loss_`."""
+        return self.cumulative_loss_ - self.offline_loss_
+
     def __sklearn_is_fitted__(self) -> bool:
         return "_progress" in vars(self)
 
@@ -134,3 +140,11 @@ class OnlineDensity(Density):
 
     def _check_values(self, X: np.ndarray, reset: bool) -> None:
         """Refuse rows that are not of the family; `reset`: of that of the parameters."""
+
+
+def running(start: float | np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order.
+
+    Row by row, so that the numbers do not depend on where a stream is cut.
+    """
+    return np.cumsum(np.concatenate([np.asarray(start, dtype=np.float64)[None], steps]), axis=0)

@@ -7,11 +7,22 @@ relative entropy between two members is D_F(mu, mu~) = D_G(theta~, theta) (W, "P
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlog1py, xlogy
 
-from ..divergences import BinaryEntropy, Burg, Conjugate, Divergence, RelativeEntropy, Scaled, SquaredEuclidean
+from ..divergences import (
+    BinaryEntropy,
+    Burg,
+    Conjugate,
+    Divergence,
+    RelativeEntropy,
+    Scaled,
+    SeparableDivergence,
+    SquaredEuclidean,
+)
 
 
 class Family(ABC):
@@ -19,6 +30,7 @@ class Family(ABC):
 
     conjugate: Divergence
     default_mean: float  # mu_1
+    variance: float | np.ndarray = 1.0  # of a Gaussian; the bounds of others do not ask
     _values: str  # what x may be, as said in errors
 
     @property
@@ -61,14 +73,14 @@ class Family(ABC):
 
 
 class Gaussian(Family):
-    """Normal distributions of one given variance: G = variance theta^2/2, F = mu^2 / (2 variance)."""
+    """Normal distributions of given variance, one or that of each coordinate: F = mu^2 / (2 variance)."""
 
     default_mean = 0.0
     _values = "a Gaussian has finite values"
 
-    def __init__(self, variance: float) -> None:
+    def __init__(self, variance: float | np.ndarray) -> None:
         self.variance = variance
-        self.conjugate = Scaled(SquaredEuclidean(), 1 / variance)
+        self.conjugate = WeightedSquares(variance) if np.ndim(variance) else Scaled(SquaredEuclidean(), 1 / variance)
 
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return -((x - mu) ** 2) / (2 * self.variance) - np.log(2 * np.pi * self.variance) / 2
@@ -78,6 +90,28 @@ class Gaussian(Family):
 
     def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
         return rng.normal(mu, np.sqrt(self.variance), size=(n, len(mu)))
+
+
+class WeightedSquares(SeparableDivergence):
+    """Divergence of F(w) = sum w^2 / (2 variance), a variance for each coordinate: sum (u - w)^2 / (2 variance)."""
+
+    domain = "all finite w"
+
+    def __init__(self, variance: np.ndarray) -> None:
+        self.variance = variance
+
+    def potential(self, w: ArrayLike) -> float:
+        return float((np.square(w) / self.variance).sum()) / 2
+
+    def mirror(self, w: ArrayLike) -> np.ndarray:
+        return np.asarray(w) / self.variance
+
+    def inverse_mirror(self, theta: ArrayLike) -> np.ndarray:
+        return np.asarray(theta) * self.variance
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return self.potential(u - w)
 
 
 class Bernoulli(Family):
@@ -150,10 +184,25 @@ class Gamma(Family):
 FAMILIES = ("gaussian", "bernoulli", "poisson", "exponential", "gamma")
 
 
-def make_family(name: str, variance: float, shape: float) -> Family:
+def make_family(name: str, variance: float | ArrayLike, shape: float, n_features: int) -> Family:
     """The family of that name."""
     if name == "gaussian":
-        return Gaussian(variance)
+        return Gaussian(_check_variance(variance, n_features))
     if name == "gamma":
         return Gamma(shape)
     return {"bernoulli": Bernoulli, "poisson": Poisson, "exponential": lambda: Gamma(1.0)}[name]()
+
+
+def _check_variance(variance: float | ArrayLike, n_features: int) -> float | np.ndarray:
+    if isinstance(variance, Real):
+        return float(variance)
+    variance = np.array(variance, dtype=np.float64)
+    if variance.shape != (n_features,):
+        raise ValueError(
+            f"variance has shape {variance.shape}; give a number, or one for each of the {n_features} features."
+        )
+    good = (variance > 0) & (variance < np.inf)
+    if not good.all():
+        i = int(np.argmin(good))
+        raise ValueError(f"variance[{i}] = {variance[i]:g}, but a variance is positive and finite.")
+    return variance

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn_compat import Interval, StrOptions
 from .._validation import check_dense_rows
 from ..divergences import Divergence
-from ._base import OnlineDensity
+from ._base import OnlineDensity, running
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -29,7 +29,7 @@ class _Progress(NamedTuple):
     loss: float  # sum of weight * -ln P(x | mu_t)
     base: float  # sum of weight * -ln P_0(x)
     quadratic: float  # the quadratic costs that the regret bound of a Gaussian adds up
-    radius: float  # max |x - mu_1|^2
+    radius: float  # max |x - mu_1|^2 / variance
     unweighted: bool  # have all rows had weight 1?
 
 
@@ -58,8 +58,8 @@ class OnlineExponentialFamily(OnlineDensity):
         How many rows the prior counts for, k; > 0 for "incremental_offline". "minimax" does without.
     prior_mean : float or array-like of shape (n_features,), default=None
         mu_1. None: 0 for "gaussian", 1/2 for "bernoulli", 1 for the others.
-    variance : float, default=1.0
-        Variance of "gaussian"; the same in every coordinate (standardise, or see :class:`OnlineGaussian`).
+    variance : float or array-like of shape (n_features,), default=1.0
+        Variance of "gaussian", of all coordinates or of each (if it is not known: :class:`OnlineGaussian`).
     shape : float, default=1.0
         Shape of "gamma"; its variance is mean^2 / shape.
     horizon : int, default=None
@@ -106,16 +106,16 @@ class OnlineExponentialFamily(OnlineDensity):
         sum h_t (L_t(theta_t) - L_t(theta)) = k1 D_G(theta, theta_1) - k_{T+1} D_G(theta, theta_{T+1})
                                               + sum k_{t+1} D_G(theta_t, theta_{t+1}).
 
-    *Bounds* on `regret_`. Gaussian, "forward" and "last_step_minimax": with X^2 = max |x - mu_1|^2 and T rows of weight
-    1, `regret_bound_` is
+    *Bounds* on `regret_`. Gaussian, with |x|^2 = sum x_i^2 / variance_i and X^2 = max |x - mu_1|^2. "forward" and
+    "last_step_minimax": for T rows of weight 1, `regret_bound_` is
 
-        1/(2 variance) sum |x_t - mu_1|^2 / (k + t)  <=  X^2/(2 variance) ln(1 + T/k)      (1 + ln T for k = 0).
+        1/2 sum |x_t - mu_1|^2 / (k + t)  <=  X^2/2 ln(1 + T/k)      (1 + ln T for k = 0).
 
-    Gaussian, "minimax", weights 1: after all T rows the regret is 1/(2 variance) sum alpha_t |x_t - mu_1|^2, so that
+    "minimax", weights 1: after all T rows the regret is 1/2 sum alpha_t |x_t - mu_1|^2, so that
 
-        regret <= X^2/(2 variance) sum alpha_t,    alpha_T = 1/T,    alpha_{t-1} = alpha_t + alpha_t^2,
+        regret <= X^2/2 sum alpha_t,    alpha_T = 1/T,    alpha_{t-1} = alpha_t + alpha_t^2,
 
-    which no strategy improves on in the worst case; before, (1/t - alpha_t) |sum x - mu_1|^2 / (2 variance) is added.
+    which no strategy improves on in the worst case; before, (1/t - alpha_t) |sum x - mu_1|^2 / 2 is added.
     Bernoulli, "forward", k = 0, mu_1 = 1/2, weights 1: n_features (ln(T + 1)/2 + 1).
 
     References
@@ -143,7 +143,7 @@ class OnlineExponentialFamily(OnlineDensity):
         "strategy": [StrOptions({"forward", "incremental_offline", "last_step_minimax", "minimax"})],
         "prior_weight": [Interval(Real, 0, None, closed="left")],
         "prior_mean": [Real, "array-like", None],
-        "variance": [Interval(Real, 0, None, closed="neither")],
+        "variance": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "shape": [Interval(Real, 0, None, closed="neither")],
         "horizon": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -155,7 +155,7 @@ class OnlineExponentialFamily(OnlineDensity):
         strategy: str = "forward",
         prior_weight: float = 0.0,
         prior_mean: float | ArrayLike | None = None,
-        variance: float = 1.0,
+        variance: float | ArrayLike = 1.0,
         shape: float = 1.0,
         horizon: int | None = None,
     ) -> None:
@@ -243,11 +243,6 @@ class OnlineExponentialFamily(OnlineDensity):
         return now.base + prior - (now.weight + k) * F.potential(best)
 
     @property
-    def regret_(self) -> float:
-        """`cumulative_loss_ - offline_loss_`."""
-        return self.cumulative_loss_ - self.offline_loss_
-
-    @property
     def regret_bound_(self) -> float:
         """What `regret_` cannot exceed; AttributeError where no theorem says."""
         now, rule = self._now(), self._rule
@@ -256,11 +251,10 @@ class OnlineExponentialFamily(OnlineDensity):
             if now.rows == 0:
                 return 0.0
             alpha = rule.alpha[: now.rows]
-            drift = float(((now.total - now.rows * rule.mean) ** 2).sum())
-            value = now.radius * float(alpha.sum()) + (1 / now.rows - float(alpha[-1])) * drift
-            return value / (2 * self._family.variance)
+            drift = float(((now.total - now.rows * rule.mean) ** 2 / self._family.variance).sum())
+            return (now.radius * float(alpha.sum()) + (1 / now.rows - float(alpha[-1])) * drift) / 2
         if gaussian and isinstance(rule, Forward):
-            return now.quadratic / (2 * self._family.variance)
+            return now.quadratic / 2
         coin = self._learned_family == "bernoulli" and isinstance(rule, Forward)
         if coin and self._k == 0 and (rule.mean == 0.5).all() and now.unweighted:
             return len(rule.mean) * (np.log(now.rows + 1) / 2 + 1)
@@ -275,12 +269,12 @@ class OnlineExponentialFamily(OnlineDensity):
         return tags
 
     def _check_values(self, X: np.ndarray, reset: bool) -> None:
-        family = make_family(self.family, self.variance, self.shape) if reset else self._family
+        family = make_family(self.family, self.variance, self.shape, X.shape[1]) if reset else self._family
         family.check(X)
 
     def _start(self, n_features: int) -> None:
         """Read the parameters, and begin a stream of no rows."""
-        self._family: Family = make_family(self.family, self.variance, self.shape)
+        self._family: Family = make_family(self.family, self.variance, self.shape, n_features)
         self._learned_family, self._learned_strategy = self.family, self.strategy
         mean = np.asarray(self._family.default_mean if self.prior_mean is None else self.prior_mean, dtype=np.float64)
         if mean.shape not in ((), (n_features,)):
@@ -325,19 +319,16 @@ class OnlineExponentialFamily(OnlineDensity):
             self._progress = self._advance(self._progress, X[rows], weights[rows], numbers[rows])
 
     def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, numbers: np.ndarray) -> _Progress:
-        """Predict and learn a block of rows.
-
-        Running sums are added up row by row (cumsum), so that the numbers do not depend on where a stream is cut.
-        """
+        """Predict and learn a block of rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            total = _running(now.total, h[:, None] * X)
-            weight = _running(now.weight, h)
+            total = running(now.total, h[:, None] * X)
+            weight = running(now.weight, h)
             t = np.arange(now.rows, now.rows + len(X))
             mu = self._rule.predict(total[:-1], weight[:-1], h, t)
-            loss = _running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
-            base = _running(now.base, -h * self._family.log_base(X).sum(axis=1))
-            square = ((X - self._rule.mean) ** 2).sum(axis=1)
-            quadratic = _running(now.quadratic, h * h * square / (self._k + weight[1:]))
+            loss = running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
+            base = running(now.base, -h * self._family.log_base(X).sum(axis=1))
+            square = ((X - self._rule.mean) ** 2 / self._family.variance).sum(axis=1)
+            quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
         good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
         if not good.all():
             row = int(np.argmin(good)) - 1
@@ -370,8 +361,3 @@ class OnlineExponentialFamily(OnlineDensity):
                 f"Row {numbers[horizon - seen]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
                 "strategy='minimax'; set a larger horizon before learning, or use strategy='forward'."
             )
-
-
-def _running(start: float | np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order."""
-    return np.cumsum(np.concatenate([np.asarray(start, dtype=np.float64)[None], steps]), axis=0)

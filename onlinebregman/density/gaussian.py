@@ -1,4 +1,4 @@
-"""Online density estimation with the full Gaussian family: mean and covariance."""
+"""Online density estimation with Gaussians: mean and covariance, all of it or its diagonal."""
 
 from __future__ import annotations
 
@@ -7,26 +7,33 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn_compat import Interval, StrOptions
-from .._validation import check_dense_rows, check_symmetric
-from ..divergences import Conjugate, Divergence, LogDet, Scaled
-from ._base import OnlineDensity
+from .._validation import check_dense_rows
+from ..divergences import Conjugate, Divergence
+from ._base import OnlineDensity, running
+from ._scatters import DiagonalScatter, FullScatter
 
-_REFRESH = 1024  # after so many rows the inverse is computed afresh, so that rounding errors do not add up
+_TINY = np.finfo(np.float64).tiny
+
+
+class _Prior(NamedTuple):
+    k: float  # rows it counts for, in the comparison with the best of hindsight
+    k1: float  # and in predictions
+    mean: np.ndarray
+    covariance: np.ndarray
+    log_det: float
 
 
 class _Progress(NamedTuple):
     """What a stream has come to; never changed in place."""
 
-    total: np.ndarray  # k1 mu_1 + sum of weight * x
-    weight: float  # k1 + sum of weights
-    scatter: np.ndarray  # weight * covariance
-    inverse: np.ndarray  # of scatter
-    log_det: float  # of scatter
+    origin: np.ndarray  # the first row: the others less it are near zero, and exactly zero in constant features
+    total: np.ndarray  # sum of weight * (x - origin)
+    weight: float  # sum of weights
+    scatter: FullScatter | DiagonalScatter
     rows: int
     loss: float
 
@@ -39,28 +46,31 @@ class OnlineGaussian(OnlineDensity):
 
         W_t = (k1 W_1 + sum z z') / (k1 + n),    k1 = k ("incremental_offline") or k + 1 ("forward"),
 
-    n rows so far and W_1 from the prior's mean and covariance, and then learned.
+    n rows so far and W_1 from the prior's mean and covariance, and then learned. With covariance_type="diag" every
+    feature is such a Gaussian by itself, z = (x_i, 1), and losses and divergences are sums over the features.
 
     Parameters
     ----------
+    covariance_type : {"full", "diag"}, default="full"
+        Whether the covariance is any, or diagonal: features independent of each other.
     strategy : {"forward", "incremental_offline"}, default="forward"
         Whether the prior counts for one row more than `prior_weight`.
     prior_weight : float, default=0.0
         How many rows the prior counts for, k; > 0 for "incremental_offline".
     prior_mean : float or array-like of shape (n_features,), default=0.0
         Mean of the prior.
-    prior_covariance : float or array-like of shape (n_features, n_features), default=1.0
-        Covariance of the prior, positive definite; a number for so many times the identity.
+    prior_covariance : float or array-like of shape (n_features, n_features) or (n_features,), default=1.0
+        Covariance of the prior, positive definite; its diagonal for "diag"; a number for so many times the identity.
 
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
         Mean of the Gaussian that predicts the next row.
-    covariance_, precision_ : ndarray of shape (n_features, n_features)
-        Its covariance, and the inverse of that.
-    expectation_parameters_ : ndarray of shape (n_features + 1, n_features + 1)
-        W, positive definite.
-    natural_parameters_ : ndarray of shape (n_features + 1, n_features + 1)
+    covariance_, precision_ : ndarray of shape (n_features, n_features), or (n_features,) for "diag"
+        Its covariance, and the inverse of that; for "diag" their diagonals.
+    expectation_parameters_ : ndarray of shape (n_features + 1, n_features + 1), or (n_features, 2, 2) for "diag"
+        W, positive definite; for "diag" that of every feature.
+    natural_parameters_ : ndarray of the shape of expectation_parameters_
         f(W) = -W^-1 / 2.
     cumulant_, conjugate_ : Divergence
         The divergences of the conjugate of F, and of F; D_F(W, W~) is the relative entropy of W~ from W.
@@ -68,6 +78,13 @@ class OnlineGaussian(OnlineDensity):
         Rows learned; rows of weight zero do not count.
     cumulative_loss_ : float
         Sum of weight * -ln P(x), each row predicted before it was learned.
+    offline_loss_ : float
+        The least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W; attained at
+        W_B = (k W_1 + sum z z') / (k + n). Without a prior the loss of the best Gaussian of hindsight. It is -inf where
+        the covariance of W_B is singular, to rounding: without a prior, until the rows span the space, and for "diag"
+        as long as a feature is constant.
+    regret_ : float
+        `cumulative_loss_ - offline_loss_`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -85,8 +102,12 @@ class OnlineGaussian(OnlineDensity):
 
         sum h_t (L_t(W_t) - L_t(W)) = k1 D_F(W_1, W) - k_{T+1} D_F(W_{T+1}, W) + sum k_{t+1} D_F(W_{t+1}, W_t).
 
+    With d features, weights of sum n, and covariances C_B and C_1 of the Gaussians of W_B and W_1,
+
+        offline_loss_ = (n d (ln 2 pi + 1) + (k + n) ln det C_B - k ln det C_1) / 2.
+
     There is no bound on the regret for all sequences: covariances may come arbitrarily near to singular.
-    O(n_features^2) a row and in memory.
+    O(n_features^2) a row and in memory, O(n_features) for "diag".
 
     References
     ----------
@@ -103,9 +124,15 @@ class OnlineGaussian(OnlineDensity):
     >>> model.covariance_.round(1)
     array([[2. , 0.5],
            [0.5, 1. ]])
+    >>> diagonal = OnlineGaussian(covariance_type="diag").fit(X)
+    >>> diagonal.covariance_.round(1)
+    array([2., 1.])
+    >>> diagonal.offline_loss_ > model.offline_loss_
+    True
     """
 
     _parameter_constraints: dict = {
+        "covariance_type": [StrOptions({"full", "diag"})],
         "strategy": [StrOptions({"forward", "incremental_offline"})],
         "prior_weight": [Interval(Real, 0, None, closed="left")],
         "prior_mean": [Real, "array-like"],
@@ -115,11 +142,13 @@ class OnlineGaussian(OnlineDensity):
     def __init__(
         self,
         *,
+        covariance_type: str = "full",
         strategy: str = "forward",
         prior_weight: float = 0.0,
         prior_mean: float | ArrayLike = 0.0,
         prior_covariance: float | ArrayLike = 1.0,
     ) -> None:
+        self.covariance_type = covariance_type
         self.strategy = strategy
         self.prior_weight = prior_weight
         self.prior_mean = prior_mean
@@ -140,10 +169,7 @@ class OnlineGaussian(OnlineDensity):
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
-        lower = cholesky(self.covariance_, lower=True)
-        white = solve_triangular(lower, (X - self.location_).T, lower=True)
-        log_det = 2 * np.log(np.diag(lower)).sum()
-        return -((white**2).sum(axis=0) + log_det + X.shape[1] * np.log(2 * np.pi)) / 2
+        return self._progress.scatter.log_density(X - self.location_, self.covariance_)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw rows from the Gaussian that predicts the next row.
@@ -162,50 +188,60 @@ class OnlineGaussian(OnlineDensity):
         """
         check_is_fitted(self)
         white = check_random_state(random_state).normal(size=(n_samples, len(self.location_)))
-        return self.location_ + white @ cholesky(self.covariance_, lower=True).T
+        return self.location_ + self._progress.scatter.colour(white, self.covariance_)
 
     @property
     def location_(self) -> np.ndarray:
         """Mean of the Gaussian that predicts the next row, shape (n_features,)."""
-        return self._now().total / self._now().weight
+        now, (_, k1, mean, *_) = self._now(), self._prior
+        return now.origin + (k1 * (mean - now.origin) + now.total) / (k1 + now.weight)
 
     @property
     def covariance_(self) -> np.ndarray:
-        """Its covariance, shape (n_features, n_features)."""
-        return self._now().scatter / self._now().weight
+        """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
+        now, k1 = self._now(), self._prior.k1
+        return self._whole(now, k1) / (k1 + now.weight)
 
     @property
     def precision_(self) -> np.ndarray:
-        """Inverse of its covariance, shape (n_features, n_features)."""
-        return np.linalg.inv(self.covariance_)
+        """Inverse of its covariance, of the same shape."""
+        return self._now().scatter.precision(self.covariance_)
 
     @property
     def expectation_parameters_(self) -> np.ndarray:
-        """W = E[z z'] with z = (x, 1), shape (n_features + 1, n_features + 1)."""
-        mean = np.append(self.location_, 1.0)
-        moments = np.outer(mean, mean)
-        moments[:-1, :-1] += self.covariance_
-        return moments
+        """W = E[z z'] with z = (x, 1), of all features or, (n_features, 2, 2), of one after the other."""
+        return self._now().scatter.moments(self.location_, self.covariance_)
 
     @property
     def natural_parameters_(self) -> np.ndarray:
-        """f(W) = -W^-1 / 2, shape (n_features + 1, n_features + 1)."""
+        """f(W) = -W^-1 / 2, of the shape of W."""
         return self.conjugate_.mirror(self.expectation_parameters_)
 
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of F(W) = -ln det(W) / 2, a function of expectation parameters."""
-        self._now()
-        return Scaled(LogDet(), 0.5)
+        return self._now().scatter.conjugate()
 
     @property
     def cumulant_(self) -> Divergence:
         """The divergence of the conjugate of F, a function of natural parameters."""
         return Conjugate(self.conjugate_)
 
+    @property
+    def offline_loss_(self) -> float:
+        """Least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W."""
+        # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B
+        now, k, n = self._now(), self._prior.k, self._progress.weight
+        if n == 0:
+            return 0.0
+        log_det = now.scatter.log_determinant(self._whole(now, k) / (k + n), now.rows)
+        entropy = len(now.total) * (np.log(2 * np.pi) + 1)
+        return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
+
     def _start(self, n: int) -> None:
         """Read the parameters, and begin a stream of no rows."""
-        k1 = float(self.prior_weight) + (self.strategy == "forward")
+        k = float(self.prior_weight)
+        k1 = k + (self.strategy == "forward")
         if k1 == 0:
             raise ValueError(
                 "prior_weight=0 leaves strategy='incremental_offline' without a first prediction; give a positive "
@@ -214,24 +250,20 @@ class OnlineGaussian(OnlineDensity):
         mean = np.asarray(self.prior_mean, dtype=np.float64)
         if mean.shape not in ((), (n,)) or not np.isfinite(mean).all():
             raise ValueError(f"prior_mean = {self.prior_mean}; give a finite number, or one for each of {n} features.")
-        if isinstance(self.prior_covariance, Real):
-            covariance = float(self.prior_covariance) * np.eye(n)
-        else:
-            covariance = check_symmetric(self.prior_covariance, "prior_covariance", n)
-        scatter = k1 * covariance
-        try:
-            inverse, log_det = _invert(scatter)
-        except np.linalg.LinAlgError:
-            raise ValueError("prior_covariance is not positive definite; add a multiple of the identity.") from None
-        self._progress = _Progress(k1 * np.broadcast_to(mean, n), k1, scatter, inverse, log_det, 0, 0.0)
+        kind = FullScatter if self.covariance_type == "full" else DiagonalScatter
+        covariance, log_det = kind.check(self.prior_covariance, n)
+        self._prior = _Prior(k, k1, np.broadcast_to(mean, n).copy(), covariance, log_det)
+        self._progress = _Progress(np.zeros(n), np.zeros(n), 0.0, kind.begin(k1 * covariance), 0, 0.0)
 
     def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
         """One pass over validated rows."""
-        start = 0
-        while start < len(X):  # in blocks that end where the inverse is due, wherever the call began
-            rows = slice(start, start + _REFRESH - self._progress.rows % _REFRESH)
+        if self._progress.rows == 0 and len(X):
+            self._progress = self._progress._replace(origin=X[0].copy())
+        start, block = 0, self._progress.scatter.block
+        while start < len(X):  # in blocks that end at the same rows wherever the call began
+            rows = slice(start, start + block - self._progress.rows % block)
             now = self._advance(self._progress, X[rows], weights[rows])
-            if not (np.isfinite(now.loss) and np.isfinite(now.scatter).all()):
+            if not (np.isfinite(now.loss) and np.isfinite(now.scatter.own).all()):
                 row = start + int(np.abs(X[rows]).max(axis=1).argmax())
                 raise ValueError(
                     f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be learned: "
@@ -241,37 +273,31 @@ class OnlineGaussian(OnlineDensity):
             self._progress = now
             start = rows.stop
 
-    @staticmethod
-    def _advance(now: _Progress, X: np.ndarray, h: np.ndarray) -> _Progress:
-        """Predict and learn a block of rows: the scatter and its inverse move by rank one a row."""
+    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray) -> _Progress:
+        """Predict and learn a block of rows."""
+        k1 = self._prior.k1
         with np.errstate(all="ignore"):
-            total = np.cumsum(np.vstack([now.total, h[:, None] * X]), axis=0)
-            weight = np.cumsum(np.append(now.weight, h))
-            steps = X - total[:-1] / weight[:-1, None]
-            gains = weight[:-1] * h / weight[1:]
-            scatter, inverse = now.scatter.copy(), now.inverse.copy()
-            distances = np.empty(len(X))
-            for i, (u, gain) in enumerate(zip(steps, gains.tolist(), strict=True)):
-                v = inverse @ u
-                distances[i] = q = float(u @ v)
-                scatter += gain * np.multiply.outer(u, u)
-                v *= np.sqrt(gain / (1 + gain * q))
-                inverse -= np.multiply.outer(v, v)
-            log_det = np.cumsum(np.append(now.log_det, np.log1p(gains * distances)))
-            n = X.shape[1]
-            loss = h * (log_det[:-1] - n * np.log(weight[:-1] / (2 * np.pi)) + weight[:-1] * distances) / 2
-            loss = np.cumsum(np.append(now.loss, loss))[-1]
-        rows, log_det = now.rows + len(X), float(log_det[-1])
-        if rows % _REFRESH == 0 and np.isfinite(loss):
-            try:
-                inverse, log_det = _invert(scatter)
-            except np.linalg.LinAlgError:
-                loss = np.nan
-        return _Progress(total[-1].copy(), float(weight[-1]), scatter, inverse, log_det, rows, float(loss))
+            X, first = X - now.origin, self._prior.mean - now.origin
+            total = running(now.total, h[:, None] * X)
+            n = running(now.weight, h)
+            k = k1 + n
+            steps = X - total[:-1] / np.maximum(n[:-1], _TINY)[:, None]  # from the mean of the rows before
+            surprises = X - (k1 * first + total[:-1]) / k[:-1, None]  # from the mean that was predicted
+            scatter, log_det, distances = now.scatter.learn(steps, n[:-1] * h / n[1:], surprises, k[:-1] * h / k[1:])
+            loss = h * (log_det - X.shape[1] * np.log(k[:-1] / (2 * np.pi)) + k[:-1] * distances) / 2
+            loss = float(running(now.loss, loss)[-1])
+            now = _Progress(now.origin, total[-1].copy(), float(n[-1]), scatter, now.rows + len(X), loss)
+            if now.rows % scatter.block == 0 and np.isfinite(loss):
+                try:
+                    return now._replace(scatter=scatter.refreshed(self._whole(now, k1)))
+                except np.linalg.LinAlgError:
+                    return now._replace(loss=np.nan)
+        return now
 
-
-def _invert(matrix: np.ndarray) -> tuple[np.ndarray, float]:
-    """Inverse and log-determinant of a positive definite matrix."""
-    lower = cholesky(matrix, lower=True)
-    inverse = cho_solve((lower, True), np.eye(len(matrix)))
-    return (inverse + inverse.T) / 2, float(2 * np.log(np.diag(lower)).sum())
+    def _whole(self, now: _Progress, k: float) -> np.ndarray:
+        """Scatter of the rows, and of the prior as k rows, about their common mean."""
+        n, prior = now.weight, self._prior
+        if n == 0:
+            return k * prior.covariance
+        gap = prior.mean - now.origin - now.total / n
+        return k * prior.covariance + now.scatter.own + k * n / (k + n) * now.scatter.square(gap)

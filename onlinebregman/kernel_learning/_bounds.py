@@ -56,7 +56,8 @@ class LossBounds:
         if not 0 <= comparator_loss < np.inf:
             raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
         rate = schedule.scale if self._scaled else schedule.scale * self.spread_**2  # eta r^2
-        divergence = self.divergence_.divergence(check_symmetric(kernel, "kernel"), self._first)
+        U = check_symmetric(kernel, "kernel", self.n_features_in_)
+        divergence = self.divergence_.divergence(U, self._first)
         start = divergence * self.spread_**2 / rate
         if self.update == "implicit":
             return (1 + rate / 4) * (comparator_loss + start)
@@ -104,8 +105,14 @@ class LossBounds:
         -------
         bound : float
             The right side, from the instance on at which `track_regret` was set.
+
+        Raises
+        ------
+        ValueError
+            If U is no such kernel, or the run was not tracked.
         """
-        return self._certificate(self._fitted_learner(), check_symmetric(kernel, "kernel"))
+        learner = self._fitted_learner()
+        return self._certificate(learner, check_symmetric(kernel, "kernel", self.n_features_in_))
 
     @property
     def weighted_loss_(self) -> float:

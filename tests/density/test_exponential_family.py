@@ -219,6 +219,56 @@ def test_last_step_minimax_has_less_worst_case_regret_than_forward():
     assert worst["last_step_minimax"] < worst["forward"]
 
 
+# --- variances of their own ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["forward", "incremental_offline", "last_step_minimax", "minimax"])
+@given(seed=st.integers(0, 1000), weighted=st.booleans())
+@settings(max_examples=10)
+def test_variances_are_those_of_a_model_of_each_coordinate(strategy, seed, weighted):
+    rng = np.random.default_rng(seed)
+    X, variance, k = draw("gaussian", seed=seed), rng.uniform(0.1, 9, size=3), rng.uniform(0.1, 3)
+    h = rng.uniform(0.1, 3, size=60) if weighted and strategy != "minimax" else np.ones(60)
+    model = OnlineExponentialFamily(strategy=strategy, prior_weight=k, prior_mean=0.3, horizon=70)
+    singles = [
+        clone(model).set_params(variance=v).fit(x[:, None], sample_weight=h)
+        for v, x in zip(variance.tolist(), X.T, strict=True)
+    ]
+    model.set_params(variance=variance).fit(X, sample_weight=h)
+    for name in ("cumulative_loss_", "offline_loss_"):
+        assert_allclose(getattr(model, name), sum(getattr(one, name) for one in singles), rtol=1e-10)
+    mean = model.expectation_parameters_
+    assert_allclose(mean, [one.expectation_parameters_.item() for one in singles])
+    assert_allclose(model.score_samples(X), stats.norm(mean, np.sqrt(variance)).logpdf(X).sum(axis=1))
+    assert_allclose(model.natural_parameters_, mean / variance)
+    F, G = model.conjugate_, model.cumulant_
+    assert_allclose(F.divergence(X[0], X[1]), ((X[0] - X[1]) ** 2 / (2 * variance)).sum())
+    assert_allclose(G.divergence(F.mirror(X[1]), F.mirror(X[0])), F.divergence(X[0], X[1]))
+
+
+@given(xs=hard, variance=st.tuples(*[st.floats(0.1, 9)] * 2), k=st.sampled_from([0.0, 0.5, 4.0]), mean=st.floats(-1, 1))
+def test_gaussian_bounds_with_variances(xs, variance, k, mean):
+    X, T = np.c_[xs, xs[::-1]], len(xs)
+    squares = ((X - mean) ** 2 / np.array(variance)).sum(axis=1)
+    model = OnlineExponentialFamily(variance=variance, prior_weight=k, prior_mean=mean).fit(X)
+    slack = 1e-9 * (1 + abs(model.cumulative_loss_))
+    assert model.regret_ <= model.regret_bound_ + slack
+    assert_allclose(model.regret_bound_, (squares / (k + np.arange(1, T + 1))).sum() / 2, atol=1e-12)
+    model.set_params(strategy="minimax", horizon=T)
+    for t, row in enumerate(X):
+        model = model.partial_fit([row]) if t else clone(model).partial_fit([row])
+        assert model.regret_ <= model.regret_bound_ + slack
+    alpha = minimax_rates(T)
+    assert_allclose(model.regret_, alpha @ squares / 2, atol=slack)
+    assert_allclose(model.regret_bound_, squares.max() * alpha.sum() / 2, rtol=1e-9)
+
+
+def test_samples_have_the_variances():
+    variance = [0.1, 1.0, 9.0]
+    X = OnlineExponentialFamily(variance=variance).fit(np.ones((3, 3))).sample(20000, random_state=0)
+    assert_allclose(X.var(axis=0), variance, rtol=0.05)
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
@@ -263,7 +313,7 @@ def test_samples_have_the_mean_of_the_member(family):
         ("bernoulli", -0.1, "X has -0.1 in row 2"),
         ("poisson", -1.0, "X has -1 in row 2, column 1, but Poisson rows are counts: whole numbers, not negative"),
         ("poisson", 1.5, "X has 1.5 in row 2, column 1, but Poisson rows are counts"),
-        ("gamma", 0.0, "X has 0 in row 2, column 1, but gamma and exponential rows are positive"),
+        ("gamma", 0.0, "X has 0 in row 2, column 1, but gamma rows are positive, and exponential rows not negative"),
         ("exponential", -2.0, "X has -2 in row 2"),
         ("gaussian", np.nan, "NaN"),
         ("gaussian", 1e200, "Row 2 .*overflows"),
@@ -298,6 +348,9 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
         ({"family": "bernoulli", "prior_mean": [0.5, 1.0, 0.5]}, r"w\[1\] = 1"),
         ({"family": "weibull"}, "'family' parameter"),
         ({"variance": 0.0}, "'variance' parameter"),
+        ({"variance": [1.0, 2.0]}, r"variance has shape \(2,\); give a number, or one for each of the 3 features"),
+        ({"variance": [1.0, 2.0, 0.0]}, r"variance\[2\] = 0, but a variance is positive and finite"),
+        ({"variance": [1.0, np.nan, 1.0]}, r"variance\[1\] = nan, but"),
         ({"horizon": 0}, "'horizon' parameter"),
     ],
 )

@@ -1,11 +1,11 @@
-"""The full Gaussian family: moments, Key Lemma, LogDet geometry, bad input."""
+"""Gaussians of learned mean and covariance: moments, Key Lemma, regret, LogDet geometry, bad input."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
-from scipy import stats
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, stats
 from sklearn.base import clone
 
 from onlinebregman import OnlineGaussian
@@ -41,26 +41,32 @@ def test_moments_and_losses_row_by_row():
     assert_allclose(model.score(X), density.logpdf(X).mean())
 
 
-@given(seed=st.integers(0, 1000), forward=st.booleans())
-@settings(max_examples=15)
-def test_key_lemma(seed, forward):
+@given(seed=st.integers(0, 1000), forward=st.booleans(), full=st.booleans())
+@settings(max_examples=30)
+def test_key_lemma(seed, forward, full):
     rng = np.random.default_rng(seed)
     X, h, k = draw(n=10, d=2, seed=seed), rng.uniform(0.2, 3, size=10), rng.uniform(0.5, 3)
     model = OnlineGaussian(strategy="forward" if forward else "incremental_offline", prior_weight=k)
-    model.fit(X, sample_weight=h)
-    F, mean, covariance = model.conjugate_, rng.normal(size=2), np.array([[1.5, 0.2], [0.2, 0.6]])
-    U, weight = moments(mean, covariance), k + forward
-    W = moments(np.zeros(2), np.eye(2))
+    model.set_params(covariance_type="full" if full else "diag").fit(X, sample_weight=h)
+    mean, covariance = rng.normal(size=2), np.array([[1.5, 0.2], [0.2, 0.6]]) if full else np.diag([1.5, 0.6])
+
+    def expectation(mean, covariance):
+        if full:
+            return moments(mean, covariance)
+        return np.stack([moments([m], [[v]]) for m, v in zip(mean, np.diag(covariance), strict=True)])
+
+    F, U, weight = model.conjugate_, expectation(mean, covariance), k + forward
+    W = expectation(np.zeros(2), np.eye(2))
     right = weight * F.divergence(W, U)
     for x, step in zip(X, h, strict=True):
-        z = np.append(x, 1.0)
-        after = (weight * W + step * np.outer(z, z)) / (weight + step)
+        after = (weight * W + step * expectation(x, np.zeros((2, 2)))) / (weight + step)
         weight += step
         right += weight * F.divergence(after, W)
         W = after
     right -= weight * F.divergence(W, U)
     left = model.cumulative_loss_ + h @ stats.multivariate_normal(mean, covariance).logpdf(X)
     assert_allclose(left, right, rtol=1e-8, atol=1e-8)
+    assert_allclose(model.expectation_parameters_, W, rtol=1e-9, atol=1e-12)
 
 
 def test_the_divergence_is_the_relative_entropy_between_gaussians():
@@ -74,19 +80,171 @@ def test_the_divergence_is_the_relative_entropy_between_gaussians():
     assert_allclose(model.natural_parameters_, -np.linalg.inv(model.expectation_parameters_) / 2)
 
 
-def test_the_numbers_do_not_depend_on_the_cut_nor_drift(learned):
+def test_the_divergence_of_independent_features_is_the_sum_of_theirs():
+    model = OnlineGaussian(covariance_type="diag").fit(draw(d=3))
+    one = OnlineGaussian().fit(draw(d=1)).conjugate_
+    U, W = (np.stack([moments([m], [[v]]) for m, v in rows]) for rows in (((0, 1), (1, 2), (3, 1)), [(1, 3)] * 3))
+    F, G = model.conjugate_, model.cumulant_
+    assert_allclose(F.divergence(U, W), sum(map(one.divergence, U, W)))
+    assert_allclose(G.divergence(F.mirror(W), F.mirror(U)), F.divergence(U, W), rtol=1e-10)
+    assert_allclose(F.potential(U), -np.log([1, 2, 1]).sum() / 2)
+    assert_allclose(G.mirror(F.mirror(U)), U)
+    assert_allclose(model.natural_parameters_, -np.linalg.inv(model.expectation_parameters_) / 2)
+    with pytest.raises(ValueError, match="positive definite"):
+        F.potential(-U)
+
+
+# --- diagonal covariances ---------------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 1000), forward=st.booleans(), k=st.sampled_from([0.5, 3.0]))
+@settings(max_examples=20)
+def test_diagonal_is_a_full_model_of_each_feature(seed, forward, k):
+    X, rng = draw(n=30, seed=seed) * [1.0, 1e3, 1e-3], np.random.default_rng(seed)
+    h, mean, variances = rng.uniform(0.1, 3, size=30), rng.normal(size=3), rng.uniform(0.1, 3, size=3)
+    parameters = {"strategy": "forward" if forward else "incremental_offline", "prior_weight": k}
+    model = OnlineGaussian(covariance_type="diag", prior_mean=mean, prior_covariance=variances, **parameters)
+    model.fit(X, sample_weight=h)
+    singles = [
+        OnlineGaussian(prior_mean=m, prior_covariance=v, **parameters).fit(x[:, None], sample_weight=h)
+        for m, v, x in zip(mean, variances.tolist(), X.T, strict=True)
+    ]
+    for name in ("location_", "covariance_", "precision_"):
+        assert getattr(model, name).shape == (3,)
+        assert_allclose(getattr(model, name), [getattr(one, name).item() for one in singles], rtol=1e-10)
+    for name in ("cumulative_loss_", "offline_loss_"):
+        assert_allclose(getattr(model, name), sum(getattr(one, name) for one in singles), rtol=1e-10)
+    assert_allclose(model.expectation_parameters_, [one.expectation_parameters_ for one in singles], rtol=1e-10)
+    scores = stats.norm(model.location_, np.sqrt(model.covariance_)).logpdf(X).sum(axis=1)
+    assert_allclose(model.score_samples(X), scores, rtol=1e-10)
+    assert model.t_ == 30
+
+
+def test_the_covariance_type_is_read_when_learning_starts():
+    model = OnlineGaussian(covariance_type="diag").fit(draw()).set_params(covariance_type="full")
+    assert model.partial_fit(draw()).covariance_.shape == (3,)
+    assert model.fit(draw()).covariance_.shape == (3, 3)
+
+
+# --- regret -----------------------------------------------------------------------------------------------------------
+
+
+def least_loss(X, h, k, mean, covariance):
+    """The least penalised loss of a Gaussian, from its moments."""
+    z = np.c_[X, np.ones(len(X))]
+    W, n, d = k * moments(mean, covariance) + (z * h[:, None]).T @ z, h.sum(), X.shape[1]
+    best = np.linalg.slogdet(W / (k + n))[1]
+    prior = np.linalg.slogdet(covariance)[1]
+    return (n * d * (np.log(2 * np.pi) + 1) + (k + n) * best - k * prior) / 2
+
+
+@pytest.mark.parametrize("strategy, k", [("forward", 0.0), ("forward", 0.7), ("incremental_offline", 0.7)])
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=15)
+def test_the_offline_loss_from_the_moments(strategy, k, seed):
+    X, rng = draw(seed=seed), np.random.default_rng(seed)
+    h, mean, factor = rng.uniform(0.1, 3, size=50), rng.normal(size=3), rng.normal(size=(3, 3))
+    covariance = factor @ factor.T + np.eye(3)
+    model = OnlineGaussian(strategy=strategy, prior_weight=k, prior_mean=mean, prior_covariance=covariance)
+    model.fit(X, sample_weight=h)
+    expected = least_loss(X, h, k, mean, covariance)
+    assert_allclose(model.offline_loss_, expected, rtol=1e-10, atol=1e-10)
+    assert model.regret_ == model.cumulative_loss_ - model.offline_loss_
+    model.set_params(covariance_type="diag", prior_covariance=np.diag(covariance)).fit(X, sample_weight=h)
+    expected = sum(least_loss(X[:, [i]], h, k, mean[[i]], covariance[i : i + 1, i : i + 1]) for i in range(3))
+    assert_allclose(model.offline_loss_, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("strategy, k", [("forward", 0.0), ("forward", 2.0), ("incremental_offline", 2.0)])
+def test_the_offline_loss_is_what_an_optimizer_finds(strategy, k, full):
+    X, h = draw(n=20, d=2), np.random.default_rng(1).uniform(0.1, 3, size=20)
+    model = OnlineGaussian(strategy=strategy, prior_weight=k, prior_mean=1.0, prior_covariance=3.0)
+    model.set_params(covariance_type="full" if full else "diag").fit(X, sample_weight=h)
+
+    def penalised(parameters):
+        mean, lower = parameters[:2], np.diag(np.exp(parameters[2:4]))
+        lower[1, 0] = parameters[4] if full else 0.0
+        covariance = lower @ lower.T
+        inverse, gap = np.linalg.inv(covariance), mean - 1.0
+        entropy = (3 * np.trace(inverse) - 2 + gap @ inverse @ gap - np.log(9 / np.linalg.det(covariance))) / 2
+        return k * entropy - h @ stats.multivariate_normal(mean, covariance).logpdf(X)
+
+    found = optimize.minimize(penalised, np.zeros(5), method="BFGS", options={"gtol": 1e-6})
+    assert_allclose(model.offline_loss_, found.fun, rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_the_offline_loss_is_accurate_beside_a_prior_and_a_mean_that_are_large(covariance_type):
+    """Without a prior it depends on the rows alone: no digit is lost to the row that "forward" adds."""
+    X, h = draw(n=200), np.random.default_rng(1).uniform(0.1, 3, size=200)
+    model = OnlineGaussian(covariance_type=covariance_type)
+    expected = model.fit(X, sample_weight=h).offline_loss_
+    for scale in (2.0**-40, 2.0**10):
+        model.set_params(prior_covariance=1e6).fit(scale * X, sample_weight=h)
+        assert_allclose(model.offline_loss_, expected + h.sum() * 3 * np.log(scale), rtol=1e-12)
+    shifted = X + 2.0**20
+    expected = model.fit(shifted - 2.0**20, sample_weight=h).offline_loss_
+    assert_allclose(model.fit(shifted, sample_weight=h).offline_loss_, expected, rtol=1e-12)
+
+
+@given(seed=st.integers(0, 1000), rows=st.integers(1, 6))
+def test_too_few_rows_have_no_least_loss(seed, rows):
+    """Also where rounding makes all eigenvalues positive."""
+    X = draw(n=rows, d=6, seed=seed)
+    h = np.random.default_rng(seed).uniform(0.1, 3, size=rows)
+    assert OnlineGaussian().fit(X, sample_weight=h).regret_ == np.inf
+
+
+def test_without_a_prior_a_singular_covariance_has_no_least_loss():
+    rng = np.random.default_rng(0)
+    factors = rng.integers(-9, 10, size=(2, 3)).astype(float)
+    plane = rng.integers(-99, 100, size=(500, 2)) @ factors + [1.0, 2.0, 3.0]
+    for X in (draw(n=3), plane, np.c_[draw()[:, :2], np.full(50, 0.1)], np.ones((5, 3)) / 3):
+        model = OnlineGaussian().fit(X)
+        assert model.offline_loss_ == -np.inf and model.regret_ == np.inf
+        assert np.isfinite(model.set_params(prior_weight=0.1).fit(X).regret_)
+    assert np.isfinite(OnlineGaussian().fit(draw(n=4)).regret_)
+    nearly = plane + 0.1 * rng.normal(size=plane.shape)
+    deviations = np.linalg.svd(nearly - nearly.mean(axis=0), compute_uv=False) / np.sqrt(500)
+    expected = 500 * (3 * (np.log(2 * np.pi) + 1) / 2 + np.log(deviations).sum())
+    assert_allclose(OnlineGaussian().fit(nearly).offline_loss_, expected, rtol=1e-9)
+    diagonal = OnlineGaussian(covariance_type="diag")
+    assert np.isfinite(diagonal.fit(plane).regret_)
+    assert diagonal.fit(np.c_[plane, np.full(500, 0.1)]).regret_ == np.inf
+    assert diagonal.fit(draw(n=1)).regret_ == np.inf and np.isfinite(diagonal.fit(draw(n=2)).regret_)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+@pytest.mark.parametrize("strategy, k", [("forward", 0.0), ("incremental_offline", 2.0)])
+def test_the_numbers_do_not_depend_on_the_cut(covariance_type, strategy, k, learned):
+    X, h = draw(n=2500) * [1.0, 1e3, 1e-3] + 1e3, np.random.default_rng(1).uniform(0.1, 3, size=2500)
+    model = OnlineGaussian(covariance_type=covariance_type, strategy=strategy, prior_weight=k)
+    whole = clone(model).fit(X, sample_weight=h)
+    for cut in (1, 255, 256, 257, 1023, 1024, 1025, 2047):
+        parts = clone(model).partial_fit(X[:cut], sample_weight=h[:cut]).partial_fit(X[cut:], sample_weight=h[cut:])
+        assert learned(parts) == learned(whole)
+        assert (parts.offline_loss_, parts.regret_) == (whole.offline_loss_, whole.regret_)
+        assert_array_equal(parts.covariance_, whole.covariance_)
+
+
+def test_the_inverse_does_not_drift():
     X = draw(n=2500) * [1.0, 1e3, 1e-3] + 1e3
-    whole = OnlineGaussian().fit(X)
-    for cut in (1, 1023, 1024, 1025, 2047):
-        assert learned(OnlineGaussian().partial_fit(X[:cut]).partial_fit(X[cut:])) == learned(whole)
-    assert_allclose(whole._progress.inverse @ whole._progress.scatter, np.eye(3), atol=1e-5)
+    model = OnlineGaussian().fit(X)
+    now = model._progress
+    assert_allclose(now.scatter.inverse @ model.covariance_ * (now.weight + 1), np.eye(3), atol=1e-5)
 
 
-def test_samples_have_the_moments_of_the_model():
-    model = OnlineGaussian().fit(draw(n=500))
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_samples_have_the_moments_of_the_model(covariance_type):
+    model = OnlineGaussian(covariance_type=covariance_type).fit(draw(n=500))
     X = model.sample(50000, random_state=0)
     assert_allclose(X.mean(axis=0), model.location_, atol=0.1)
-    assert_allclose(np.cov(X.T, bias=True), model.covariance_, atol=0.2)
+    covariance = model.covariance_ if covariance_type == "full" else np.diag(model.covariance_)
+    assert_allclose(np.cov(X.T, bias=True), covariance, atol=0.2)
 
 
 def test_a_singular_stream_stays_definite():
@@ -105,6 +263,11 @@ def test_a_singular_stream_stays_definite():
         ({"prior_covariance": np.diag([1.0, -1.0, 1.0])}, "not positive definite"),
         ({"prior_covariance": np.triu(np.ones((3, 3)))}, "not symmetric"),
         ({"prior_covariance": 0.0}, "'prior_covariance' parameter"),
+        ({"covariance_type": "tied"}, "'covariance_type' parameter"),
+        ({"covariance_type": "diag", "prior_covariance": np.eye(3)}, "or one for each of 3 features"),
+        ({"covariance_type": "diag", "prior_covariance": [1.0, 2.0]}, "or one for each of 3 features"),
+        ({"covariance_type": "diag", "prior_covariance": [1.0, 0.0, 1.0]}, "needs a positive number"),
+        ({"covariance_type": "diag", "prior_covariance": [1.0, np.nan, 1.0]}, "needs a positive number"),
     ],
 )
 def test_bad_priors(parameters, match, unchanged):
@@ -115,15 +278,21 @@ def test_bad_priors(parameters, match, unchanged):
 
 
 def test_weights_that_are_all_zero():
-    model = OnlineGaussian().partial_fit(draw(), sample_weight=0.0)
-    assert model.t_ == model.cumulative_loss_ == 0
+    model = OnlineGaussian(prior_mean=2.0, prior_covariance=3.0).partial_fit(draw(), sample_weight=0.0)
+    assert model.t_ == model.cumulative_loss_ == model.offline_loss_ == model.regret_ == 0
+    assert_array_equal(model.location_, 2.0)
+    assert_array_equal(model.covariance_, 3 * np.eye(3))
     with pytest.raises(ValueError, match="All sample_weight are zero"):
         model.fit(draw(), sample_weight=0.0)
 
 
-def test_rows_that_overflow_change_nothing(unchanged):
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_rows_that_overflow_change_nothing(covariance_type, unchanged):
     X = draw()
-    model = clone(OnlineGaussian()).fit(X)
+    model = OnlineGaussian(covariance_type=covariance_type).fit(X)
     X[4, 1] = 1e200
     with unchanged(model, r"Row 4 \(largest value 1e\+200\)"):
         model.partial_fit(X)
+    for row in (0, 4):
+        with unchanged(clone(model), rf"Row {4 - row} \(largest value 1e\+200\)"):
+            clone(model).partial_fit(X[row:])

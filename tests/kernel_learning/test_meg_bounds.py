@@ -187,3 +187,11 @@ def test_no_certificate_without_tracking():
     learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match="tr W = 3"):
         learner.regret_certificate(np.eye(3))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_kernel_of_the_wrong_size_is_named(size):
+    learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
+    for method in (learner.regret_certificate, learner.loss_bound):
+        with pytest.raises(ValueError, match=f"kernel has {size} rows and columns, but there are 3 features"):
+            method(np.eye(size) / size)

@@ -1,0 +1,212 @@
+"""Covariances of a Gaussian, times a weight: whole matrices, or their diagonals; learned by squares of rows.
+
+Both kinds have the same methods. The square of a row u is u u', or its diagonal. A scatter holds that of the rows alone
+(`own`), to which any prior can be added without cancellation, and what predictions need of the one with the prior.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from .._validation import check_symmetric
+from ..divergences import Divergence, LogDet, Scaled
+from ._base import running
+
+
+class FullScatter(NamedTuple):
+    """Scatter matrices; the one with the prior by its inverse, which moves by rank one a row."""
+
+    own: np.ndarray
+    inverse: np.ndarray
+    log_det: float
+
+    block = 1024  # rows until the inverse is computed afresh
+
+    @classmethod
+    def begin(cls, prior: np.ndarray) -> FullScatter:
+        """No rows yet."""
+        return cls(np.zeros_like(prior), *_invert(prior))
+
+    def refreshed(self, whole: np.ndarray) -> FullScatter:
+        """The same, with the inverse from the scatter with the prior, so that rounding errors do not add up."""
+        return FullScatter(self.own, *_invert(whole))
+
+    def learn(
+        self, steps: np.ndarray, gains: np.ndarray, surprises: np.ndarray, weights: np.ndarray
+    ) -> tuple[FullScatter, np.ndarray, np.ndarray]:
+        """own += gain step^2, whole += weight surprise^2 for each row.
+
+        Also, of the whole before the row, its log-determinant and surprise' whole^-1 surprise.
+        """
+        own, inverse = self.own.copy(), self.inverse.copy()
+        distances = np.empty(len(steps))
+        rows = zip(steps, gains.tolist(), surprises, weights.tolist(), strict=True)
+        for i, (step, gain, surprise, weight) in enumerate(rows):
+            own += gain * self.square(step)
+            v = inverse @ surprise
+            distances[i] = q = float(surprise @ v)
+            v *= np.sqrt(weight / (1 + weight * q))
+            inverse -= self.square(v)
+        log_det = running(self.log_det, np.log1p(weights * distances))
+        return FullScatter(own, inverse, float(log_det[-1])), log_det[:-1], distances
+
+    @staticmethod
+    def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
+        """A positive definite matrix, a number being so many times the identity, and ln det of it."""
+        if isinstance(covariance, Real):
+            covariance = float(covariance) * np.eye(n)
+        covariance = check_symmetric(covariance, "prior_covariance", n)
+        try:
+            return covariance, _invert(covariance)[1]
+        except np.linalg.LinAlgError:
+            raise ValueError("prior_covariance is not positive definite; add a multiple of the identity.") from None
+
+    @staticmethod
+    def square(u: np.ndarray) -> np.ndarray:
+        return np.multiply.outer(u, u)
+
+    @staticmethod
+    def precision(covariance: np.ndarray) -> np.ndarray:
+        return np.linalg.inv(covariance)
+
+    @staticmethod
+    def log_determinant(covariance: np.ndarray, rows: int) -> float:
+        """ln det, -inf where the average of so many rows is singular but for rounding errors."""
+        scale = np.sqrt(np.diag(covariance))
+        if not scale.all():
+            return -np.inf
+        values = np.linalg.eigvalsh(covariance / np.multiply.outer(scale, scale))  # whatever the units of the features
+        if values[0] <= 4 * len(values) * np.sqrt(rows) * np.finfo(np.float64).eps:
+            return -np.inf
+        return float(2 * np.log(scale).sum() + np.log(values).sum())
+
+    @staticmethod
+    def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Of rows less their mean."""
+        lower = cholesky(covariance, lower=True)
+        white = solve_triangular(lower, U.T, lower=True)
+        return -((white**2).sum(axis=0) + U.shape[1] * np.log(2 * np.pi)) / 2 - np.log(np.diag(lower)).sum()
+
+    @staticmethod
+    def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Rows of this covariance from rows of the identity."""
+        return white @ cholesky(covariance, lower=True).T
+
+    @staticmethod
+    def moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """E[z z'], z = (x, 1)."""
+        W = FullScatter.square(np.append(mean, 1.0))
+        W[:-1, :-1] += covariance
+        return W
+
+    @staticmethod
+    def conjugate() -> Divergence:
+        return Scaled(LogDet(), 0.5)
+
+
+class DiagonalScatter(NamedTuple):
+    """Scatters of the coordinates one by one: sums of squares."""
+
+    own: np.ndarray
+    whole: np.ndarray  # with the prior
+
+    block = 256  # rows handled at once: they stay in the cache
+
+    @classmethod
+    def begin(cls, prior: np.ndarray) -> DiagonalScatter:
+        return cls(np.zeros_like(prior), prior)
+
+    def refreshed(self, whole: np.ndarray) -> DiagonalScatter:
+        return self  # sums of positive numbers are accurate
+
+    def learn(
+        self, steps: np.ndarray, gains: np.ndarray, surprises: np.ndarray, weights: np.ndarray
+    ) -> tuple[DiagonalScatter, np.ndarray, np.ndarray]:
+        squares = surprises**2
+        own = running(self.own, gains[:, None] * steps**2)
+        whole = running(self.whole, weights[:, None] * squares)
+        log_det = np.log(whole[:-1]).sum(axis=1)
+        return DiagonalScatter(own[-1].copy(), whole[-1].copy()), log_det, (squares / whole[:-1]).sum(axis=1)
+
+    @staticmethod
+    def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
+        variances = np.asarray(covariance, dtype=np.float64)
+        if variances.shape not in ((), (n,)) or not ((variances > 0) & (variances < np.inf)).all():
+            raise ValueError(
+                f"prior_covariance = {covariance}; covariance_type='diag' needs a positive number, or one for each of "
+                f"{n} features."
+            )
+        variances = np.broadcast_to(variances, n).copy()
+        return variances, float(np.log(variances).sum())
+
+    @staticmethod
+    def square(u: np.ndarray) -> np.ndarray:
+        return u * u
+
+    @staticmethod
+    def precision(covariance: np.ndarray) -> np.ndarray:
+        return 1 / covariance
+
+    @staticmethod
+    def log_determinant(covariance: np.ndarray, rows: int) -> float:
+        with np.errstate(divide="ignore"):
+            return float(np.log(covariance).sum())
+
+    @staticmethod
+    def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        return -(U**2 / covariance + np.log(2 * np.pi * covariance)).sum(axis=1) / 2
+
+    @staticmethod
+    def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        return white * np.sqrt(covariance)
+
+    @staticmethod
+    def moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        W = np.ones((len(mean), 2, 2))
+        W[:, 0, 0] = covariance + mean**2
+        W[:, 0, 1] = W[:, 1, 0] = mean
+        return W
+
+    @staticmethod
+    def conjugate() -> Divergence:
+        return Scaled(Stacked(LogDet()), 0.5)
+
+
+class Stacked(Divergence):
+    """Divergence of F(w_1) + F(w_2) + ... for points stacked along the first axis."""
+
+    def __init__(self, primal: Divergence) -> None:
+        self.primal = primal
+
+    @property
+    def domain(self) -> str:
+        return f"stacks of {self.primal.domain}"
+
+    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
+        for point in w:
+            self.primal.check_domain(point, closed=closed)
+
+    def potential(self, w: ArrayLike) -> float:
+        return sum(map(self.primal.potential, w))
+
+    def mirror(self, w: ArrayLike) -> np.ndarray:
+        return np.stack([self.primal.mirror(point) for point in w])
+
+    def inverse_mirror(self, theta: ArrayLike) -> np.ndarray:
+        return np.stack([self.primal.inverse_mirror(point) for point in theta])
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return sum(map(self.primal.divergence, u, w))
+
+
+def _invert(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """Inverse and log-determinant of a positive definite matrix."""
+    lower = cholesky(matrix, lower=True)
+    inverse = cho_solve((lower, True), np.eye(len(matrix)))
+    return (inverse + inverse.T) / 2, float(2 * np.log(np.diag(lower)).sum())
