@@ -176,7 +176,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         if not self.__sklearn_is_fitted__():
             self._start(X)
         mix, history = copy.copy(self._mix), []
-        stream = [X] if y is None else [X, y]
+        stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
         forecasts = None if self.estimators_ else self._columns(X)
         learners = [(expert, _how(expert, classes, sample_weight)) for expert in self.estimators_ if learns(expert)]
         # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
