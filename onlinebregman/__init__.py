@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from .density import MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
-from .experts import BayesMixture, EGPortfolio, ExpertMixtureClassifier, ExpertMixtureRegressor
+from .experts import BayesMixture, DensityMixture, EGPortfolio, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -33,6 +33,7 @@ __all__ = [
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
+    "DensityMixture",
     "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",

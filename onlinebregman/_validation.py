@@ -55,8 +55,10 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     return X
 
 
-def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, multi_output: bool = False):
-    """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite.
+def check_rows(
+    estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, multi_output: bool = False, finite: bool = True
+):
+    """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite if `finite`.
 
     Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`. With
     `multi_output` y may have several columns.
@@ -78,7 +80,8 @@ def check_rows(estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, mult
         X = X.copy()
         X.sum_duplicates()
         X.indptr = X.indptr.astype(X.indices.dtype)
-    check_finite(X)
+    if finite:
+        check_finite(X)
     if y is _NO_Y:
         return X
     return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y

@@ -26,6 +26,7 @@ PROMISED = {
     "BurgRegressor",
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
+    "DensityMixture",
     "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",

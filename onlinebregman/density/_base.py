@@ -13,8 +13,8 @@ from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
 from .._validation import check_dense_rows, check_weights, fitted
 
 
-class Density(DensityMixin, OnlineEstimator):
-    """A density estimator with `score_samples`."""
+class Density(DensityMixin):
+    """The score of a density estimator with `score_samples`."""
 
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean log-density of the rows.
@@ -34,7 +34,7 @@ class Density(DensityMixin, OnlineEstimator):
         return float(self.score_samples(X).mean())
 
 
-class OnlineDensity(Density):
+class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
     A subclass begins with `_start(n_features)`, learns with `_learn(X, weights, numbers)`, knows the `offline_loss_` of

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import FLOATS, check_dense_rows, check_finite, check_weights, fitted
 from ._base import Density
@@ -20,7 +21,7 @@ from ._domain import Features, RowIndex, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
-class MaxEntDensity(Density):
+class MaxEntDensity(Density, OnlineEstimator):
     """The distribution of largest entropy whose features have the expectations that were observed.
 
     Over a finite domain of N points with features f_j, of all distributions with E_q[f_j] = Ehat[f_j], the average over

@@ -3,11 +3,13 @@
 from ._wealth import best_asset, best_constant_portfolio, buy_and_hold, universal_wealth, wealth
 from .bayes import BayesMixture
 from .classifier import ExpertMixtureClassifier
+from .density import DensityMixture
 from .portfolio import EGPortfolio
 from .regressor import ExpertMixtureRegressor
 
 __all__ = [
     "BayesMixture",
+    "DensityMixture",
     "EGPortfolio",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",

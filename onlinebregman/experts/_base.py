@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from contextlib import nullcontext
+from math import isfinite
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -168,29 +169,38 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         return prior / prior.sum()
 
     def _learn_rows(self, X, y, targets, sample_weight: Array | None, classes: ArrayLike | None = None) -> None:
-        """Forecast each row, weigh the experts by what came, then let them learn it."""
+        """Forecast each row, weigh the experts by what came, then let them learn it.
+
+        Without targets y and `targets` are None, and the experts are given rows alone.
+        """
         if not self.__sklearn_is_fitted__():
             self._start(X)
         mix, history = copy.copy(self._mix), []
+        stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
         forecasts = None if self.estimators_ else self._columns(X)
         learners = [(expert, _how(expert, classes, sample_weight)) for expert in self.estimators_ if learns(expert)]
-        # "over": a rate times a loss too large for a float leaves a weight of zero
-        with restored_on_error(self.estimators_) if self.estimators_ else nullcontext(), np.errstate(over="ignore"):
-            for row in range(len(y)):
+        # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with restored_on_error(self.estimators_) if self.estimators_ else nullcontext(), quiet:
+            for row in range(X.shape[0]):
                 weight = 1.0 if sample_weight is None else float(sample_weight[row])
                 if weight == 0.0:
                     continue
+                came = [part[row : row + 1] for part in stream]
                 if self._ready:
-                    forecast = self._ask(X[row : row + 1], row) if forecasts is None else forecasts[row]
+                    forecast = self._ask(came[0], row) if forecasts is None else forecasts[row]
                     logs = mix.log_weights()
-                    loss, losses, costs = self._row_costs(logs, forecast, targets[row], row)
+                    target = None if targets is None else targets[row]
+                    loss, losses, costs = self._row_costs(logs, forecast, target, row)
                     weighted = weight * losses
                     mix.learn(logs, weighted if costs is losses else weight * costs, weight * loss, weighted)
+                    if not (isfinite(mix.loss) and isfinite(mix.costs.min())):
+                        raise ValueError(f"The losses up to row {row} add up to infinity; scale them, or the weights.")
                     if self.history:
                         history.append(np.exp(logs))
                 for expert, (extra, weighs) in learners:
                     more = {"sample_weight": sample_weight[row : row + 1]} if weighs else {}
-                    expert.partial_fit(X[row : row + 1], y[row : row + 1], **extra, **more)
+                    expert.partial_fit(*came, **extra, **more)
                 self._ready = True
         self._mix = mix
         if history:

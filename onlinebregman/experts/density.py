@@ -1,0 +1,275 @@
+"""The Bayes mixture of density estimators."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._validation import check_rows, check_weights, dense
+from ..density._base import Density
+from ._base import ExpertMixture, RowCosts
+from ._weights import Array, log_sum_exp
+
+
+class DensityMixture(Density, ExpertMixture):
+    """Bayes mixture of density estimators: its log-loss is that of the best plus ln K at most, whatever rows come.
+
+    The forecast is the density q(x) = sum v_k p_k(x), and when x came, v_k ~ v_k p_k(x): Bayes' rule. The mixture's
+    losses add up to -ln sum prior_k exp(-L_k), for any stream, so that
+
+        loss of the mixture  <=  L_k + ln(1 / prior_k)    for every expert k.
+
+    With `share` > 0 a part of all weight is dealt out again after each row, Bayes' rule for an expert that may change
+    at any time: the loss is that of the best *sequence* of experts plus `tracking_bound` at most.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator) or None, default=None
+        The experts: online density estimators with `score_samples`, cloned when learning starts; all of them learn each
+        row once it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
+        `KernelDensity` and `GaussianMixture`, stay as they are. None: the columns of X are the log-densities the
+        experts give, -inf for a density of 0.
+    share : float, default=0.0
+        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
+        Read, as the next two are, when learning starts.
+    prior : array-like of shape (n_experts,), default=None
+        Weights to start with; equal ones by default.
+    history : int, default=0
+        Keep the weights of the last so many rows in `weights_history_`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_experts,)
+        Weights in the next forecast: the posterior probabilities of the experts.
+    weights_history_ : ndarray of shape (n_rows, n_experts)
+        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    cumulative_loss_ : float
+        Log-loss of the mixture, the sum of weight * -ln q(x), each row forecast before it was learned.
+    expert_losses_ : ndarray of shape (n_experts,)
+        Log-losses of the experts; infinite for one that gave density 0 to a row.
+    regret_bound_ : float
+        Bound on `cumulative_loss_` beyond the loss of the best expert: ln K for equal priors and rows of weight 1.
+    estimators_ : list
+        The experts, learning; empty if they are the columns of X.
+    t_ : int
+        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    BayesMixture : The same for probabilities of classes.
+    OnlineExponentialFamily, OnlineGaussian : Experts.
+
+    Notes
+    -----
+    A row's weight multiplies its losses; the first bound is for weights of 1, `regret_bound_` is for any. Densities are
+    compared with each other: all experts have to give them with respect to the same measure (not a probability mass for
+    counts beside a Gaussian density).
+
+    References
+    ----------
+    .. [1] R. Schapire, COS 511, lecture 20: "Maximum entropy", its last section, on on-line log-loss.
+    .. [2] M. Herbster, M. K. Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998.
+
+    Examples
+    --------
+    Which family do waiting times come from? Here each is the sum of three exponential ones, a gamma variable:
+
+    >>> import numpy as np
+    >>> from onlinebregman import DensityMixture, OnlineExponentialFamily, OnlineGaussian
+    >>> X = np.random.default_rng(0).exponential(size=(200, 3)).sum(axis=1, keepdims=True)
+    >>> families = [
+    ...     ("exponential", OnlineExponentialFamily("exponential")),
+    ...     ("gamma", OnlineExponentialFamily("gamma", shape=3.0)),
+    ...     ("gaussian", OnlineGaussian()),
+    ... ]
+    >>> mixture = DensityMixture(families).fit(X)
+    >>> print(mixture.weights_.round(3), bool(mixture.cumulative_loss_ <= mixture.expert_losses_.min() + np.log(3)))
+    [0. 1. 0.] True
+    >>> mixture.sample(2, random_state=0).shape
+    (2, 1)
+    """
+
+    _asks_for = "score_samples"
+
+    def __init__(
+        self,
+        estimators: list | None = None,
+        *,
+        share: float = 0.0,
+        prior: ArrayLike | None = None,
+        history: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.share = share
+        self.prior = prior
+        self.history = history
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from nothing: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the log-densities they give.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with all_or_nothing(self):
+            for name in ("_mix", "weights_history_"):
+                vars(self).pop(name, None)
+            self._learn(X, sample_weight, allow_all_zero=False)
+        return self
+
+    def partial_fit(self, X, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the log-densities they give.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
+        """
+        if not self.__sklearn_is_fitted__():
+            validate_parameters(self)
+        with all_or_nothing(self):
+            self._learn(X, sample_weight, allow_all_zero=True)
+        return self
+
+    def score_samples(self, X) -> Array:
+        """Log-density of each row as the next one of the stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for the experts, or the log-densities they give.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            ln q(x); -inf where all experts with weight give density 0.
+        """
+        check_is_fitted(self)
+        return np.logaddexp.reduce(self._log_densities(self._check(X)) + self._mix.log_weights(), axis=1)
+
+    def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
+        """Draw rows from the mixture that forecasts the next row: for each an expert by the weights, then its row.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Independent rows.
+
+        Raises
+        ------
+        ValueError
+            If the experts are columns of X, or one of them has no `sample`.
+        """
+        check_is_fitted(self)
+        if not self.estimators_:
+            raise ValueError("There is nothing to draw rows from: the experts are columns of X; give estimators.")
+        for k, expert in enumerate(self.estimators_):
+            if not hasattr(expert, "sample"):
+                raise ValueError(f"Expert {self._name(k)} ({type(expert).__name__}) has no sample; use those that do.")
+        rng = check_random_state(random_state)
+        chosen = rng.choice(len(self.estimators_), size=n_samples, p=self.weights_)
+        rows = np.empty((n_samples, self.n_features_in_))
+        for k in np.unique(chosen):
+            rows[chosen == k] = _sample(self.estimators_[k], int((chosen == k).sum()), rng)
+        return rows
+
+    def _rate(self, n_experts: int) -> float:
+        return 1.0
+
+    def _learn(self, X, sample_weight, *, allow_all_zero: bool) -> None:
+        X = self._check(X)
+        sample_weight = check_weights(sample_weight, X.shape[0], allow_all_zero=allow_all_zero)
+        self._learn_rows(X, None, None, sample_weight)
+
+    def _check(self, X):
+        first = not self.__sklearn_is_fitted__()
+        # a log-density may be -inf; `_log_densities` checks columns
+        return check_rows(self, X, reset=first, finite=bool(self.estimators if first else self.estimators_))
+
+    def _n_columns_of_experts(self, n_features: int) -> int:
+        return n_features
+
+    def _log_densities(self, X, first_row: int = 0) -> Array:
+        """ln p_k of each row, shape (n_samples, n_experts)."""
+        if self.estimators_:
+            logs = np.column_stack([np.asarray(e.score_samples(X), dtype=np.float64) for e in self.estimators_])
+        else:
+            logs = dense(X, np.float64)
+        wrong = ~(logs < np.inf)
+        if wrong.any():
+            row, k = (int(i) for i in np.argwhere(wrong)[0])
+            value = "NaN" if np.isnan(logs[row, k]) else "infinity"
+            raise ValueError(
+                f"Expert {self._name(k)} gives {value} as log-density of row {first_row + row}; leave the row or the "
+                "expert out, or give one that has learned beforehand, in a sklearn.frozen.FrozenEstimator."
+            )
+        return logs
+
+    _columns = _log_densities
+
+    def _ask(self, row_of_X, row: int) -> Array:
+        return self._log_densities(row_of_X, row)[0]
+
+    def _row_costs(self, log_weights: Array, forecast: Array, y: None, row: int) -> RowCosts:
+        log_mixed = log_sum_exp(log_weights + forecast)
+        if log_mixed == -np.inf:
+            raise ValueError(
+                f"All experts with weight give density 0 to row {row}; leave it out, or add an expert with a density "
+                "that is positive everywhere."
+            )
+        losses = -forecast
+        return RowCosts(-log_mixed, losses, losses)
+
+
+def _sample(expert, n_samples: int, rng: np.random.RandomState) -> Array:
+    """Rows drawn from one expert."""
+    if "random_state" in inspect.signature(expert.sample).parameters:
+        return expert.sample(n_samples, random_state=rng)
+    # scikit-learn's mixtures draw from their parameter random_state, and say which component it was
+    expert = copy.copy(expert.estimator if isinstance(expert, FrozenEstimator) else expert)
+    drawn = expert.set_params(random_state=rng).sample(n_samples)
+    return drawn[0] if isinstance(drawn, tuple) else drawn

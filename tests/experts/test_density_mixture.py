@@ -1,0 +1,397 @@
+"""The Bayes mixture of densities: against Bayes' rule in plain NumPy, its bounds, its experts, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+from onlinebregman import DensityMixture, ImplicitGDRegressor, OnlineExponentialFamily, OnlineGaussian
+
+SLACK = 1e-9
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 2)) @ [[1.0, 0.3], [0.0, 0.5]] + [1.0, -1.0]
+LOGS = norm.logpdf(X[:, :1], loc=[-1.0, 0.0, 1.0])
+EXPERTS = [
+    ("full", OnlineGaussian()),
+    ("unit", OnlineExponentialFamily()),
+    ("wide", OnlineExponentialFamily(variance=4)),
+]
+KERNELS = FrozenEstimator(KernelDensity(bandwidth=0.5).fit(X[:20]))
+
+MODELS = {
+    "columns": (DensityMixture(history=50), LOGS),
+    "columns, share": (DensityMixture(share=0.1, prior=[1, 2, 3], history=7), LOGS),
+    "estimators": (DensityMixture(EXPERTS, history=9), X),
+    "estimators, share": (DensityMixture([*EXPERTS, ("kernels", KERNELS)], share=0.02), X),
+}
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    model, rows = MODELS[request.param]
+    return clone(model), rows
+
+
+@st.composite
+def log_densities(draw):
+    """(logs, prior): densities far below and above 1, those of 0 among them, and an adversary of who leads."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_rows, n_experts = draw(st.integers(1, 60)), draw(st.integers(1, 6))
+    logs = draw(st.sampled_from([1.0, 30.0])) * rng.normal(size=(n_rows, n_experts)) + draw(st.sampled_from([-9, 0, 9]))
+    if draw(st.booleans()):  # who leads is wrong
+        for t in range(n_rows):
+            leader, last = logs[:t].sum(axis=0).argmax(), logs[t].argmin()
+            logs[t, [leader, last]] = logs[t, [last, leader]]
+    if draw(st.booleans()):
+        logs[:, 1:][rng.uniform(size=(n_rows, n_experts - 1)) < 0.1] = -np.inf
+    return logs, rng.dirichlet(np.full(n_experts, 2.0))
+
+
+def bayes(logs, prior, share=0.0, weights=None):
+    """Weights before each row, their logarithms after the last, and ln q of each: Bayes' rule, printed."""
+    v, history, log_q = np.log(prior), [], []
+    for t, row in enumerate(logs):
+        history.append(np.exp(v))
+        log_q.append(logsumexp(v + row))
+        v = v + (1.0 if weights is None else weights[t]) * row
+        v = v - logsumexp(v)
+        if share:
+            v = np.logaddexp(np.log(1 - share) + v, np.log(share * prior))
+    return np.array(history), v, np.array(log_q)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(log_densities(), st.sampled_from([0.0, 0.01, 0.5]))
+def test_bayes_rule(data, share):
+    logs, prior = data
+    model = DensityMixture(prior=7 * prior, share=share, history=len(logs)).partial_fit(logs)
+    history, last, log_q = bayes(logs, prior, share)
+    assert_allclose(model.weights_history_, history, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.weights_, np.exp(last), rtol=1e-8, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, -log_q.sum(), rtol=1e-9, atol=1e-9)
+    assert_allclose(model.expert_losses_, -logs.sum(axis=0), rtol=1e-10, atol=1e-9)
+    assert_allclose(model.score_samples(logs), logsumexp(logs + last, axis=1), rtol=1e-8, atol=1e-12)
+    assert model.score(logs) == model.score_samples(logs).mean()
+    assert model.t_ == len(logs)
+    if not share:  # the density of the whole stream is the mixture of the products
+        assert_allclose(model.cumulative_loss_, -logsumexp(np.log(prior) + logs.sum(axis=0)), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=100)
+@given(log_densities())
+def test_the_loss_is_that_of_any_expert_and_the_logarithm_of_its_prior(data):
+    logs, prior = data
+    model = DensityMixture(prior=prior).partial_fit(logs)
+    assert (model.cumulative_loss_ <= -logs.sum(axis=0) - np.log(prior) + SLACK).all()
+    model = DensityMixture().partial_fit(logs)
+    assert_allclose(model.regret_bound_, np.log(len(prior)), atol=SLACK)
+    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_ + SLACK
+
+
+@settings(max_examples=100)
+@given(log_densities(), st.sampled_from([0.01, 0.3]), st.integers(0, 10**6), st.integers(0, 3))
+def test_with_share_any_sequence_of_experts_is_tracked(data, share, seed, n_switches):
+    logs = data[0]
+    n_rows, n_experts = logs.shape
+    rng = np.random.default_rng(seed)
+    n_switches = min(n_switches, n_rows - 1) if n_experts > 1 else 0
+    changes = np.sort(rng.choice(np.arange(1, n_rows), size=n_switches, replace=False)) if n_switches else []
+    leader, sequence = 0, np.zeros(n_rows, dtype=int)
+    for change in changes:
+        leader = (leader + rng.integers(1, n_experts)) % n_experts
+        sequence[change:] = leader
+    model = DensityMixture(share=share).partial_fit(logs)
+    of_sequence = -logs[np.arange(n_rows), sequence].sum()
+    assert model.cumulative_loss_ <= of_sequence + model.tracking_bound(n_switches) + SLACK
+    stay = np.log(1 - share + share / n_experts)
+    printed = np.log(n_experts) + n_switches * np.log(n_experts / share) - (n_rows - 1 - n_switches) * stay
+    assert_allclose(model.tracking_bound(n_switches), printed, atol=1e-8)
+
+
+@settings(max_examples=50)
+@given(log_densities(), st.integers(0, 10**6))
+def test_a_weight_multiplies_the_losses_of_a_row(data, seed):
+    logs, prior = data
+    weights = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], size=len(logs))
+    weights[0] = 1.0
+    kept = weights > 0
+    model = DensityMixture(prior=prior).fit(logs, sample_weight=weights)
+    _, last, log_q = bayes(logs[kept], prior, weights=weights[kept])
+    assert_allclose(model.weights_, np.exp(last), rtol=1e-8, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, -weights[kept] @ log_q, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.expert_losses_, -(weights[kept, np.newaxis] * logs[kept]).sum(axis=0), atol=1e-9)
+    assert model.t_ == kept.sum()
+    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_ + SLACK
+
+
+def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle(case, state, learned):
+    model, rows = case
+    whole, parts = clone(model).partial_fit(rows), clone(model)
+    for start, end in [(0, 1), (1, 2), (2, 30), (30, 60)]:
+        parts = pickle.loads(pickle.dumps(parts.partial_fit(rows[start:end])))
+    fitted = clone(model).fit(rows, "no targets")
+    numbers = [learned(one, without=["estimators_"]) for one in (parts, whole, fitted)]
+    assert numbers[0] == numbers[1] == numbers[2]
+    # without the frozen one, whose tree counts how often it was asked
+    assert state(parts.estimators_[:3]) == state(whole.estimators_[:3]) == state(fitted.estimators_[:3])
+    assert parts.score_samples(rows).tolist() == whole.score_samples(rows).tolist()
+
+
+# --- experts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_experts_forecast_each_row_before_they_learn_it(share):
+    model = DensityMixture(EXPERTS, share=share, history=100).partial_fit(X)
+    columns = []
+    for _, expert in EXPERTS:
+        expert = clone(expert).partial_fit(X[:1])
+        logs = []
+        for t in range(1, 60):
+            logs.append(expert.score_samples(X[t : t + 1])[0])
+            expert.partial_fit(X[t : t + 1])
+        columns.append(logs)
+    logs = np.array(columns).T
+    assert model.t_ == 59  # the first row is learned alone: nobody could forecast it
+    same = DensityMixture(share=share, history=100).partial_fit(logs)
+    assert model.weights_.tobytes() == same.weights_.tobytes()
+    assert model.weights_history_.tobytes() == same.weights_history_.tobytes()
+    assert model.cumulative_loss_ == same.cumulative_loss_
+    of_experts = np.stack([expert.score_samples(X) for expert in model.estimators_], axis=1)
+    assert model.score_samples(X).tolist() == same.score_samples(of_experts).tolist()
+
+
+def test_the_density_is_a_density():
+    model = DensityMixture(EXPERTS[1:]).partial_fit(X[:, :1])
+    grid = np.linspace(-30, 30, 20001)
+    assert_allclose(np.exp(model.score_samples(grid[:, np.newaxis])).sum() * (grid[1] - grid[0]), 1.0)
+
+
+def test_kernels_that_were_fitted_beforehand_forecast_the_first_row():
+    narrow, wide = (FrozenEstimator(KernelDensity(bandwidth=width).fit(X[:30])) for width in (0.01, 0.5))
+    model = DensityMixture([("narrow", narrow), ("wide", wide)], history=99).fit(X[30:])
+    assert model.t_ == 30
+    logs = np.column_stack([narrow.score_samples(X[30:]), wide.score_samples(X[30:])])
+    history, _, log_q = bayes(logs, [0.5, 0.5])
+    assert_allclose(model.weights_history_, history, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, -log_q.sum())
+    assert model.weights_[1] > 0.999
+
+
+def test_the_family_the_rows_come_from_is_found():
+    rows = np.random.default_rng(0).gamma(3.0, 2.0, size=(300, 1))
+    families = [
+        ("exponential", OnlineExponentialFamily("exponential")),
+        ("gamma", OnlineExponentialFamily("gamma", shape=3.0)),
+        ("gaussian", OnlineGaussian()),
+    ]
+    model = DensityMixture(families).fit(rows)
+    assert model.weights_.argmax() == 1 and model.weights_[1] > 0.999
+    assert model.cumulative_loss_ < np.delete(model.expert_losses_, 1).min()  # better than either alone
+
+
+def test_with_share_a_new_leader_is_found():
+    scale = np.repeat([0.3, 3.0], 200)
+    rows = np.random.default_rng(1).normal(size=(400, 2)) * scale[:, np.newaxis]
+    experts = [(str(v), OnlineExponentialFamily(variance=v)) for v in (0.09, 9.0)]
+    tracking, static = (DensityMixture(experts, share=share, history=400).fit(rows) for share in (0.01, 0.0))
+    assert tracking.weights_history_[[100, 220], [0, 1]].min() > 0.9
+    assert tracking.cumulative_loss_ < static.cumulative_loss_
+    assert tracking.cumulative_loss_ < tracking.expert_losses_.min()
+
+
+def test_parameters_of_experts_have_names():
+    model = DensityMixture(EXPERTS)
+    search = GridSearchCV(model, {"wide__variance": [4.0, 9.0], "share": [0.0, 0.1]}, cv=2).fit(X)
+    assert search.best_params_.keys() == {"wide__variance", "share"}
+    assert np.isfinite(search.best_score_)
+
+
+def test_columns_are_an_estimator_that_scikit_learn_accepts():
+    check_estimator(DensityMixture(), on_skip=None)
+    tags = get_tags(DensityMixture())
+    assert tags.estimator_type == "density_estimator" and not tags.target_tags.required
+    stored = sparse.csr_array(LOGS)
+    dense = DensityMixture().fit(LOGS)
+    assert DensityMixture().fit(stored).weights_.tobytes() == dense.weights_.tobytes()
+
+
+# --- sampling ---------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_those_of_the_mixture():
+    means = [-5.0, 0.0, 10.0]
+    frozen = []
+    for k, mean in enumerate(means):
+        expert = OnlineGaussian(prior_mean=mean).partial_fit(np.full((1, 2), mean))
+        frozen.append((str(k), FrozenEstimator(expert)))
+    model = DensityMixture(frozen, prior=[0.5, 0.3, 0.2], share=0.9).fit([[1.0, 1.0]])
+    rows = model.sample(20000, random_state=0)
+    weights = model.weights_
+    assert rows.shape == (20000, 2)
+    spread = np.sqrt(weights @ np.square(means) - (weights @ means) ** 2 + 1)
+    assert np.abs(rows.mean(axis=0) - weights @ means).max() < 4 * spread / np.sqrt(20000)
+    near = np.abs(rows[:, :1] - means).argmin(axis=1)
+    assert_allclose(np.bincount(near, minlength=3) / 20000, weights, atol=0.015)
+    assert abs(np.corrcoef(rows[:-1, 0], rows[1:, 0])[0, 1]) < 0.03  # in no order
+    assert_allclose(-model.score_samples(rows).mean(), -model.score_samples(model.sample(20000, 1)).mean(), atol=0.05)
+
+
+@pytest.mark.parametrize("expert", [KernelDensity(bandwidth=0.1), GaussianMixture(2, random_state=3), OnlineGaussian()])
+def test_samples_of_scikit_learns_densities_follow_the_random_state(expert, state):
+    expert = FrozenEstimator(expert.fit(X))
+    model = DensityMixture([("one", expert), ("two", expert)]).fit(X)
+    before = state(model)
+    rows = model.sample(500, random_state=0)
+    assert rows.tolist() == model.sample(500, random_state=0).tolist()
+    assert rows.tolist() == model.sample(500, random_state=np.random.RandomState(0)).tolist()
+    assert (rows != model.sample(500, random_state=1)).all()
+    assert len(np.unique(model.sample(500, np.random.RandomState(2))[:, 0])) == 500
+    assert state(model) == before
+    assert_allclose(rows.mean(axis=0), X.mean(axis=0), atol=4 * 1.1 / np.sqrt(500))
+    assert model.sample().shape == (1, 2)
+
+
+def test_there_is_nothing_to_draw_from_columns_and_from_experts_without_sample():
+    with pytest.raises(ValueError, match="experts are columns of X; give estimators"):
+        DensityMixture().fit(LOGS).sample()
+    with pytest.raises(ValueError, match=r"Expert 'silent' \(Flawed\) has no sample"):
+        DensityMixture([*EXPERTS, ("silent", Flawed())]).fit(X).sample()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+class Flawed(BaseEstimator):
+    """Learns 40 rows, then says `value` for one more, or raises."""
+
+    def __init__(self, value=0.0):
+        self.value = value
+
+    def fit(self, X):
+        return self.partial_fit(X)
+
+    def partial_fit(self, X):
+        self.n_ = getattr(self, "n_", 0) + len(X)
+        if self.n_ > 40 and self.value == "raise":
+            raise ValueError("no more rows")
+        return self
+
+    def score_samples(self, X):
+        return np.full(len(X), self.value if self.n_ >= 40 and self.value != "raise" else 0.0)
+
+
+@pytest.mark.parametrize(
+    "value, match",
+    [
+        ("raise", "no more rows"),
+        (np.nan, "Expert 'flawed' gives NaN as log-density of row 20"),
+        (np.inf, "Expert 'flawed' gives infinity as log-density of row 20"),
+    ],
+)
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_when_an_expert_fails_all_are_as_they_were(value, match, share, unchanged):
+    model = DensityMixture([*EXPERTS, ("flawed", Flawed(value))], share=share, history=3).partial_fit(X[:20])
+    with unchanged(model, match):
+        model.partial_fit(X[20:])
+    reference = DensityMixture([*EXPERTS, ("flawed", Flawed())], share=share).partial_fit(X[:40])
+    assert model.partial_fit(X[20:40]).weights_.tobytes() == reference.weights_.tobytes()
+
+
+@pytest.mark.parametrize("value, spelled", [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_columns_that_are_no_log_densities_are_refused(value, spelled, unchanged):
+    model = DensityMixture().fit(LOGS)
+    wrong = LOGS[:5].copy()
+    wrong[3, 1] = value
+    for rows in (wrong, wrong.astype(np.float32), sparse.csr_array(wrong)):
+        with unchanged(model, f"Expert in column 1 gives {spelled} as log-density of row 3"):
+            model.partial_fit(rows)
+        with unchanged(model, f"Expert in column 1 gives {spelled} as log-density of row 3"):
+            model.fit(rows)
+        with pytest.raises(ValueError, match=f"{spelled} as log-density of row 3"):
+            model.score_samples(rows)
+
+
+def test_rows_of_experts_are_finite(unchanged):
+    model = DensityMixture([("kernels", KERNELS)]).fit(X)
+    wrong = X[:5].copy()
+    wrong[3, 1] = -np.inf
+    with unchanged(model, r"Input X contains infinity \(row 3, column 1\)"):
+        model.partial_fit(wrong)
+
+
+def test_all_experts_at_density_zero(unchanged):
+    model = DensityMixture().fit(LOGS)
+    wrong = LOGS[:5].copy()
+    wrong[2] = -np.inf
+    with unchanged(model, "All experts with weight give density 0 to row 2"):
+        model.partial_fit(wrong)
+    assert model.score_samples(wrong)[2] == -np.inf
+    # and those that have no weight any more do not help, unless weight is shared
+    rows = [[-np.inf, 0.0], [0.0, 0.0]]
+    out = DensityMixture().fit(rows)
+    assert out.weights_.tolist() == [0.0, 1.0] and out.expert_losses_.tolist() == [np.inf, 0.0]
+    with unchanged(out, "give density 0 to row 1"):
+        out.partial_fit([[0.0, 0.0], [0.0, -np.inf]])
+    shared = DensityMixture(share=0.1).fit(rows).partial_fit([[0.0, 0.0], [0.0, -np.inf]])
+    assert np.isfinite(shared.cumulative_loss_) and shared.weights_[0] > 0.9
+
+
+def test_a_box_is_out_at_the_first_row_outside():
+    box = FrozenEstimator(KernelDensity(kernel="tophat", bandwidth=1.0).fit(np.zeros((1, 1))))
+    wide = OnlineExponentialFamily(variance=9.0)
+    model = DensityMixture([("box", box), ("wide", wide)], history=9).partial_fit([[0.0], [0.1], [0.2], [5.0], [0.0]])
+    assert model.weights_history_[2, 0] > 0.8 and model.weights_.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("largest", [1e308, -1e308])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_losses_that_add_up_to_infinity_are_refused(largest, share, unchanged):
+    model = DensityMixture(share=share).fit(np.full((1, 2), largest))
+    with unchanged(model, "losses up to row 1 add up to infinity"):
+        model.partial_fit([[0.0, 0.0], [largest, largest]])
+    with unchanged(model, "losses up to row 0 add up to infinity"):
+        model.partial_fit([[-9.0, -9.0]], sample_weight=[1e308])
+
+
+@pytest.mark.parametrize(
+    "model, match",
+    [
+        (DensityMixture([]), "non-empty list of"),
+        (DensityMixture([OnlineGaussian()]), "non-empty list of"),
+        (DensityMixture([("a", OnlineGaussian()), ("a", OnlineGaussian())]), "not unique"),
+        (DensityMixture([("k", KernelDensity())]), r"Expert 'k' \(KernelDensity\) has no partial_fit"),
+        (DensityMixture([("gd", ImplicitGDRegressor())]), r"Expert 'gd' \(ImplicitGDRegressor\) has no score_samples"),
+        (DensityMixture(share=1.0), "'share' parameter"),
+        (DensityMixture(history=-1), "'history' parameter"),
+        (DensityMixture(prior=[1.0, 2.0, 3.0]), "one positive number for each of the 2 experts"),
+        (DensityMixture(prior=[1.0, 0.0]), "one positive number"),
+    ],
+)
+def test_bad_parameters_are_refused(model, match, unchanged):
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, match):
+            method(X)
+
+
+def test_weights_need_experts_that_take_them(unchanged):
+    model = DensityMixture([*EXPERTS, ("flawed", Flawed())])
+    with unchanged(model, "the expert Flawed takes none"):
+        model.fit(X, sample_weight=np.ones(60))
