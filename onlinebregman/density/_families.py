@@ -20,8 +20,8 @@ from ..divergences import (
     Divergence,
     RelativeEntropy,
     Scaled,
-    SeparableDivergence,
     SquaredEuclidean,
+    WeightedSquaredEuclidean,
 )
 
 
@@ -80,7 +80,9 @@ class Gaussian(Family):
 
     def __init__(self, variance: float | np.ndarray) -> None:
         self.variance = variance
-        self.conjugate = WeightedSquares(variance) if np.ndim(variance) else Scaled(SquaredEuclidean(), 1 / variance)
+        self.conjugate = (
+            WeightedSquaredEuclidean(1 / variance) if np.ndim(variance) else Scaled(SquaredEuclidean(), 1 / variance)
+        )
 
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return -((x - mu) ** 2) / (2 * self.variance) - np.log(2 * np.pi * self.variance) / 2
@@ -90,28 +92,6 @@ class Gaussian(Family):
 
     def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
         return rng.normal(mu, np.sqrt(self.variance), size=(n, len(mu)))
-
-
-class WeightedSquares(SeparableDivergence):
-    """Divergence of F(w) = sum w^2 / (2 variance), a variance for each coordinate: sum (u - w)^2 / (2 variance)."""
-
-    domain = "all finite w"
-
-    def __init__(self, variance: np.ndarray) -> None:
-        self.variance = variance
-
-    def potential(self, w: ArrayLike) -> float:
-        return float((np.square(w) / self.variance).sum()) / 2
-
-    def mirror(self, w: ArrayLike) -> np.ndarray:
-        return np.asarray(w) / self.variance
-
-    def inverse_mirror(self, theta: ArrayLike) -> np.ndarray:
-        return np.asarray(theta) * self.variance
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
-        return self.potential(u - w)
 
 
 class Bernoulli(Family):

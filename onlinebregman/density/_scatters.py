@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .._validation import check_symmetric
-from ..divergences import Divergence, LogDet, Scaled
+from ..divergences import Divergence, LogDet, Scaled, Stacked
 from ._base import running
 
 
@@ -175,34 +175,6 @@ class DiagonalScatter(NamedTuple):
     @staticmethod
     def conjugate() -> Divergence:
         return Scaled(Stacked(LogDet()), 0.5)
-
-
-class Stacked(Divergence):
-    """Divergence of F(w_1) + F(w_2) + ... for points stacked along the first axis."""
-
-    def __init__(self, primal: Divergence) -> None:
-        self.primal = primal
-
-    @property
-    def domain(self) -> str:
-        return f"stacks of {self.primal.domain}"
-
-    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
-        for point in w:
-            self.primal.check_domain(point, closed=closed)
-
-    def potential(self, w: ArrayLike) -> float:
-        return sum(map(self.primal.potential, w))
-
-    def mirror(self, w: ArrayLike) -> np.ndarray:
-        return np.stack([self.primal.mirror(point) for point in w])
-
-    def inverse_mirror(self, theta: ArrayLike) -> np.ndarray:
-        return np.stack([self.primal.inverse_mirror(point) for point in theta])
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
-        return sum(map(self.primal.divergence, u, w))
 
 
 def _invert(matrix: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,16 +1,16 @@
 """Geometry: Bregman divergences as small objects, the readable definition of each potential.
 
-Vectors: `SquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`, `BinaryEntropy`. Symmetric matrices:
-`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate` and `Scaled` make others of them. For a potential of your own
-subclass `Divergence` or `SeparableDivergence`.
+Vectors: `SquaredEuclidean`, `WeightedSquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`,
+`BinaryEntropy`. Symmetric matrices: `SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked`
+make others of them. For a potential of your own subclass `Divergence` or `SeparableDivergence`.
 """
 
 from ._base import Divergence, SeparableDivergence
 from ._names import DIVERGENCES, resolve_divergence
-from .duality import Conjugate, Scaled
+from .duality import Conjugate, Scaled, Stacked
 from .matrices import LogDet, SquaredFrobenius, VonNeumann
 from .pnorm import PNorm
-from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean, WeightedSquaredEuclidean
 
 __all__ = [
     "DIVERGENCES",
@@ -26,6 +26,8 @@ __all__ = [
     "SimplexEntropy",
     "SquaredEuclidean",
     "SquaredFrobenius",
+    "Stacked",
     "VonNeumann",
+    "WeightedSquaredEuclidean",
     "resolve_divergence",
 ]

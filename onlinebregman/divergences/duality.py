@@ -1,4 +1,4 @@
-"""Conjugates and multiples of potentials: what relates the two parameters of an exponential family."""
+"""Conjugates, multiples and sums of potentials: what relates the two parameters of an exponential family."""
 
 from __future__ import annotations
 
@@ -111,3 +111,45 @@ class Scaled(Divergence):
     def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
         low, high = self.primal.step_range(w, x)
         return low * self.scale, high * self.scale
+
+
+class Stacked(Divergence):
+    """Divergence of F(w_1) + F(w_2) + ..., for points that are stacked along the first axis.
+
+    Parameters
+    ----------
+    primal : Divergence
+        The divergence of F, one for all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.divergences import LogDet, Stacked
+    >>> variances = Stacked(LogDet())  # two matrices of size 1
+    >>> print(f"{variances.divergence([[[2.0]], [[3.0]]], np.ones((2, 1, 1))):.6f}")  # 2 - ln 2 - 1 + 3 - ln 3 - 1
+    1.208241
+    """
+
+    def __init__(self, primal: Divergence) -> None:
+        self.primal = primal
+
+    @property
+    def domain(self) -> str:
+        return f"stacks of {self.primal.domain}"
+
+    def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
+        for point in as_array(w):
+            self.primal.check_domain(point, closed=closed)
+
+    def potential(self, w: ArrayLike) -> float:
+        return sum(map(self.primal.potential, as_array(w)))
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return np.stack([self.primal.mirror(point) for point in as_array(w)])
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return np.stack([self.primal.inverse_mirror(point) for point in as_array(theta)])
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return sum(map(self.primal.divergence, u, w))

@@ -98,6 +98,56 @@ class SquaredEuclidean(SeparableDivergence):
         return float(np.linalg.norm(as_array(x)))
 
 
+class WeightedSquaredEuclidean(SeparableDivergence):
+    """Squared Euclidean distance with a weight for each coordinate: Gaussians of given variances.
+
+    F(w) = sum a w^2/2,  f(w) = a w,  D(u, w) = sum a (u - w)^2/2,  S = diag(1/a),  w(c) = w - c x/a.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_features,)
+        Positive weights a.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not positive and finite.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import WeightedSquaredEuclidean
+    >>> WeightedSquaredEuclidean([1.0, 4.0]).divergence([1.0, 2.0], [0.0, 0.0])
+    8.5
+    """
+
+    domain = "all finite w"
+
+    def __init__(self, weights: ArrayLike) -> None:
+        self.weights = as_array(weights)
+        sound = (self.weights > 0) & (self.weights < np.inf)
+        if self.weights.ndim != 1 or not sound.all():
+            raise ValueError(f"weights = {weights}: give one positive finite number for each coordinate.")
+
+    def potential(self, w: ArrayLike) -> float:
+        return float(self.weights @ as_array(w) ** 2) / 2
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return self.weights * as_array(w)
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return as_array(theta) / self.weights
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return self.potential(u - w)
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(x) / self.weights
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        return as_array(w) - c * as_array(x) / self.weights
+
+
 class RelativeEntropy(SeparableDivergence):
     """Unnormalised relative entropy of positive weights: the EGU algorithm, Winnow.
 

@@ -178,7 +178,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         mix, history = copy.copy(self._mix), []
         stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
         forecasts = None if self.estimators_ else self._columns(X)
-        learners = [(expert, _how(expert, classes, sample_weight)) for expert in self.estimators_ if learns(expert)]
+        learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
         # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
         quiet = np.errstate(over="ignore", invalid="ignore")
         with restored_on_error(self.estimators_) if self.estimators_ else nullcontext(), quiet:
@@ -198,9 +198,12 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
                         raise ValueError(f"The losses up to row {row} add up to infinity; scale them, or the weights.")
                     if self.history:
                         history.append(np.exp(logs))
-                for expert, (extra, weighs) in learners:
+                for k, (extra, weighs) in learners:
                     more = {"sample_weight": sample_weight[row : row + 1]} if weighs else {}
-                    expert.partial_fit(*came, **extra, **more)
+                    try:
+                        self.estimators_[k].partial_fit(*came, **extra, **more)
+                    except ValueError as error:  # it says row 0, as it is given a row at a time
+                        raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
                 self._ready = True
         self._mix = mix
         if history:

@@ -7,9 +7,26 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from onlinebregman.divergences import BinaryEntropy, Burg, Conjugate, LogDet, RelativeEntropy, Scaled, SquaredEuclidean
+from onlinebregman.divergences import (
+    BinaryEntropy,
+    Burg,
+    Conjugate,
+    LogDet,
+    RelativeEntropy,
+    Scaled,
+    SquaredEuclidean,
+    Stacked,
+    WeightedSquaredEuclidean,
+)
 
-PRIMALS = [SquaredEuclidean(), RelativeEntropy(), Burg(), BinaryEntropy(), Scaled(Burg(), 2.5)]
+PRIMALS = [
+    SquaredEuclidean(),
+    RelativeEntropy(),
+    Burg(),
+    BinaryEntropy(),
+    Scaled(Burg(), 2.5),
+    WeightedSquaredEuclidean([0.5, 1.0, 4.0]),
+]
 points = arrays(np.float64, 3, elements=st.floats(0.05, 0.95))
 
 
@@ -68,3 +85,32 @@ def test_a_multiple_keeps_the_domain():
 def test_a_multiple_is_positive(scale):
     with pytest.raises(ValueError, match="positive finite scale"):
         Scaled(Burg(), scale)
+
+
+@given(w=points, u=points, seed=st.integers(0, 1000))
+def test_weighted_squares_are_squares_of_rescaled_coordinates(w, u, seed):
+    rng = np.random.default_rng(seed)
+    a, x = rng.uniform(0.1, 10.0, size=3), rng.normal(size=3)
+    weighted, root = WeightedSquaredEuclidean(a), np.sqrt(a)
+    assert_allclose(weighted.divergence(u, w), SquaredEuclidean().divergence(root * u, root * w), rtol=1e-9, atol=1e-15)
+    assert_allclose(
+        root * weighted.step(w, x, 0.3), SquaredEuclidean().step(root * w, x / root, 0.3), rtol=1e-9, atol=1e-12
+    )
+    assert_allclose(weighted.hessian_inverse(w, x), w - weighted.step(w, x, 1.0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0], [np.nan], [np.inf], 2.0])
+def test_weights_of_squares_are_positive(weights):
+    with pytest.raises(ValueError, match="one positive finite number"):
+        WeightedSquaredEuclidean(weights)
+
+
+def test_a_stack_adds_up():
+    W, V = np.array([[[2.0, 0.5], [0.5, 1.0]], np.eye(2)]), np.array([np.diag([1.0, 3.0]), 2 * np.eye(2)])
+    stacked = Stacked(LogDet())
+    assert_allclose(stacked.divergence(W, V), sum(LogDet().divergence(w, v) for w, v in zip(W, V, strict=True)))
+    assert_allclose(stacked.inverse_mirror(stacked.mirror(W)), W, rtol=1e-12)
+    dual = Conjugate(stacked)
+    assert_allclose(dual.divergence(stacked.mirror(V), stacked.mirror(W)), stacked.divergence(W, V), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"eigenvalue|positive definite"):
+        stacked.check_domain(-W)

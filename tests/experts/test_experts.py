@@ -19,6 +19,7 @@ from onlinebregman import (
     ExpertMixtureRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
+    MirrorDescentRegressor,
     PerceptronClassifier,
 )
 from onlinebregman.model_selection import progressive_val_score
@@ -271,6 +272,14 @@ def test_bad_parameters_are_refused_by_classifiers(model, match, unchanged):
         model.fit(P, LABELS)
     with unchanged(model, match):
         model.partial_fit(P, LABELS, classes=["down", "up"])
+
+
+def test_what_an_expert_refuses_is_said_with_its_name_and_the_row_of_the_mixture(unchanged):
+    experts = [("gd", ImplicitGDRegressor()), ("counts", MirrorDescentRegressor(loss="poisson"))]
+    counts = np.arange(60) % 4.0
+    model = ExpertMixtureRegressor(experts).fit(X, counts)
+    with unchanged(model, r"Expert 'counts' cannot learn row 5: .*-1"):
+        model.partial_fit(X[:9], np.where(np.arange(9) == 5, -1.0, 1.0))
 
 
 def test_labels_and_weights_that_do_not_fit_are_refused(unchanged):
