@@ -8,9 +8,10 @@ make others of them. For a potential of your own subclass `Divergence` or `Separ
 from ._base import Divergence, SeparableDivergence
 from ._names import DIVERGENCES, resolve_divergence
 from .duality import Conjugate, Scaled, Stacked
+from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
+from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
 from .matrices import LogDet, SquaredFrobenius, VonNeumann
 from .pnorm import PNorm
-from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean, WeightedSquaredEuclidean
 
 __all__ = [
     "DIVERGENCES",

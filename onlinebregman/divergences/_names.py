@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from ._base import Divergence
+from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
+from .euclidean import SquaredEuclidean
 from .pnorm import PNorm
-from .vectors import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 
 DIVERGENCES = {
     "squared_euclidean": SquaredEuclidean,

@@ -1,0 +1,132 @@
+"""Squared Euclidean distances."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._base import SeparableDivergence
+from ._numerics import SLACK, Array, as_array, check_bound, check_radius, check_total
+
+
+class SquaredEuclidean(SeparableDivergence):
+    """Squared Euclidean distance: gradient descent, Widrow-Hoff, Perceptron.
+
+    F(w) = sum w^2/2,  f(w) = w,  D(u, w) = sum (u - w)^2/2,  S = I,  w(c) = w - c x.
+
+    References
+    ----------
+    W, "Examples", "Squared Euclidean Distance"; KB10, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredEuclidean().divergence([1.0, 2.0], [0.0, 0.0])
+    2.5
+    >>> SquaredEuclidean().project_simplex(np.array([0.9, 0.5, -1.0]))
+    array([0.7, 0.3, 0. ])
+    """
+
+    domain = "all finite w"
+
+    def potential(self, w: ArrayLike) -> float:
+        w = as_array(w)
+        return float(w @ w) / 2
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return as_array(w).copy()
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return as_array(theta).copy()
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return float((u - w) @ (u - w)) / 2
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(x).copy()
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        return as_array(w) - c * as_array(x)
+
+    def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
+        self.check_domain(w)
+        w, total = as_array(w), check_total(total)
+        w = w - w.max()  # the same for the projection, and a total that is tiny beside w keeps its digits
+        descending = np.sort(w)[::-1]
+        taus = (np.cumsum(descending) - total) / np.arange(1, len(w) + 1)
+        return np.maximum(w - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius: soft thresholds, the absolute values projected on a simplex."""
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        if np.abs(w).sum() <= radius * (1 + SLACK):
+            return w.copy()
+        return np.sign(w) * self.project_simplex(np.abs(w), radius) + 0.0  # -0.0 becomes 0.0
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius: rescaling by radius / norm_2(w)."""
+        self.check_domain(w)
+        w, radius = as_array(w), check_radius(radius)
+        norm = float(np.linalg.norm(w))
+        return w.copy() if norm <= radius * (1 + SLACK) else w * (radius / norm)
+
+    def smoothness(self, x_bound: float) -> float:
+        """M = x_bound^2 for norm_2(x) <= x_bound, as x'S x = x.x; D(w, w(c)) = c^2 x.x/2."""
+        return check_bound(x_bound) ** 2
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))
+
+
+class WeightedSquaredEuclidean(SeparableDivergence):
+    """Squared Euclidean distance with a weight for each coordinate: Gaussians of given variances.
+
+    F(w) = sum a w^2/2,  f(w) = a w,  D(u, w) = sum a (u - w)^2/2,  S = diag(1/a),  w(c) = w - c x/a.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_features,)
+        Positive weights a.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not positive and finite.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import WeightedSquaredEuclidean
+    >>> WeightedSquaredEuclidean([1.0, 4.0]).divergence([1.0, 2.0], [0.0, 0.0])
+    8.5
+    """
+
+    domain = "all finite w"
+
+    def __init__(self, weights: ArrayLike) -> None:
+        self.weights = as_array(weights)
+        sound = (self.weights > 0) & (self.weights < np.inf)
+        if self.weights.ndim != 1 or not sound.all():
+            raise ValueError(f"weights = {weights}: give one positive finite number for each coordinate.")
+
+    def potential(self, w: ArrayLike) -> float:
+        return float(self.weights @ as_array(w) ** 2) / 2
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return self.weights * as_array(w)
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return as_array(theta) / self.weights
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        u, w = self._pair(u, w)
+        return self.potential(u - w)
+
+    def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
+        return as_array(x) / self.weights
+
+    def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
+        return as_array(w) - c * as_array(x) / self.weights

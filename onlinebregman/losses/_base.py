@@ -1,0 +1,119 @@
+"""The contract of a loss."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def as_pair(a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    return np.asarray(a, dtype=np.float64), np.asarray(y, dtype=np.float64)
+
+
+def check_parameter(value: float, name: str, *, positive: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < np.inf or (positive and value == 0):
+        needed = "> 0" if positive else ">= 0"
+        raise ValueError(f"{name} = {value!r} is not a finite number {needed}; use {name} {needed}.")
+    return float(value)
+
+
+class Loss(ABC):
+    """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the contract.
+
+    A subclass gives `link`, `link_derivative` and `value`. One that is not a matching loss overrides `derivative` and
+    `curvature` as well; one whose derivative jumps also `kinks` and `subdifferential`. Objects compare equal when type
+    and parameters do.
+
+    Attributes
+    ----------
+    domain : str
+        The admissible targets, as said in errors.
+
+    References
+    ----------
+    W, "Bregman Div. Lead to Good Loss Function".
+
+    Examples
+    --------
+    The implicit step of a loss with a kink can end on it, with any slope between those of the two sides:
+
+    >>> from onlinebregman.losses import AbsoluteLoss
+    >>> loss = AbsoluteLoss()
+    >>> [kink] = loss.kinks(2.0)
+    >>> low, high = loss.subdifferential(kink, 2.0)
+    >>> float(kink), float(low), float(high)
+    (2.0, -1.0, 1.0)
+    """
+
+    domain: str = "finite y"
+    _remedy = "remove or impute missing and infinite targets"
+
+    @abstractmethod
+    def link(self, a: ArrayLike) -> Array:
+        """h(a), the prediction of a target."""
+
+    @abstractmethod
+    def link_derivative(self, a: ArrayLike) -> Array:
+        """h'(a) >= 0."""
+
+    @abstractmethod
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """L(a, y) >= 0; D_H(a, h^-1(y)) for a matching loss."""
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """dL/da, h(a) - y for a matching loss; the gradient in w is this times x. At a kink it is a subgradient."""
+        return self.link(a) - np.asarray(y, dtype=np.float64)
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """d^2L/da^2 >= 0 where it is defined, h'(a) for a matching loss; where it jumps, the value of one side."""
+        a, y = np.broadcast_arrays(*as_pair(a, y))
+        return self.link_derivative(a)
+
+    def kinks(self, y: ArrayLike) -> Array:
+        """Scores at which dL/da jumps, ascending along the first axis, shape `(k, *y.shape)`; k = 0 without kinks."""
+        return np.empty((0, *np.shape(y)))
+
+    def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Smallest and largest subgradient: dL/da from the left and from the right, equal except at `kinks(y)`."""
+        slope = self.derivative(a, y)
+        return slope, np.copy(slope)[()]
+
+    def check_target(self, y: ArrayLike) -> None:
+        """Raise ValueError, naming the row, the value and the remedy, unless all targets lie in the domain."""
+        y = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        good = np.isfinite(y) & self._admits(y)
+        if not good.all():
+            row = tuple(int(i) for i in np.argwhere(~good)[0])
+            raise ValueError(
+                f"Target y = {y[row]:g} at row {', '.join(map(str, row))} is outside the domain {self.domain} of "
+                f"{self!r}; {self._remedy}."
+            )
+
+    def _admits(self, y: Array) -> NDArray[np.bool_]:
+        return np.ones(y.shape, dtype=bool)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items()))))
+
+
+class ResidualLoss(Loss):
+    """Loss of the residual a - y: the link is the identity."""
+
+    def link(self, a: ArrayLike) -> Array:
+        """The score itself."""
+        return np.array(a, dtype=np.float64)[()]
+
+    def link_derivative(self, a: ArrayLike) -> Array:
+        """1, the slope of the identity."""
+        return np.ones_like(np.asarray(a, dtype=np.float64))[()]

@@ -1,0 +1,166 @@
+"""Losses of the residual a - y that are not matching losses: robust ones, and bounds on the score."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._base import Array, ResidualLoss, as_pair, check_parameter
+
+
+class InsensitiveLoss(ResidualLoss):
+    """max(0, abs(a - y) - epsilon)."""
+
+    epsilon: float
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        a, y = as_pair(a, y)
+        return np.maximum(np.abs(a - y) - self.epsilon, 0.0)
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """sign(a - y) where abs(a - y) > epsilon, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(np.abs(a - y) > self.epsilon, np.sign(a - y), 0.0)[()]
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """0: the loss is piecewise linear."""
+        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(y)))[()]
+
+    def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        a, y = as_pair(a, y)
+        slope, lower, upper = self.derivative(a, y), a == y - self.epsilon, a == y + self.epsilon
+        left = np.where(lower, -1.0, np.where(upper, 0.0, slope))
+        right = np.where(upper, 1.0, np.where(lower, 0.0, slope))
+        return left[()], right[()]
+
+
+class AbsoluteLoss(InsensitiveLoss):
+    """L(a, y) = abs(a - y): regression to the median.
+
+    The link is the identity; it is not a matching loss. `derivative` is 0 at the kink a = y.
+
+    Examples
+    --------
+    >>> loss = AbsoluteLoss()
+    >>> loss.value([0.0, 2.0, 5.0], 2.0), loss.derivative([0.0, 2.0, 5.0], 2.0)
+    (array([2., 0., 3.]), array([-1.,  0.,  1.]))
+    """
+
+    epsilon = 0.0
+
+    def kinks(self, y: ArrayLike) -> Array:
+        return np.array(y, dtype=np.float64)[np.newaxis]
+
+
+class EpsilonInsensitiveLoss(InsensitiveLoss):
+    """L(a, y) = max(0, abs(a - y) - epsilon): the support vector regression loss, no loss inside a tube.
+
+    The link is the identity; it is not a matching loss. Its implicit step in the Euclidean geometry is that of
+    Passive-Aggressive regression. `derivative` is 0 at the kinks a = y - epsilon and y + epsilon, as inside the tube.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half the width of the tube, >= 0.
+
+    References
+    ----------
+    K. Crammer et al., "Online Passive-Aggressive Algorithms", JMLR 7, 2006, section 5.
+
+    Examples
+    --------
+    >>> loss = EpsilonInsensitiveLoss(epsilon=0.5)
+    >>> loss.value([0.0, 1.75, 3.0], 2.0), loss.derivative([0.0, 1.75, 3.0], 2.0)
+    (array([1.5, 0. , 0.5]), array([-1.,  0.,  1.]))
+    >>> loss.kinks(2.0)
+    array([1.5, 2.5])
+    """
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon = check_parameter(epsilon, "epsilon", positive=False)
+
+    def kinks(self, y: ArrayLike) -> Array:
+        y = np.asarray(y, dtype=np.float64)
+        return np.stack([y - self.epsilon, y + self.epsilon])
+
+
+class HuberLoss(ResidualLoss):
+    """Squared loss of small residuals, absolute loss of large ones: regression with outliers.
+
+    L(a, y) = (a - y)^2/2 where abs(a - y) <= epsilon, else epsilon abs(a - y) - epsilon^2/2. The derivative is
+    a - y cut to [-epsilon, epsilon]: without kinks. The link is the identity; it is not a matching loss.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.35
+        Where the loss turns linear, > 0, in units of the target. The default, that of scikit-learn's HuberRegressor,
+        is 95 % as efficient as the squared loss on normal noise of variance 1. (SGDRegressor has 0.1.)
+
+    References
+    ----------
+    P. J. Huber, "Robust Estimation of a Location Parameter", Annals of Mathematical Statistics 35, 1964.
+
+    Examples
+    --------
+    >>> loss = HuberLoss(epsilon=1.0)
+    >>> loss.value([0.5, 1.0, 10.0], 0.0), loss.derivative([0.5, 1.0, 10.0], 0.0)
+    (array([0.125, 0.5  , 9.5  ]), array([0.5, 1. , 1. ]))
+    """
+
+    def __init__(self, epsilon: float = 1.35) -> None:
+        self.epsilon = check_parameter(epsilon, "epsilon", positive=True)
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        a, y = as_pair(a, y)
+        gap = np.abs(a - y)
+        inner = np.minimum(gap, self.epsilon)
+        return inner * (gap - inner / 2)
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """a - y cut to [-epsilon, epsilon]."""
+        a, y = as_pair(a, y)
+        return np.clip(a - y, -self.epsilon, self.epsilon)
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """1 where abs(a - y) <= epsilon, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(np.abs(a - y) <= self.epsilon, 1.0, 0.0)[()]
+
+
+class BoundLoss(ResidualLoss):
+    """Squared loss of a bound that does not hold: targets are upper or lower bounds on the score, told by their sign.
+
+    y >= 0 asks for a <= y, L(a, y) = max(a - y, 0)^2/2; y < 0 asks for a >= abs(y), L(a, y) = max(abs(y) - a, 0)^2/2.
+    -0.0 is a lower bound of 0. Both are max(s a - y, 0)^2/2 with s the sign of y, and bounds of the other sign are
+    those of the negated instance: a <= -1 for X is a >= 1 for -X.
+
+    For metrics: a pair of similar rows with y = u, of dissimilar rows with y = -l, and for relative comparisons the
+    triplet X = p p' - q q' with y = -margin, p the difference of the anchor to the row that should be farther away.
+
+    The link is the identity; it is not a matching loss.
+
+    References
+    ----------
+    P. Jain, B. Kulis, I. S. Dhillon, K. Grauman, "Online Metric Learning and Fast Similarity Search", NIPS 2008.
+
+    Examples
+    --------
+    >>> loss = BoundLoss()
+    >>> loss.value([1.0, 2.0, 4.0], 2.0), loss.derivative([1.0, 2.0, 4.0], 2.0)  # a <= 2
+    (array([0., 0., 2.]), array([0., 0., 2.]))
+    >>> loss.value([1.0, 2.0, 4.0], -2.0), loss.derivative([1.0, 2.0, 4.0], -2.0)  # a >= 2
+    (array([0.5, 0. , 0. ]), array([-1.,  0.,  0.]))
+    """
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self.derivative(a, y) ** 2 / 2
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """a - abs(y) where the bound does not hold, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(np.signbit(y), np.minimum(a + y, 0.0), np.maximum(a - y, 0.0))[()]
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """1 where the bound does not hold, else 0."""
+        return np.where(self.derivative(a, y) != 0, 1.0, 0.0)[()]
