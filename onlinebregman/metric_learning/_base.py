@@ -325,12 +325,11 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         return self
 
     def _start(self, X: np.ndarray, going_on: bool, several_calls: bool) -> None:
-        """Bind a new learner and sampler, or copies that an error cannot spoil.
+        """Bind a new learner and sampler, or a copy of the learner that an error cannot spoil.
 
-        A single call of the learner takes all rows or none, and needs no copy.
+        A single call of the learner takes all rows or none, and needs no copy. The sampler is copied by what it serves.
         """
         if going_on:
-            self._sampler = copy.deepcopy(self._sampler)
             if several_calls:
                 self._learner = copy.deepcopy(self._learner)
         else:
@@ -357,6 +356,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         def components():
             return balanced_factor(self._learner.coef)
 
+        self._sampler = copy.deepcopy(self._sampler)
         return self._learn_blocks(self._sampler.draw(X, y, weights, components, again=again))
 
     def _learn_pairs(self, z, targets, senses, weights, *, again: bool) -> float:
@@ -372,6 +372,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
         bounds = np.zeros((len(z), 2))
+        self._sampler = copy.deepcopy(self._sampler)
         known = self._sampler.targets
         for i in range(len(z)):
             if not again and weights[i] > 0:
@@ -382,6 +383,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _learn_triplets(self, rows, weights, *, again: bool) -> float:
         margins = np.zeros(len(rows))
+        self._sampler = copy.deepcopy(self._sampler)
         known, d = self._sampler.targets, rows.shape[1] // 2
         for i in range(len(rows)):
             if not again and weights[i] > 0:
