@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, ldexp, log, sqrt
+from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, ldexp, log, sqrt
 from libc.string cimport memcpy
 
 from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
@@ -38,6 +38,8 @@ cdef extern from "entropy_ops.h":
 
 # How close to its upper bound Burg's gradient step may bring a weight: at the bound itself the rate would be 0 for ever.
 cdef double STRICTLY_INSIDE = 0.9
+# A weight this near to its bound is at it: in steps towards the bound the gap would run out of digits.
+cdef double AT_BOUND = 1.0 - 1e-8
 # A sparse step by more than exp(600) goes through a rescaling of all weights, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0
 # |z| to which the moments up to the fifth give a sum of exp(z) x: z^5 / 5! is below rounding
@@ -326,11 +328,19 @@ cdef class BurgGeometry(Geometry):
         ob_burg_step(row.w, row.x, c, row.n)
 
     cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
-        """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`."""
+        """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`.
+
+        NaN where a weight that would grow is at its bound, as far as rounding can tell: the row then moves nothing.
+        """
         cdef double lo = 0.0, hi = 0.0, cap, speed
+        cdef Py_ssize_t i
         ob_range(row.x, row.n, &lo, &hi)
         if lo < 0:
             return -1.0
+        if residual < 0:
+            for i in range(row.n):
+                if row.x[i] > 0 and row.w[i] >= AT_BOUND * self.upper:
+                    return NAN
         self.state.radius = max(self.state.radius, hi)
         if self.state.radius == 0:
             return INFINITY

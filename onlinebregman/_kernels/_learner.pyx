@@ -5,7 +5,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, NAN, isfinite
+from libc.math cimport INFINITY, NAN, isfinite, isnan
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels._descent cimport (
@@ -409,8 +409,12 @@ cdef class Learner:
             c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
         elif update == IMPLICIT:
             c = implicit_step(geometry, loss, row, &score, weight * eta, y)
+            if not isfinite(c):
+                return OVERFLOWED
         elif update == IMPORTANCE:
             c = importance_step(geometry, loss, row, &score, weight * eta, y)
+            if not isfinite(c):
+                return OVERFLOWED
         else:
             if update == GRADIENT:
                 eta = self._capped_rate(geometry, row, eta, weight, score.a - y)
@@ -464,6 +468,8 @@ cdef class Learner:
         cdef double cap = geometry.rate_cap(row, residual)
         if cap < 0:
             return cap
+        if isnan(cap):  # a bound is in the way of this row; the rate of the others stays
+            return 0.0
         eta = min(eta, geometry.state.rate)
         if cap / weight < eta:  # the falls of a schedule are not noted: they would fill the memory
             eta = cap / weight

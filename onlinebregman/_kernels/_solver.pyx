@@ -4,7 +4,8 @@ Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate 
 root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
 """
 
-from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, sqrt
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, sqrt
 
 from onlinebregman._kernels._geometry cimport Geometry, Row
 from onlinebregman._kernels._loss cimport BENDS, JUMPS, SMOOTH, Loss, Piece
@@ -29,7 +30,7 @@ cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, d
     cdef double error, sharpness = geometry.sharpness(row, slope)
     if slope + score.bias > 0:
         sharpness += loss.sharpness(a) * (slope + score.bias)
-    if sharpness == INFINITY:  # no bound is known: after a step this small
+    if sharpness == INFINITY or (slope < 1e-300 and not geometry.linear):  # no bound is known, or it underflowed
         return fabs(step) <= 1e-10 * fabs(c)
     error = sharpness * fabs(step)
     return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
@@ -100,8 +101,10 @@ cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, 
     cdef double edge = 0.0
     cdef double c = eta * loss.derivative(score.a, y)
     cdef Piece piece
-    if c == 0 or not isfinite(c):
+    if c == 0 or isnan(c):
         return c
+    if isinf(c):  # far up an exponential; the root is nearer
+        c = copysign(DBL_MAX, c)
     piece = loss.piece(score.a, y, &edge)
     if piece == SMOOTH:
         if loss.inner is None:

@@ -290,3 +290,13 @@ def test_starts():
     model = BurgRegressor().partial_fit(X, y)
     assert model.divergence_ == Burg()
     assert clone(model).fit(X, y).eta_history_.shape == (0, 2)
+
+
+def test_gradient_steps_towards_the_bound_end_below_it_however_the_stream_is_cut():
+    X, y = np.tile([[1.0, 0.5], [0.0, 1.0]], (60, 1)), np.full(120, 2.0)
+    whole = BurgRegressor(update="gradient", fit_intercept=False).partial_fit(X, y)
+    parts = clone(whole)
+    for x, target in zip(X, y, strict=True):
+        parts.partial_fit(x[np.newaxis], [target])
+    assert (whole.coef_ < 1.0).all() and whole.coef_.max() > 1 - 1e-7 and whole.eta_ > 0
+    assert parts.coef_.tobytes() == whole.coef_.tobytes() and parts.eta_ == whole.eta_

@@ -29,6 +29,7 @@ from onlinebregman.divergences import (
     RelativeEntropy,
     SimplexEntropy,
     SquaredEuclidean,
+    resolve_divergence,
 )
 from onlinebregman.losses import (
     LOSSES,
@@ -420,3 +421,18 @@ def test_the_loss_bound_of_losses_with_bounded_slope(divergence, signed, loss, u
     of_u = float(LOSSES[loss].value(X @ u, y).sum())
     assert model.cumulative_loss_ - of_u <= model.regret_bound_
     assert model.regret_bound_ < 0.5 * of_u  # so that this says something
+
+
+@pytest.mark.parametrize("divergence", ["burg", "relative_entropy", "binary_entropy"])
+def test_poisson_from_far_up_the_exponential(divergence, unchanged):
+    """The implicit step from a score of hundreds; one beyond the range of floats is refused."""
+    model = MirrorDescentRegressor(
+        divergence=divergence, loss="poisson", learning_rate="constant", eta0=0.3, fit_intercept=False, init=0.4
+    )
+    model.partial_fit([[0.0, 0.0]], [1.0])
+    x, before, geometry = np.array([900.0, 800.0]), model.coef_, resolve_divergence(divergence)
+    model.partial_fit([x], [3.0])
+    c = (geometry.mirror(before) - geometry.mirror(model.coef_)) / x
+    assert_allclose(c, 0.3 * (np.exp(x @ model.coef_) - 3.0), rtol=1e-8)
+    with unchanged(model, "overflowed at row 0"):
+        model.partial_fit([[1e7, 1e7]], [3.0])
