@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
+from sklearn.utils.validation import _check_feature_names as check_feature_names
 
 __all__ = [
     "BaseComposition",
@@ -15,6 +16,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "all_or_nothing",
+    "check_feature_names",
     "fit_context",
     "response_method",
     "score_function",

@@ -77,9 +77,13 @@ class Features:
             # on fewer points another feature may turn out to be at an end
             low, high = extremes(values, support)
 
-    def scale(self, expectations: np.ndarray) -> np.ndarray:
-        """Expectations of the scaled features."""
-        return (expectations - self.low) * self._per_span
+    def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
+        """Expectations of the scaled features, from those of the features less an origin."""
+        return (expectations + (origin - self.low)) * self._per_span
+
+    def log_size(self) -> float:
+        """ln Z of multipliers 0."""
+        return float(np.log(len(self.values) if self.support is None else self.support.sum()))
 
     def blocks(self):
         """(slice, features less their least values) over the whole domain; what is left of the scaling is linear."""
@@ -102,10 +106,12 @@ class Features:
         return log_z, expected, squares - np.multiply.outer(expected, expected)
 
     def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray | None]:
-        slopes = multipliers * self._per_span
+        slopes = multipliers if squares else multipliers * self._per_span
         top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
         products = np.zeros((len(sums), len(sums))) if squares else None
         for rows, block in self.blocks():
+            if squares:  # of features of any range without overflow
+                block *= self._per_span
             g = self._scores(rows, block, slopes)
             peak = float(g.max())
             if peak == -np.inf:
@@ -120,10 +126,12 @@ class Features:
             sums += q @ block
             if squares:
                 products += block.T @ (q[:, np.newaxis] * block)
-        expected = sums / mass * self._per_span
-        if squares:
-            products = products / mass * self._per_span * self._per_span[:, np.newaxis]
-        return top + np.log(mass), expected, products
+        expected = sums / mass
+        return (
+            top + np.log(mass),
+            expected if squares else expected * self._per_span,
+            products / mass if squares else None,
+        )
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""
@@ -150,11 +158,11 @@ def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.nda
     return low, high
 
 
-def observed_sums(values: np.ndarray, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Sum of weight * features over observed points, without a copy of all their features."""
+def observed_sums(values: np.ndarray, points: np.ndarray, weights: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """Sum of weight * (features - origin) over observed points, without a copy of all their features."""
     total = np.zeros(values.shape[1])
     size = max(_BLOCK // values.shape[1], 64)
     for start in range(0, len(points), size):
         rows = slice(start, start + size)
-        total += weights[rows] @ values[points[rows]].astype(np.float64)
+        total += weights[rows] @ np.subtract(values[points[rows]], origin, dtype=np.float64)
     return total

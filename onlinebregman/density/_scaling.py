@@ -80,23 +80,28 @@ def newton(
     log_z, expected, covariance = features.derivatives(multipliers)
     value, damping = loss(log_z, multipliers), 0.0
     for i in range(max_iter):
+        widest = float(covariance.diagonal().max())
         slope = expected - scaling.empirical
         step = _quadratic_optimum(multipliers, slope, covariance, alpha, damping) - multipliers
         promise = -(slope @ step + alpha * float((np.abs(multipliers + step) - np.abs(multipliers)).sum()))
         if promise <= 1e-15 * max(abs(value), 1.0):  # nothing that float64 could tell
             return multipliers, i
         part = 1.0
-        while part > 1e-9:
+        while part > 1e-3:
             trial = multipliers + part * step
-            log_z, expected, covariance = features.derivatives(trial)
+            log_z, *derivatives = features.derivatives(trial)
             if (fallen := loss(log_z, trial)) <= value - 1e-4 * part * promise:
                 break
             part /= 2
         else:
-            return multipliers, i
-        multipliers, value = trial, fallen
-        damping = damping / 10 if part == 1.0 else max(damping, 1e-12) * 100
-        if tol is not None and part == 1.0 and promise <= tol:
+            if damping > len(slope):  # more than any Hessian
+                return multipliers, i
+            damping = max(100 * damping, widest, 1e-6)
+            continue
+        multipliers, value, (expected, covariance) = trial, fallen, derivatives
+        damping = damping / 10 if part == 1.0 else max(100 * damping, 1e-10 * widest)
+        # a lasso of large multipliers may promise more than it can keep
+        if tol is not None and (promise <= tol or scaling.step(expected, multipliers)[1] <= 1e-5 * tol):
             return multipliers, i + 1
     return multipliers, max_iter
 
@@ -109,7 +114,7 @@ def _quadratic_optimum(
     With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: with the penalty, a lasso.
     """
     # features may depend on each other, or hardly vary: then H is singular
-    ridge = (1e-12 + damping) * hessian.diagonal().max() + 1e-15
+    ridge = 1e-12 * hessian.diagonal().max() + 1e-15 + damping
     R = cholesky(hessian + ridge * np.eye(len(slope)))
     y = R @ multipliers - solve_triangular(R, slope, trans="T")
     if alpha == 0:

@@ -8,13 +8,21 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._sklearn_compat import (
+    Interval,
+    StrOptions,
+    all_or_nothing,
+    check_feature_names,
+    fit_context,
+    validate_parameters,
+)
 from .._validation import FLOATS, check_dense_rows, check_finite, check_weights, fitted
 from ._base import Density
 from ._domain import Features, RowIndex, extremes, observed_sums
@@ -257,14 +265,14 @@ class MaxEntDensity(Density, OnlineEstimator):
     @property
     def entropy_(self) -> float:
         """Entropy of q."""
-        features = self._fitted_features()
-        return float(self._log_z - self._multipliers @ features.scale(self.expectations_))
+        self._fitted_features()
+        return float(self._log_z - self._multipliers @ self._matched[1])
 
     @property
     def log_loss_(self) -> float:
         """Mean of -ln q over the observations."""
-        features = self._fitted_features()
-        return float(self._log_z - self._multipliers @ features.scale(self.empirical_expectations_))
+        self._fitted_features()
+        return float(self._log_z - self._multipliers @ self._matched[0])
 
     @property
     def dual_gap_(self) -> float:
@@ -295,7 +303,8 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Rows of the domain's width, or numbers of points."""
         numbers = None if self.domain is None or getattr(X, "ndim", 1) != 1 else _as_numbers(X)
         if numbers is None:
-            X = check_dense_rows(self, X, reset=reset)
+            named = self._fixed and hasattr(self, "feature_names_in_")  # the domain's names, which X has to have
+            X = check_dense_rows(self, X, reset=reset and not named)
             if reset and self._fixed and X.shape[1] != self.domain_.shape[1]:
                 raise ValueError(
                     f"X has {X.shape[1]} columns, but the domain has "
@@ -308,9 +317,6 @@ class MaxEntDensity(Density, OnlineEstimator):
             raise ValueError(
                 f"X[{row}] = {numbers[row]}: points of the domain have numbers from 0 to {len(self.domain_) - 1}."
             )
-        if reset:
-            self.n_features_in_ = self.domain_.shape[1]
-            vars(self).pop("feature_names_in_", None)
         return numbers.astype(np.intp)
 
     def _read_domain(self) -> None:
@@ -322,7 +328,8 @@ class MaxEntDensity(Density, OnlineEstimator):
             return
         domain = check_array(self.domain, dtype=FLOATS, ensure_all_finite=False, input_name="domain")
         check_finite(domain, "domain")
-        self.domain_ = domain
+        check_feature_names(self, self.domain, reset=True)
+        self.domain_, self.n_features_in_ = domain, domain.shape[1]
 
     def _points(self, X: np.ndarray) -> np.ndarray:
         """Numbers of the points that the rows are; -1 for none."""
@@ -348,9 +355,15 @@ class MaxEntDensity(Density, OnlineEstimator):
             return
         self._values = self.domain_
         if self.features is not None:
-            self.transformer_ = clone(self.features).fit(self.domain_)
-            values = check_array(self.transformer_.transform(self.domain_), dtype=FLOATS, ensure_all_finite=False)
+            points = self.domain if hasattr(self, "feature_names_in_") else self.domain_
+            self.transformer_ = clone(self.features).fit(points)
+            values = self.transformer_.transform(points)
+            if issparse(values):
+                raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
+            values = check_array(values, dtype=FLOATS, ensure_all_finite=False, input_name="features of the domain")
             check_finite(values, "features of the domain")
+            if len(values) != len(points):
+                raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
             self._values = values
 
     def _observe(self, X: np.ndarray, weights: np.ndarray) -> None:
@@ -362,11 +375,14 @@ class MaxEntDensity(Density, OnlineEstimator):
         if self._seen is not None:
             low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
         self._seen = low, high
-        total = observed_sums(self._values, points, weights)
+        if not self._weight:
+            self._origin = self._values[points[0]].astype(np.float64)
+        total = observed_sums(self._values, points, weights, self._origin)
         if self._weight:
-            total += self._weight * self.empirical_expectations_
+            total += self._weight * self._observed
         self._weight += float(weights.sum())
-        self.empirical_expectations_ = total / self._weight
+        self._observed = total / self._weight  # less the origin, so that no digits are lost
+        self.empirical_expectations_ = self._origin + self._observed
 
     def _solve(self, stacklevel: int) -> None:
         """Multipliers for the empirical expectations, starting from those there are.
@@ -375,10 +391,14 @@ class MaxEntDensity(Density, OnlineEstimator):
         """
         alpha = float(self.alpha)
         features = Features(self._values, self._seen if alpha == 0 else None)
-        empirical = np.clip(features.scale(self.empirical_expectations_), 0.0, 1.0)
+        empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
         scaling = Scaling(features.largest_sum(), empirical, alpha)
         free = (features.limits == 0) & (features.span > 0)
         start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)
+        if start.any():  # a warm start has to be better than none
+            log_z, _ = features.moments(start)
+            if not log_z - start @ empirical + alpha * np.abs(start).sum() <= features.log_size():
+                start = np.zeros_like(start)
         solve = {"newton": newton, "lbfgs": lbfgs, "iterative_scaling": iterative_scaling}[self.solver]
         multipliers, self.n_iter_ = solve(features, scaling, start, self.tol, self.max_iter)
         log_z, expected = features.moments(multipliers)
@@ -391,11 +411,13 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
         self.lambda_ = np.where(features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw)
         self.expectations_ = features.low + features.span * expected
+        self._matched = empirical, expected  # of the scaled features
         self.entropy_bound_ = scaling.step(expected, multipliers)[1]
         if self.tol is not None and self.entropy_bound_ > self.tol:
+            remedy = "raise max_iter" if self.n_iter_ >= self.max_iter else "use solver='newton'"
             warnings.warn(
                 f"MaxEntDensity stopped after {self.n_iter_} iterations, when another round would still gain "
-                f"{self.entropy_bound_:.3g} > tol={self.tol:g}; raise max_iter, or relax the matching with alpha.",
+                f"{self.entropy_bound_:.3g} > tol={self.tol:g}; {remedy}, or relax the matching with alpha.",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

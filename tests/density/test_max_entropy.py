@@ -5,6 +5,7 @@ import pickle
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from onlinebregman import MaxEntDensity
 from onlinebregman.datasets import list_datasets, load_dataset
@@ -227,6 +229,48 @@ def test_partial_fit_goes_on(solver):
     assert_allclose(parts.probabilities_, whole.probabilities_, rtol=1e-5)
     again = pickle.loads(pickle.dumps(whole)).partial_fit(observed)  # the same expectations: nothing to do
     assert again.n_iter_ <= 1 < whole.n_iter_
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-7, 1e-3])
+def test_from_one_sighting_to_many(alpha):
+    """A first sighting concentrates the distribution; every call has to find the optimum all the same."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        domain, observed = rng.normal(size=(rng.integers(5, 40), rng.integers(1, 5))), rng.integers(5, size=8)
+        model = MaxEntDensity(domain, alpha=alpha)
+        for t in range(8):
+            model.partial_fit(observed[t : t + 1])
+            cold = MaxEntDensity(domain, alpha=alpha).fit(observed[: t + 1])
+            for fitted in (model, cold):
+                gap = (fitted.empirical_expectations_ - fitted.expectations_) / np.ptp(domain, axis=0)
+                assert (np.abs(gap) <= alpha + 2e-5).all()
+            assert_allclose(model.log_loss_, cold.log_loss_, atol=1e-3)
+
+
+def test_features_far_from_zero_and_of_any_range_lose_no_digits():
+    f, observed = np.random.default_rng(0).uniform(size=(30, 3)), np.arange(12)
+    expected = MaxEntDensity(f).fit(observed)
+    for scale, offset in [(2.0**-560, 0.0), (2.0**500, 0.0), (1.0, 2.0**20)]:
+        domain = scale * f + offset
+        f_again = (domain - offset) / scale
+        model = MaxEntDensity(domain).fit(observed).partial_fit(observed)
+        assert_allclose(model.log_loss_, MaxEntDensity(f_again).fit(observed).log_loss_, rtol=1e-9)
+        assert_allclose(model.entropy_, expected.entropy_, rtol=1e-7)
+        assert_allclose(model.probabilities_, expected.probabilities_, rtol=1e-5)
+
+
+def test_columns_have_names():
+    grid = pd.DataFrame(np.argwhere(np.ones((3, 3))).astype(float), columns=["a", "b"])
+    seen = pd.DataFrame({"b": [2.0, 2.0, 1.0], "a": [0.0, 1.0, 0.0]})
+    with pytest.raises(ValueError, match="same order"):
+        MaxEntDensity(grid).fit(seen)
+    model = MaxEntDensity(grid).fit(seen[["a", "b"]])
+    assert_allclose(model.expectations_, [1 / 3, 5 / 3], atol=1e-6)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    by_name = ColumnTransformer([("b", StandardScaler(), ["b"])])
+    assert MaxEntDensity(grid, features=by_name).fit(seen[["a", "b"]]).lambda_.shape == (1,)
+    with pytest.raises(ValueError, match="are sparse"):
+        MaxEntDensity(grid, features=OneHotEncoder()).fit([0, 1])
 
 
 def test_the_domain_may_come_with_the_rows():
