@@ -31,6 +31,7 @@ class Family(ABC):
     conjugate: Divergence
     default_mean: float  # mu_1
     variance: float | np.ndarray = 1.0  # of a Gaussian; the bounds of others do not ask
+    location = False  # may the same number be subtracted from x and mu?
     _values: str  # what x may be, as said in errors
 
     @property
@@ -76,6 +77,7 @@ class Gaussian(Family):
     """Normal distributions of given variance, one or that of each coordinate: F = mu^2 / (2 variance)."""
 
     default_mean = 0.0
+    location = True
     _values = "a Gaussian has finite values"
 
     def __init__(self, variance: float | np.ndarray) -> None:

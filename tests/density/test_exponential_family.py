@@ -219,6 +219,44 @@ def test_last_step_minimax_has_less_worst_case_regret_than_forward():
     assert worst["last_step_minimax"] < worst["forward"]
 
 
+@pytest.mark.parametrize("strategy", ["forward", "incremental_offline", "minimax"])
+@pytest.mark.parametrize("shift", [2.0**20, 2.0**27])
+@pytest.mark.parametrize("variance", [2.0, [2.0, 0.5]])
+@pytest.mark.parametrize("k", [0.5, 1e9])
+def test_a_regret_does_not_depend_on_where_zero_is(strategy, shift, variance, k):
+    X = np.round(np.random.default_rng(0).normal(size=(1000, 2)), 2)
+    X = (shift + X) - shift  # so that it is shifted without rounding
+    h = np.ones(1000) if strategy == "minimax" else np.random.default_rng(1).uniform(0.5, 2, size=1000)
+    model = OnlineExponentialFamily(strategy=strategy, prior_weight=k, variance=variance, horizon=1000)
+    near = clone(model).fit(X, sample_weight=h)
+    far = clone(model).set_params(prior_mean=shift).fit(shift + X, sample_weight=h)
+    for name in ("cumulative_loss_", "offline_loss_", "regret_"):
+        assert_allclose(getattr(far, name), getattr(near, name), rtol=1e-12, atol=1e-10)
+    assert_allclose(far.expectation_parameters_, shift + near.expectation_parameters_, rtol=1e-15)
+    # the same in extended precision, where the platform has it: least squares about the best mean
+    wide, weights, prior = X.astype(np.longdouble), h.astype(np.longdouble)[:, None], 0 if strategy == "minimax" else k
+    best = (weights * wide).sum(axis=0) / (prior + weights.sum())
+    least = ((weights * (wide - best) ** 2).sum(axis=0) + prior * best**2) / (2 * np.array(variance))
+    least = least.sum() + h.sum() * np.log(2 * np.pi * np.broadcast_to(variance, 2)).sum() / 2
+    assert_allclose(far.offline_loss_, float(least), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("k", [0.0, 1.0])
+def test_the_gaussian_bound_holds_far_from_zero(shift, k):
+    X = shift + np.random.default_rng(0).normal(size=(1000, 1))
+    model = OnlineExponentialFamily(prior_mean=shift, prior_weight=k).fit(X)
+    assert model.regret_ <= model.regret_bound_
+    assert_allclose(model.regret_, OnlineExponentialFamily(prior_weight=k).fit(X - shift).regret_, rtol=1e-6)
+
+
+def test_the_offline_loss_without_a_prior_does_not_see_its_mean():
+    """Rows far from mu_1: the loss of the best member has all its digits."""
+    X = np.round(np.random.default_rng(0).normal(size=(1000, 2)) * 64) / 64
+    expected = OnlineExponentialFamily().fit(X).offline_loss_
+    assert_allclose(OnlineExponentialFamily().fit(2.0**27 + X).offline_loss_, expected, rtol=1e-12)
+
+
 # --- variances of their own ------------------------------------------------------------------------------------------
 
 
