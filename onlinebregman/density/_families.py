@@ -39,6 +39,10 @@ class Family(ABC):
         """The divergence of G."""
         return Conjugate(self.conjugate)
 
+    def potential(self, mu: np.ndarray) -> float:
+        """F(mu), also of a mean that only members come near to: at the edge of the domain."""
+        return self.conjugate.potential(mu)
+
     @abstractmethod
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """ln P(x | mu)."""
@@ -145,6 +149,9 @@ class Gamma(Family):
     def __init__(self, shape: float) -> None:
         self.shape = shape
         self.conjugate = Scaled(Burg(), shape)
+
+    def potential(self, mu: np.ndarray) -> float:
+        return super().potential(mu) if mu.all() else np.inf
 
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return self._tilted(x) - self.shape * (np.log(mu) + x / mu)

@@ -81,9 +81,10 @@ class OnlineExponentialFamily(OnlineDensity):
         Sum of weight * -ln P(x | mu_t), each row predicted before it was learned.
     offline_loss_ : float
         The least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta; attained at the mean
-        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight.
+        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight; for
+        "exponential" it is -inf where a column is zero, as members of ever smaller means have ever less.
     regret_ : float
-        `cumulative_loss_ - offline_loss_`.
+        `cumulative_loss_ - offline_loss_`, inf where that is -inf.
     regret_bound_ : float
         What `regret_` cannot exceed, where there is a theorem (see Notes); AttributeError elsewhere.
     n_features_in_ : int
@@ -246,7 +247,7 @@ class OnlineExponentialFamily(OnlineDensity):
             return now.base - n * F.potential(mean) + prior
         best = (k * self._mean + now.total) / (k + n)
         prior = k * F.potential(self._mean) if k > 0 else 0.0
-        return now.base + prior - (n + k) * F.potential(best)
+        return now.base + prior - (n + k) * self._family.potential(best)
 
     @property
     def regret_bound_(self) -> float:

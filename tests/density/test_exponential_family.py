@@ -127,6 +127,24 @@ def test_the_offline_loss_is_the_least(family, k):
     assert_allclose(model.regret_, model.cumulative_loss_ - model.offline_loss_)
 
 
+@pytest.mark.parametrize("X", [np.zeros((5, 1)), np.c_[np.zeros(5), np.arange(5.0)]])
+def test_a_column_of_zeros_has_no_best_exponential(X):
+    model = OnlineExponentialFamily("exponential").fit(X)
+    assert model.offline_loss_ == -np.inf and model.regret_ == np.inf and hasattr(model, "regret_")
+    assert np.isfinite(model.cumulative_loss_)
+    assert np.isfinite(model.set_params(prior_weight=0.1).fit(X).regret_)
+    assert np.isfinite(model.partial_fit(X + 1).regret_)
+    model.set_params(prior_weight=0.0).fit(X).partial_fit(X + 1)
+    assert_allclose(model.offline_loss_, 10 * (np.log(np.r_[X, X + 1].mean(axis=0)) + 1).sum())  # no longer zeros alone
+
+
+@pytest.mark.parametrize("family, value", [("bernoulli", 0.0), ("bernoulli", 1.0), ("poisson", 0.0)])
+def test_coins_that_agree_and_no_counts_cost_the_best_nothing(family, value):
+    X = np.full((5, 2), value)
+    model = OnlineExponentialFamily(family).fit(X, sample_weight=[0.1, 0.2, 0.3, 0.7, 1.9])
+    assert model.offline_loss_ == 0 and model.regret_ == model.cumulative_loss_ > 0
+
+
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 hard = st.lists(st.sampled_from([-1.0, 1.0, 0.3, -3.0, 0.0]), min_size=1, max_size=60)
