@@ -72,7 +72,7 @@ class FullScatter(NamedTuple):
 
     @staticmethod
     def precision(covariance: np.ndarray) -> np.ndarray:
-        return np.linalg.inv(covariance)
+        return _invert(covariance)[0]
 
     @staticmethod
     def log_determinant(covariance: np.ndarray, rows: int) -> float:
@@ -103,6 +103,13 @@ class FullScatter(NamedTuple):
         W = FullScatter.square(np.append(mean, 1.0))
         W[:-1, :-1] += covariance
         return W
+
+    @staticmethod
+    def natural(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """-W^-1 / 2 of those moments, by blocks: the inverse of W itself loses the digits of a mean far from zero."""
+        precision = FullScatter.precision(covariance)
+        tilt = -precision @ mean
+        return np.block([[precision, tilt[:, None]], [tilt, 1 - mean @ tilt]]) / -2
 
     @staticmethod
     def conjugate() -> Divergence:
@@ -171,6 +178,15 @@ class DiagonalScatter(NamedTuple):
         W[:, 0, 0] = covariance + mean**2
         W[:, 0, 1] = W[:, 1, 0] = mean
         return W
+
+    @staticmethod
+    def natural(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """-W^-1 / 2 of those moments, by blocks."""
+        theta = np.empty((len(mean), 2, 2))
+        theta[:, 0, 0] = -1 / covariance
+        theta[:, 0, 1] = theta[:, 1, 0] = mean / covariance
+        theta[:, 1, 1] = -1 - mean**2 / covariance
+        return theta / 2
 
     @staticmethod
     def conjugate() -> Divergence:

@@ -215,7 +215,7 @@ class OnlineGaussian(OnlineDensity):
     @property
     def natural_parameters_(self) -> np.ndarray:
         """f(W) = -W^-1 / 2, of the shape of W."""
-        return self.conjugate_.mirror(self.expectation_parameters_)
+        return self._now().scatter.natural(self.location_, self.covariance_)
 
     @property
     def conjugate_(self) -> Divergence:

@@ -94,6 +94,21 @@ def test_the_divergence_of_independent_features_is_the_sum_of_theirs():
         F.potential(-U)
 
 
+@pytest.mark.parametrize("shift", [1e6, 1e8])
+def test_natural_parameters_of_a_mean_far_from_zero(shift):
+    X = draw(n=200)
+    model = OnlineGaussian(prior_mean=shift).fit(shift + X)
+    theta, P, m = model.natural_parameters_, model.precision_, model.location_
+    assert_allclose(theta[:3, :3], -P / 2, rtol=1e-12)
+    assert_allclose(P, OnlineGaussian().fit((shift + X) - shift).precision_, rtol=1e-6)
+    assert_allclose(theta[:3, 3], P @ m / 2, rtol=1e-12)
+    assert_allclose(theta[3, 3], -(1 + m @ P @ m) / 2, rtol=1e-12)
+    assert_array_equal(theta, theta.T)
+    model.set_params(covariance_type="diag").fit(shift + X)
+    for theta, p, m in zip(model.natural_parameters_, model.precision_, model.location_, strict=True):
+        assert_allclose(theta, np.array([[-p, p * m], [p * m, -1 - p * m * m]]) / 2, rtol=1e-12)
+
+
 # --- diagonal covariances ---------------------------------------------------------------------------------------------
 
 
