@@ -262,6 +262,17 @@ def test_samples_have_the_moments_of_the_model(covariance_type):
     assert_allclose(np.cov(X.T, bias=True), covariance, atol=0.2)
 
 
+def test_a_covariance_that_is_singular_in_float64_says_so(unchanged):
+    X = np.array([[1e9, 1e9], [-1e9, -1e9]])
+    model = OnlineGaussian().fit(X)
+    for ask in (lambda: model.score_samples(X), model.sample, lambda: model.precision_, lambda: model.score(X)):
+        with unchanged(model, "covariance_ is singular in float64: .* raise prior_weight .* or scale the features"):
+            ask()
+    assert model.covariance_.shape == (2, 2) and np.isfinite(model.cumulative_loss_)
+    for remedy in (OnlineGaussian(prior_weight=1e4).fit(X), OnlineGaussian().fit(X / 1e9)):
+        assert np.isfinite(remedy.score(X)) and np.isfinite(remedy.sample()).all()
+
+
 def test_a_singular_stream_stays_definite():
     X = np.ones((3000, 2))
     model = OnlineGaussian().fit(X)
