@@ -183,15 +183,19 @@ def make_family(name: str, variance: float | ArrayLike, shape: float, n_features
 
 
 def _check_variance(variance: float | ArrayLike, n_features: int) -> float | np.ndarray:
-    if isinstance(variance, Real):
-        return float(variance)
+    one = isinstance(variance, Real)
     variance = np.array(variance, dtype=np.float64)
-    if variance.shape != (n_features,):
+    if not one and variance.shape != (n_features,):
         raise ValueError(
             f"variance has shape {variance.shape}; give a number, or one for each of the {n_features} features."
         )
-    good = (variance > 0) & (variance < np.inf)
+    with np.errstate(divide="ignore", over="ignore"):
+        good = (variance > 0) & (variance < np.inf) & (1 / variance < np.inf)
     if not good.all():
         i = int(np.argmin(good))
-        raise ValueError(f"variance[{i}] = {variance[i]:g}, but a variance is positive and finite.")
-    return variance
+        name = "variance" if one else f"variance[{i}]"
+        raise ValueError(
+            f"{name} = {variance.flat[i]:g}, but a variance is positive and finite, as is 1 / variance; scale the "
+            "features (sklearn.preprocessing.StandardScaler)."
+        )
+    return float(variance) if one else variance

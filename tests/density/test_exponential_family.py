@@ -407,6 +407,8 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
         ({"variance": [1.0, 2.0]}, r"variance has shape \(2,\); give a number, or one for each of the 3 features"),
         ({"variance": [1.0, 2.0, 0.0]}, r"variance\[2\] = 0, but a variance is positive and finite"),
         ({"variance": [1.0, np.nan, 1.0]}, r"variance\[1\] = nan, but"),
+        ({"variance": 1e-320}, r"variance = 9.99989e-321, but a variance is positive and finite, as is 1 / variance"),
+        ({"variance": [1.0, 1e-320, 1.0]}, r"variance\[1\] = 9.99989e-321, but a variance is positive and finite"),
         ({"horizon": 0}, "'horizon' parameter"),
     ],
 )
