@@ -31,12 +31,17 @@ class Family(ABC):
     conjugate: Divergence
     default_mean: float  # mu_1
     variance: float | np.ndarray = 1.0  # of a Gaussian; the bounds of others do not ask
+    location = False  # may the same number be subtracted from x and mu?
     _values: str  # what x may be, as said in errors
 
     @property
     def cumulant(self) -> Divergence:
         """The divergence of G."""
         return Conjugate(self.conjugate)
+
+    def potential(self, mu: np.ndarray) -> float:
+        """F(mu), also of a mean that only members come near to: at the edge of the domain."""
+        return self.conjugate.potential(mu)
 
     @abstractmethod
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
@@ -76,6 +81,7 @@ class Gaussian(Family):
     """Normal distributions of given variance, one or that of each coordinate: F = mu^2 / (2 variance)."""
 
     default_mean = 0.0
+    location = True
     _values = "a Gaussian has finite values"
 
     def __init__(self, variance: float | np.ndarray) -> None:
@@ -144,6 +150,9 @@ class Gamma(Family):
         self.shape = shape
         self.conjugate = Scaled(Burg(), shape)
 
+    def potential(self, mu: np.ndarray) -> float:
+        return super().potential(mu) if mu.all() else np.inf
+
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return self._tilted(x) - self.shape * (np.log(mu) + x / mu)
 
@@ -174,15 +183,19 @@ def make_family(name: str, variance: float | ArrayLike, shape: float, n_features
 
 
 def _check_variance(variance: float | ArrayLike, n_features: int) -> float | np.ndarray:
-    if isinstance(variance, Real):
-        return float(variance)
+    one = isinstance(variance, Real)
     variance = np.array(variance, dtype=np.float64)
-    if variance.shape != (n_features,):
+    if not one and variance.shape != (n_features,):
         raise ValueError(
             f"variance has shape {variance.shape}; give a number, or one for each of the {n_features} features."
         )
-    good = (variance > 0) & (variance < np.inf)
+    with np.errstate(divide="ignore", over="ignore"):
+        good = (variance > 0) & (variance < np.inf) & (1 / variance < np.inf)
     if not good.all():
         i = int(np.argmin(good))
-        raise ValueError(f"variance[{i}] = {variance[i]:g}, but a variance is positive and finite.")
-    return variance
+        name = "variance" if one else f"variance[{i}]"
+        raise ValueError(
+            f"{name} = {variance.flat[i]:g}, but a variance is positive and finite, as is 1 / variance; scale the "
+            "features (sklearn.preprocessing.StandardScaler)."
+        )
+    return float(variance) if one else variance

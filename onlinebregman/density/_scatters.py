@@ -6,6 +6,8 @@ Both kinds have the same methods. The square of a row u is u u', or its diagonal
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import NamedTuple
 
@@ -72,7 +74,8 @@ class FullScatter(NamedTuple):
 
     @staticmethod
     def precision(covariance: np.ndarray) -> np.ndarray:
-        return np.linalg.inv(covariance)
+        with _in_float64():
+            return _invert(covariance)[0]
 
     @staticmethod
     def log_determinant(covariance: np.ndarray, rows: int) -> float:
@@ -88,14 +91,16 @@ class FullScatter(NamedTuple):
     @staticmethod
     def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Of rows less their mean."""
-        lower = cholesky(covariance, lower=True)
+        with _in_float64():
+            lower = cholesky(covariance, lower=True)
         white = solve_triangular(lower, U.T, lower=True)
         return -((white**2).sum(axis=0) + U.shape[1] * np.log(2 * np.pi)) / 2 - np.log(np.diag(lower)).sum()
 
     @staticmethod
     def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Rows of this covariance from rows of the identity."""
-        return white @ cholesky(covariance, lower=True).T
+        with _in_float64():
+            return white @ cholesky(covariance, lower=True).T
 
     @staticmethod
     def moments(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -103,6 +108,13 @@ class FullScatter(NamedTuple):
         W = FullScatter.square(np.append(mean, 1.0))
         W[:-1, :-1] += covariance
         return W
+
+    @staticmethod
+    def natural(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """-W^-1 / 2 of those moments, by blocks: the inverse of W itself loses the digits of a mean far from zero."""
+        precision = FullScatter.precision(covariance)
+        tilt = -precision @ mean
+        return np.block([[precision, tilt[:, None]], [tilt, 1 - mean @ tilt]]) / -2
 
     @staticmethod
     def conjugate() -> Divergence:
@@ -173,8 +185,30 @@ class DiagonalScatter(NamedTuple):
         return W
 
     @staticmethod
+    def natural(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """-W^-1 / 2 of those moments, by blocks."""
+        theta = np.empty((len(mean), 2, 2))
+        theta[:, 0, 0] = -1 / covariance
+        theta[:, 0, 1] = theta[:, 1, 0] = mean / covariance
+        theta[:, 1, 1] = -1 - mean**2 / covariance
+        return theta / 2
+
+    @staticmethod
     def conjugate() -> Divergence:
         return Scaled(Stacked(LogDet()), 0.5)
+
+
+@contextmanager
+def _in_float64() -> Iterator[None]:
+    """Say what to do about a covariance that has no Cholesky factor."""
+    try:
+        yield
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "covariance_ is singular in float64: the rows vary too little in some direction beside others, and the "
+            "prior is too light to make up for it; raise prior_weight or prior_covariance, or scale the features "
+            "(sklearn.preprocessing.StandardScaler)."
+        ) from None
 
 
 def _invert(matrix: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,8 +1,9 @@
 """What to predict for the next row of a stream: the mean mu_t of one member of an exponential family.
 
-`total` is the weighted sum of the rows before, `weight` the sum of their weights, `h` the weight of the row itself, `t`
-how many rows came before; one entry a row, so that a block of rows is predicted at once. k is the weight of the prior
-and mu_1 its mean.
+`mean` is that of the prior, mu_1, and k the weight of the prior. `total` is the weighted sum of the rows before,
+`weight` the sum of their weights, `h` the weight of the row itself, `t` how many rows came before; one entry a row, so
+that a block of rows is predicted at once. All but the Bernoulli strategy may have one vector subtracted from mu_1, the
+rows and the prediction.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from scipy.special import expit
 class IncrementalOffline:
     """The best member for the rows so far, the prior among them: k1 = k."""
 
-    def __init__(self, k: float, mean: np.ndarray) -> None:
-        self.k, self.mean = k, mean
+    def __init__(self, k: float) -> None:
+        self.k = k
 
-    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return (self.k * self.mean + total) / (self.k + weight)[:, None]
+    def predict(
+        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
+        return (self.k * mean + total) / (self.k + weight)[:, None]
 
 
 class Forward(IncrementalOffline):
     """As if the row itself had come already, and been mu_1: k1 = k + 1 for rows of weight 1."""
 
-    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return ((self.k + h)[:, None] * self.mean + total) / (self.k + h + weight)[:, None]
+    def predict(
+        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
+        return ((self.k + h)[:, None] * mean + total) / (self.k + h + weight)[:, None]
 
 
 class LastStepBernoulli(IncrementalOffline):
@@ -35,9 +40,11 @@ class LastStepBernoulli(IncrementalOffline):
     N F((k mu_1 + total)/N): -min L_{1..t} after a one minus the same after a zero (W, "Last-step Minimax").
     """
 
-    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def predict(
+        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
         h = h[:, None]
-        ones = self.k * self.mean + total
+        ones = self.k * mean + total
         zeros = np.maximum(self.k + weight[:, None] - ones, 0.0)
         return expit(self._growth(ones, h) - self._growth(zeros, h))
 
@@ -54,12 +61,14 @@ class GaussianMinimax:
     W, "Minimax Algorithm for T Trials".
     """
 
-    def __init__(self, horizon: int, mean: np.ndarray) -> None:
-        self.mean, self.alpha = mean, minimax_rates(horizon)
+    def __init__(self, horizon: int) -> None:
+        self.alpha = minimax_rates(horizon)
 
-    def predict(self, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def predict(
+        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
         rate = self.alpha[np.minimum(t, len(self.alpha) - 1)]
-        return self.mean + rate[:, None] * (total - weight[:, None] * self.mean)
+        return mean + rate[:, None] * (total - weight[:, None] * mean)
 
 
 def minimax_rates(horizon: int) -> np.ndarray:

@@ -23,11 +23,12 @@ _BLOCK = 4096  # rows handled at once: they stay in the cache
 class _Progress(NamedTuple):
     """What a stream has come to; never changed in place."""
 
-    total: np.ndarray  # sum of weight * x
+    origin: np.ndarray  # 0; in a location family the first row, so that the others less it are small
+    total: np.ndarray  # sum of weight * (x - origin)
     weight: float
     rows: int
     loss: float  # sum of weight * -ln P(x | mu_t)
-    base: float  # sum of weight * -ln P_0(x)
+    base: float  # sum of weight * -ln P_0(x - origin)
     quadratic: float  # the quadratic costs that the regret bound of a Gaussian adds up
     radius: float  # max |x - mu_1|^2 / variance
     unweighted: bool  # have all rows had weight 1?
@@ -80,9 +81,10 @@ class OnlineExponentialFamily(OnlineDensity):
         Sum of weight * -ln P(x | mu_t), each row predicted before it was learned.
     offline_loss_ : float
         The least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta; attained at the mean
-        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight.
+        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight; for
+        "exponential" it is -inf where a column is zero, as members of ever smaller means have ever less.
     regret_ : float
-        `cumulative_loss_ - offline_loss_`.
+        `cumulative_loss_ - offline_loss_`, inf where that is -inf.
     regret_bound_ : float
         What `regret_` cannot exceed, where there is a theorem (see Notes); AttributeError elsewhere.
     n_features_in_ : int
@@ -212,7 +214,8 @@ class OnlineExponentialFamily(OnlineDensity):
     def expectation_parameters_(self) -> np.ndarray:
         """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
         now, one = self._now(), np.ones(1)
-        return self._rule.predict(now.total[None], now.weight * one, one, np.array([now.rows]))[0]
+        mean = self._mean - now.origin
+        return now.origin + self._rule.predict(mean, now.total[None], now.weight * one, one, np.array([now.rows]))[0]
 
     @property
     def natural_parameters_(self) -> np.ndarray:
@@ -235,12 +238,16 @@ class OnlineExponentialFamily(OnlineDensity):
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
-        now, k, F = self._now(), self._k, self._family.conjugate
-        if now.weight == 0:
+        now, n, k, F = self._now(), self._progress.weight, self._k, self._family.conjugate
+        if n == 0:
             return 0.0
-        best = (k * self._rule.mean + now.total) / (k + now.weight)
-        prior = k * F.potential(self._rule.mean) if k > 0 else 0.0
-        return now.base + prior - (now.weight + k) * F.potential(best)
+        if self._family.location:  # F is quadratic, and the rows meet the prior as so many rows at their mean
+            mean = now.total / n
+            prior = n * (k / (k + n)) * F.potential(self._mean - now.origin - mean)
+            return now.base - n * F.potential(mean) + prior
+        best = (k * self._mean + now.total) / (k + n)
+        prior = k * F.potential(self._mean) if k > 0 else 0.0
+        return now.base + prior - (n + k) * self._family.potential(best)
 
     @property
     def regret_bound_(self) -> float:
@@ -251,13 +258,13 @@ class OnlineExponentialFamily(OnlineDensity):
             if now.rows == 0:
                 return 0.0
             alpha = rule.alpha[: now.rows]
-            drift = float(((now.total - now.rows * rule.mean) ** 2 / self._family.variance).sum())
+            drift = float(((now.total - now.rows * (self._mean - now.origin)) ** 2 / self._family.variance).sum())
             return (now.radius * float(alpha.sum()) + (1 / now.rows - float(alpha[-1])) * drift) / 2
         if gaussian and isinstance(rule, Forward):
             return now.quadratic / 2
         coin = self._learned_family == "bernoulli" and isinstance(rule, Forward)
-        if coin and self._k == 0 and (rule.mean == 0.5).all() and now.unweighted:
-            return len(rule.mean) * (np.log(now.rows + 1) / 2 + 1)
+        if coin and self._k == 0 and (self._mean == 0.5).all() and now.unweighted:
+            return len(self._mean) * (np.log(now.rows + 1) / 2 + 1)
         raise AttributeError(
             f"no theorem bounds the regret of strategy={self._learned_strategy!r} in family={self._learned_family!r} "
             "with this prior and these weights; regret_ is what it is"
@@ -281,13 +288,13 @@ class OnlineExponentialFamily(OnlineDensity):
             raise ValueError(
                 f"prior_mean has shape {mean.shape}; give a number, or one for each of the {n_features} features."
             )
-        mean = np.broadcast_to(mean, n_features).copy()
-        self._family.check_mean(mean)
+        self._mean = np.broadcast_to(mean, n_features).copy()
+        self._family.check_mean(self._mean)
         self._k = 0.0 if self.strategy == "minimax" else float(self.prior_weight)
-        self._rule = self._make_rule(mean)
-        self._progress = _Progress(np.zeros(n_features), 0.0, 0, 0.0, 0.0, 0.0, 0.0, True)
+        self._rule = self._make_rule()
+        self._progress = _Progress(np.zeros(n_features), np.zeros(n_features), 0.0, 0, 0.0, 0.0, 0.0, 0.0, True)
 
-    def _make_rule(self, mean: np.ndarray) -> IncrementalOffline | GaussianMinimax:
+    def _make_rule(self) -> IncrementalOffline | GaussianMinimax:
         """The prediction that `strategy` says, or ValueError when the family has none."""
         if self.strategy == "incremental_offline" and self._k == 0:
             raise ValueError(
@@ -300,20 +307,22 @@ class OnlineExponentialFamily(OnlineDensity):
                     f"strategy='minimax' is known for family='gaussian' and a given horizon, got "
                     f"family={self.family!r} and horizon={self.horizon}; set both, or use strategy='forward'."
                 )
-            return GaussianMinimax(self.horizon, mean)
+            return GaussianMinimax(self.horizon)
         if self.strategy == "last_step_minimax" and self.family not in ("bernoulli", "gaussian"):
             raise ValueError(
                 f"strategy='last_step_minimax' is known for the families 'bernoulli' and 'gaussian', got "
                 f"{self.family!r}; use strategy='forward'."
             )
         if self.strategy == "last_step_minimax" and self.family == "bernoulli":
-            return LastStepBernoulli(self._k, mean)
-        return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k, mean)
+            return LastStepBernoulli(self._k)
+        return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k)
 
     def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
         """One pass over validated rows."""
         if isinstance(self._rule, GaussianMinimax):
             self._check_horizon(weights, numbers)
+        if self._family.location and self._progress.rows == 0 and len(X):
+            self._progress = self._progress._replace(origin=X[0].copy())
         for start in range(0, len(X), _BLOCK):
             rows = slice(start, start + _BLOCK)
             self._progress = self._advance(self._progress, X[rows], weights[rows], numbers[rows])
@@ -321,13 +330,14 @@ class OnlineExponentialFamily(OnlineDensity):
     def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, numbers: np.ndarray) -> _Progress:
         """Predict and learn a block of rows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            total = running(now.total, h[:, None] * X)
+            U, mean = X - now.origin, self._mean - now.origin
+            total = running(now.total, h[:, None] * U)
             weight = running(now.weight, h)
             t = np.arange(now.rows, now.rows + len(X))
-            mu = self._rule.predict(total[:-1], weight[:-1], h, t)
-            loss = running(now.loss, -h * self._family.log_density(X, mu).sum(axis=1))
-            base = running(now.base, -h * self._family.log_base(X).sum(axis=1))
-            square = ((X - self._rule.mean) ** 2 / self._family.variance).sum(axis=1)
+            mu = self._rule.predict(mean, total[:-1], weight[:-1], h, t)
+            loss = running(now.loss, -h * self._family.log_density(U, mu).sum(axis=1))
+            base = running(now.base, -h * self._family.log_base(U).sum(axis=1))
+            square = ((U - mean) ** 2 / self._family.variance).sum(axis=1)
             quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
         good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
         if not good.all():
@@ -338,6 +348,7 @@ class OnlineExponentialFamily(OnlineDensity):
                 "sklearn.preprocessing.StandardScaler."
             )
         return _Progress(
+            now.origin,
             total[-1].copy(),
             float(weight[-1]),
             now.rows + len(X),

@@ -166,6 +166,11 @@ class OnlineGaussian(OnlineDensity):
         -------
         log_density : ndarray of shape (n_samples,)
             ln P(x).
+
+        Raises
+        ------
+        ValueError
+            If the covariance is singular in float64.
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
@@ -185,6 +190,11 @@ class OnlineGaussian(OnlineDensity):
         -------
         X : ndarray of shape (n_samples, n_features)
             Independent rows.
+
+        Raises
+        ------
+        ValueError
+            If the covariance is singular in float64.
         """
         check_is_fitted(self)
         white = check_random_state(random_state).normal(size=(n_samples, len(self.location_)))
@@ -215,7 +225,7 @@ class OnlineGaussian(OnlineDensity):
     @property
     def natural_parameters_(self) -> np.ndarray:
         """f(W) = -W^-1 / 2, of the shape of W."""
-        return self.conjugate_.mirror(self.expectation_parameters_)
+        return self._now().scatter.natural(self.location_, self.covariance_)
 
     @property
     def conjugate_(self) -> Divergence:

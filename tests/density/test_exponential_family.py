@@ -127,6 +127,24 @@ def test_the_offline_loss_is_the_least(family, k):
     assert_allclose(model.regret_, model.cumulative_loss_ - model.offline_loss_)
 
 
+@pytest.mark.parametrize("X", [np.zeros((5, 1)), np.c_[np.zeros(5), np.arange(5.0)]])
+def test_a_column_of_zeros_has_no_best_exponential(X):
+    model = OnlineExponentialFamily("exponential").fit(X)
+    assert model.offline_loss_ == -np.inf and model.regret_ == np.inf and hasattr(model, "regret_")
+    assert np.isfinite(model.cumulative_loss_)
+    assert np.isfinite(model.set_params(prior_weight=0.1).fit(X).regret_)
+    assert np.isfinite(model.partial_fit(X + 1).regret_)
+    model.set_params(prior_weight=0.0).fit(X).partial_fit(X + 1)
+    assert_allclose(model.offline_loss_, 10 * (np.log(np.r_[X, X + 1].mean(axis=0)) + 1).sum())  # no longer zeros alone
+
+
+@pytest.mark.parametrize("family, value", [("bernoulli", 0.0), ("bernoulli", 1.0), ("poisson", 0.0)])
+def test_coins_that_agree_and_no_counts_cost_the_best_nothing(family, value):
+    X = np.full((5, 2), value)
+    model = OnlineExponentialFamily(family).fit(X, sample_weight=[0.1, 0.2, 0.3, 0.7, 1.9])
+    assert model.offline_loss_ == 0 and model.regret_ == model.cumulative_loss_ > 0
+
+
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 hard = st.lists(st.sampled_from([-1.0, 1.0, 0.3, -3.0, 0.0]), min_size=1, max_size=60)
@@ -217,6 +235,44 @@ def test_last_step_minimax_has_less_worst_case_regret_than_forward():
         model = OnlineExponentialFamily("bernoulli", strategy=strategy)
         worst[strategy] = max(model.fit(np.c_[list(bits)]).regret_ for bits in itertools.product([0.0, 1.0], repeat=9))
     assert worst["last_step_minimax"] < worst["forward"]
+
+
+@pytest.mark.parametrize("strategy", ["forward", "incremental_offline", "minimax"])
+@pytest.mark.parametrize("shift", [2.0**20, 2.0**27])
+@pytest.mark.parametrize("variance", [2.0, [2.0, 0.5]])
+@pytest.mark.parametrize("k", [0.5, 1e9])
+def test_a_regret_does_not_depend_on_where_zero_is(strategy, shift, variance, k):
+    X = np.round(np.random.default_rng(0).normal(size=(1000, 2)), 2)
+    X = (shift + X) - shift  # so that it is shifted without rounding
+    h = np.ones(1000) if strategy == "minimax" else np.random.default_rng(1).uniform(0.5, 2, size=1000)
+    model = OnlineExponentialFamily(strategy=strategy, prior_weight=k, variance=variance, horizon=1000)
+    near = clone(model).fit(X, sample_weight=h)
+    far = clone(model).set_params(prior_mean=shift).fit(shift + X, sample_weight=h)
+    for name in ("cumulative_loss_", "offline_loss_", "regret_"):
+        assert_allclose(getattr(far, name), getattr(near, name), rtol=1e-12, atol=1e-10)
+    assert_allclose(far.expectation_parameters_, shift + near.expectation_parameters_, rtol=1e-15)
+    # the same in extended precision, where the platform has it: least squares about the best mean
+    wide, weights, prior = X.astype(np.longdouble), h.astype(np.longdouble)[:, None], 0 if strategy == "minimax" else k
+    best = (weights * wide).sum(axis=0) / (prior + weights.sum())
+    least = ((weights * (wide - best) ** 2).sum(axis=0) + prior * best**2) / (2 * np.array(variance))
+    least = least.sum() + h.sum() * np.log(2 * np.pi * np.broadcast_to(variance, 2)).sum() / 2
+    assert_allclose(far.offline_loss_, float(least), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("k", [0.0, 1.0])
+def test_the_gaussian_bound_holds_far_from_zero(shift, k):
+    X = shift + np.random.default_rng(0).normal(size=(1000, 1))
+    model = OnlineExponentialFamily(prior_mean=shift, prior_weight=k).fit(X)
+    assert model.regret_ <= model.regret_bound_
+    assert_allclose(model.regret_, OnlineExponentialFamily(prior_weight=k).fit(X - shift).regret_, rtol=1e-6)
+
+
+def test_the_offline_loss_without_a_prior_does_not_see_its_mean():
+    """Rows far from mu_1: the loss of the best member has all its digits."""
+    X = np.round(np.random.default_rng(0).normal(size=(1000, 2)) * 64) / 64
+    expected = OnlineExponentialFamily().fit(X).offline_loss_
+    assert_allclose(OnlineExponentialFamily().fit(2.0**27 + X).offline_loss_, expected, rtol=1e-12)
 
 
 # --- variances of their own ------------------------------------------------------------------------------------------
@@ -351,6 +407,8 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
         ({"variance": [1.0, 2.0]}, r"variance has shape \(2,\); give a number, or one for each of the 3 features"),
         ({"variance": [1.0, 2.0, 0.0]}, r"variance\[2\] = 0, but a variance is positive and finite"),
         ({"variance": [1.0, np.nan, 1.0]}, r"variance\[1\] = nan, but"),
+        ({"variance": 1e-320}, r"variance = 9.99989e-321, but a variance is positive and finite, as is 1 / variance"),
+        ({"variance": [1.0, 1e-320, 1.0]}, r"variance\[1\] = 9.99989e-321, but a variance is positive and finite"),
         ({"horizon": 0}, "'horizon' parameter"),
     ],
 )

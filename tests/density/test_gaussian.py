@@ -94,6 +94,21 @@ def test_the_divergence_of_independent_features_is_the_sum_of_theirs():
         F.potential(-U)
 
 
+@pytest.mark.parametrize("shift", [1e6, 1e8])
+def test_natural_parameters_of_a_mean_far_from_zero(shift):
+    X = draw(n=200)
+    model = OnlineGaussian(prior_mean=shift).fit(shift + X)
+    theta, P, m = model.natural_parameters_, model.precision_, model.location_
+    assert_allclose(theta[:3, :3], -P / 2, rtol=1e-12)
+    assert_allclose(P, OnlineGaussian().fit((shift + X) - shift).precision_, rtol=1e-6)
+    assert_allclose(theta[:3, 3], P @ m / 2, rtol=1e-12)
+    assert_allclose(theta[3, 3], -(1 + m @ P @ m) / 2, rtol=1e-12)
+    assert_array_equal(theta, theta.T)
+    model.set_params(covariance_type="diag").fit(shift + X)
+    for theta, p, m in zip(model.natural_parameters_, model.precision_, model.location_, strict=True):
+        assert_allclose(theta, np.array([[-p, p * m], [p * m, -1 - p * m * m]]) / 2, rtol=1e-12)
+
+
 # --- diagonal covariances ---------------------------------------------------------------------------------------------
 
 
@@ -245,6 +260,17 @@ def test_samples_have_the_moments_of_the_model(covariance_type):
     assert_allclose(X.mean(axis=0), model.location_, atol=0.1)
     covariance = model.covariance_ if covariance_type == "full" else np.diag(model.covariance_)
     assert_allclose(np.cov(X.T, bias=True), covariance, atol=0.2)
+
+
+def test_a_covariance_that_is_singular_in_float64_says_so(unchanged):
+    X = np.array([[1e9, 1e9], [-1e9, -1e9]])
+    model = OnlineGaussian().fit(X)
+    for ask in (lambda: model.score_samples(X), model.sample, lambda: model.precision_, lambda: model.score(X)):
+        with unchanged(model, "covariance_ is singular in float64: .* raise prior_weight .* or scale the features"):
+            ask()
+    assert model.covariance_.shape == (2, 2) and np.isfinite(model.cumulative_loss_)
+    for remedy in (OnlineGaussian(prior_weight=1e4).fit(X), OnlineGaussian().fit(X / 1e9)):
+        assert np.isfinite(remedy.score(X)) and np.isfinite(remedy.sample()).all()
 
 
 def test_a_singular_stream_stays_definite():
