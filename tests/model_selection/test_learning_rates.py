@@ -195,6 +195,33 @@ def test_a_refused_row_changes_no_rate(make, unchanged):
         model.partial_fit(bad, y)
 
 
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+@pytest.mark.parametrize("model", [ImplicitGDRegressor(), EGRegressor(weights="simplex", average=True)], ids=str)
+@pytest.mark.parametrize("rows, bad", [(1, 0), (60, 0), (60, 37), (9000, 8500)])
+def test_losses_that_add_up_to_infinity_are_refused(make, model, rows, bad, unchanged, state):
+    X, y = stream(rows=rows)
+    learned, alike = (make(model, eta0s=RATES).partial_fit(*stream(seed=1)) for _ in range(2))
+    huge = y.copy()
+    huge[bad] = 1e200
+    with unchanged(learned, f"losses up to row {bad} add up to infinity"):
+        learned.partial_fit(X, huge)
+    with pytest.raises(ValueError, match=f"losses up to row {bad} add up to infinity"):
+        make(model, eta0s=RATES).fit(X, huge)
+    learned.partial_fit(X, y)
+    alike.partial_fit(X, y)
+    assert state(learned.predict(X)) == state(alike.predict(X))
+    assert np.isfinite(learned.cumulative_losses_).all()
+
+
+def test_losses_of_a_classifier_that_add_up_to_infinity_are_refused(unchanged):
+    X, y = stream()
+    model = LearningRatePath(MirrorDescentClassifier(loss="hinge"), eta0s=RATES).fit(X, labels(y))
+    weights = np.ones(60)
+    weights[41:43] = 1e308
+    with unchanged(model, "row 4[12]"):
+        model.partial_fit(X * 1e-300, labels(y), sample_weight=weights)
+
+
 def test_errors_say_what_to_do(unchanged):
     X, y = stream()
     with pytest.raises(ValueError, match="at least two different positive learning rates"):
