@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_dense_rows
-from ._wealth import check_relatives
+from ._wealth import check_relatives, from_log
 from ._weights import Array, ExpertWeights, hoeffding_rate
 
 
@@ -219,7 +219,7 @@ class EGPortfolio(OnlineEstimator):
     @property
     def wealth_(self) -> float:
         """What a capital of 1 has become."""
-        return float(np.exp(-self._mix.loss))
+        return from_log(-self._mix.loss)
 
     @property
     def cumulative_loss_(self) -> float:
