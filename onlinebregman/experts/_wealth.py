@@ -155,6 +155,8 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
 
     Raises
     ------
+    ValueError
+        If on some day all assets are lost.
     RuntimeError
         If the optimum is not found: the wealth is not within a factor 1 - 1e-6 of its upper bound.
 
@@ -171,6 +173,11 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     """
     x = check_relatives(relatives)
     n_days, n_assets = x.shape
+    lost = ~x.any(axis=1)
+    if lost.any():
+        raise ValueError(
+            f"All assets are lost in row {int(np.argmax(lost))}, and no portfolio keeps anything; leave the day out."
+        )
 
     def mean_loss(w):
         gains = np.maximum(x @ w, 1e-300)  # where SLSQP tries to hold nothing but assets that are lost that day

@@ -215,6 +215,11 @@ def test_a_day_on_which_all_is_lost_is_refused(unchanged):
     assert model.score([[1.0, 1.0], [0.0, 0.0]]) == -np.inf
 
 
+def test_there_is_no_best_portfolio_if_all_assets_are_lost():
+    with pytest.raises(ValueError, match="All assets are lost in row 2"):
+        best_constant_portfolio([[1.0, 1.1], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+
+
 def test_gains_and_growth_rate_are_those_of_the_shares_held_now():
     x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(60, 3))
     model = EGPortfolio(0.5).fit(x[:40])
