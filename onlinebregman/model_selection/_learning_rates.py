@@ -18,7 +18,7 @@ from .._kernels._hedge import Hedge
 from .._kernels._learner import Learner
 from .._kernels._team import Team
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows
+from .._validation import check_rows, fitted
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
@@ -160,7 +160,7 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
     @property
     def cumulative_losses_(self) -> np.ndarray:
         """Loss of each rate over all rows, each predicted before it was learned, shape (n_rates,)."""
-        return np.array([estimator.cumulative_loss_ for estimator in self.estimators_])
+        return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
 
     @property
     def best_index_(self) -> int:
@@ -170,17 +170,21 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
     @property
     def best_eta0_(self) -> float:
         """The rate with the smallest loss so far."""
-        return float(self.eta0s_[self.best_index_])
+        index = self.best_index_
+        return float(self.eta0s_[index])
 
     @property
     def best_estimator_(self) -> OnlineLinearModel:
         """The model with that rate."""
-        return self.estimators_[self.best_index_]
+        return self._fitted_models()[self.best_index_]
 
     @property
     def t_(self) -> int:
         """Rows learned so far; rows of weight zero do not count."""
-        return self.estimators_[0].t_
+        return self._fitted_models()[0].t_
+
+    def _fitted_models(self) -> list[OnlineLinearModel]:
+        return fitted(self, vars(self).get("estimators_"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimators_" in vars(self)
@@ -449,22 +453,27 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the models in the next prediction, shape (n_rates,)."""
-        return self._hedge.weights
+        return self._fitted_hedge().weights
 
     @property
     def cumulative_loss_(self) -> float:
         """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._hedge.loss
+        return self._fitted_hedge().loss
 
     @property
     def gap_(self) -> float:
         """What mixing cost: the sum of the mixture's losses beyond the mix losses."""
-        return self._hedge.gap
+        return self._fitted_hedge().gap
 
     @property
     def loss_bound_(self) -> float:
         """Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap."""
-        return float(self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._hedge.rate + self.gap_)
+        return float(
+            self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._fitted_hedge().rate + self.gap_
+        )
+
+    def _fitted_hedge(self) -> Hedge:
+        return fitted(self, vars(self).get("_hedge"))
 
     def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
         if self.t_ == 0 and not self.cumulative_losses_.any():

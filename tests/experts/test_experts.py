@@ -315,6 +315,13 @@ def test_an_expert_that_gives_nan_is_named(unchanged):
         model.partial_fit(X, LABELS, classes=["down", "up"])
 
 
+def test_what_is_learned_is_not_there_before(case):
+    model, *_ = case
+    for name in ("weights_", "expert_losses_", "cumulative_loss_", "regret_bound_", "t_"):
+        with pytest.raises(AttributeError, match=f"{type(model).__name__} has not learned a row yet"):
+            getattr(model, name)
+
+
 def test_parameters_set_in_mid_stream_are_checked(case, unchanged):
     model, rows, y = case
     learn(model, rows, y)

@@ -220,6 +220,12 @@ def test_there_is_no_best_portfolio_if_all_assets_are_lost():
         best_constant_portfolio([[1.0, 1.1], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
 
 
+def test_what_is_learned_is_not_there_before():
+    for name in ("weights_", "wealth_", "expert_losses_", "cumulative_loss_", "regret_bound_", "t_"):
+        with pytest.raises(AttributeError, match="EGPortfolio has not learned a row yet"):
+            getattr(EGPortfolio(), name)
+
+
 def test_gains_and_growth_rate_are_those_of_the_shares_held_now():
     x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(60, 3))
     model = EGPortfolio(0.5).fit(x[:40])

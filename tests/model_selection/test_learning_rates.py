@@ -222,6 +222,16 @@ def test_losses_of_a_classifier_that_add_up_to_infinity_are_refused(unchanged):
         model.partial_fit(X * 1e-300, labels(y), sample_weight=weights)
 
 
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+def test_what_is_learned_is_not_there_before(make):
+    names = ["cumulative_losses_", "best_index_", "best_eta0_", "best_estimator_", "t_"]
+    if make is LearningRateMixture:
+        names += ["weights_", "cumulative_loss_", "gap_", "loss_bound_", "coef_", "intercept_"]
+    for name in names:
+        with pytest.raises(AttributeError, match=f"{make.__name__} has not learned a row yet"):
+            getattr(make(), name)
+
+
 def test_errors_say_what_to_do(unchanged):
     X, y = stream()
     with pytest.raises(ValueError, match="at least two different positive learning rates"):
