@@ -119,6 +119,8 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
             Infinite for share=0 and any switches.
         """
         check_is_fitted(self)
+        if not isinstance(n_switches, Integral) or n_switches < 0:
+            raise ValueError(f"n_switches = {n_switches!r}: give a whole number, 0 or more.")
         return self._mix.regret_bound(n_switches)
 
     def _fitted_mix(self) -> ExpertWeights:

@@ -322,6 +322,14 @@ def test_what_is_learned_is_not_there_before(case):
             getattr(model, name)
 
 
+@pytest.mark.parametrize("n_switches", [-1, 0.5, np.nan, "1", None])
+def test_a_number_of_switches_is_a_whole_number(n_switches):
+    model = BayesMixture(share=0.1).fit(P, LABELS)
+    assert model.tracking_bound(np.int64(1)) == model.tracking_bound(1)
+    with pytest.raises(ValueError, match=r"n_switches = .*: give a whole number, 0 or more"):
+        model.tracking_bound(n_switches)
+
+
 def test_parameters_set_in_mid_stream_are_checked(case, unchanged):
     model, rows, y = case
     learn(model, rows, y)
