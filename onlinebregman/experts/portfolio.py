@@ -14,7 +14,7 @@ from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_dense_rows, fitted
 from ._wealth import check_relatives, from_log
-from ._weights import Array, ExpertWeights, hoeffding_rate
+from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
 
 
 class EGPortfolio(OnlineEstimator):
@@ -203,12 +203,13 @@ class EGPortfolio(OnlineEstimator):
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
-            if not {"ratio", "n_rows"} <= set(bounds) or not 0 < bounds["ratio"] <= 1 or not bounds["n_rows"] > 0:
+            ratio, n_rows = bounds.get("ratio"), bounds.get("n_rows")
+            if not are_numbers(ratio, n_rows) or not 1e-300 <= ratio <= 1 or not n_rows > 0:
                 raise ValueError(
                     "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "
                     f"got {bounds!r}."
                 )
-            return hoeffding_rate(1 / bounds["ratio"], bounds["n_rows"], n_assets)
+            return hoeffding_rate(1 / ratio, n_rows, n_assets)
         return float(rate)
 
     def _fitted_mix(self) -> ExpertWeights:

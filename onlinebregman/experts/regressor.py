@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, check_weights, dense
 from ._base import ExpertMixture, RowCosts
-from ._weights import Array, hoeffding_rate
+from ._weights import Array, are_numbers, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
@@ -269,14 +269,15 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         exp_concave = self.strategy == "average" and self.loss == "squared_error"
         needed = {"y"} if exp_concave else {"y", "n_rows"}
         bounds = self.data_bounds or {}
-        known = needed <= set(bounds) and np.shape(bounds["y"]) == (2,)
-        if not known or not bounds["y"][0] < bounds["y"][1] or not bounds.get("n_rows", 1) > 0:
+        n_rows, length = bounds.get("n_rows", 1), 0.0
+        if needed <= set(bounds) and np.shape(bounds["y"]) == (2,) and are_numbers(*bounds["y"], n_rows):
+            length = float(bounds["y"][1]) - float(bounds["y"][0])
+        if not length >= 1e-100 or not n_rows > 0:
             raise ValueError(
                 f"learning_rate='theory' needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, "
-                f"largest), n_rows positive; got {self.data_bounds!r}."
+                f"largest) of numbers, n_rows positive; got {self.data_bounds!r}."
             )
-        length = float(bounds["y"][1] - bounds["y"][0])
         if exp_concave:
             return 1.0 / length**2
         spread = length**2 if self.loss == "squared_error" else length
-        return hoeffding_rate(spread, bounds["n_rows"], n_experts)
+        return hoeffding_rate(spread, n_rows, n_experts)

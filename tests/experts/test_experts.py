@@ -322,6 +322,21 @@ def test_what_is_learned_is_not_there_before(case):
             getattr(model, name)
 
 
+@pytest.mark.parametrize("y", [(-np.inf, np.inf), ("a", 1), (None, 1), (np.nan, 1), (0, 1e200), (0, 1e-200), 3])
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_bounds_of_theory_are_numbers(y, loss, unchanged):
+    model = ExpertMixtureRegressor(learning_rate="theory", loss=loss, data_bounds={"y": y, "n_rows": 60})
+    with unchanged(model, "needs data_bounds with"):
+        model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("n_rows", ["a", None, np.nan, np.inf])
+def test_the_number_of_rows_of_theory_is_a_number(n_rows, unchanged):
+    model = ExpertMixtureRegressor(learning_rate="theory", strategy="eg", data_bounds={"y": (0, 1), "n_rows": n_rows})
+    with unchanged(model, "n_rows positive; got"):
+        model.partial_fit(X, Y)
+
+
 @pytest.mark.parametrize("n_switches", [-1, 0.5, np.nan, "1", None])
 def test_a_number_of_switches_is_a_whole_number(n_switches):
     model = BayesMixture(share=0.1).fit(P, LABELS)

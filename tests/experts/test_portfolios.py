@@ -241,7 +241,20 @@ def test_bad_rates_are_refused(rate):
         EGPortfolio(rate).fit([[1.0, 2.0]])
 
 
-@pytest.mark.parametrize("bounds", [{"ratio": 2.0, "n_rows": 9}, {"ratio": 0.5}, {"ratio": 0.5, "n_rows": 0}])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"ratio": 2.0, "n_rows": 9},
+        {"ratio": 0.5},
+        {"ratio": 0.5, "n_rows": 0},
+        {"ratio": "a", "n_rows": 9},
+        {"ratio": None, "n_rows": 9},
+        {"ratio": np.nan, "n_rows": 9},
+        {"ratio": 5e-324, "n_rows": 9},
+        {"ratio": 0.5, "n_rows": "a"},
+        {"ratio": 0.5, "n_rows": np.inf},
+    ],
+)
 def test_bad_data_bounds_are_refused(bounds):
     with pytest.raises(ValueError, match="needs data_bounds with 'ratio'"):
         EGPortfolio("theory", data_bounds=bounds).fit([[1.0, 2.0]])
