@@ -497,7 +497,8 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
 
 
 def _first_infinite(hedge: Hedge, scores: np.ndarray, y: np.ndarray, loss, weights: np.ndarray | None) -> int:
-    """The first row at which what mixing costs is infinite; it changes the hedge."""
+    """The first row at which what mixing costs is infinite."""
+    hedge = copy.deepcopy(hedge)
     for row in range(len(y)):
         one = slice(row, row + 1)
         hedge.learn(scores[one], y[one], loss, None if weights is None else weights[one])

@@ -262,3 +262,20 @@ def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
         leader = int(hedge.expert_losses.argmin())
         hedge.learn(np.array([[0.0, 1.0]]), np.array([1.0 - leader]), loss)
     assert hedge.loss <= hedge.expert_losses.min() + np.log(2) / hedge.rate + hedge.gap + 1e-9
+
+
+def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
+    """Here the mixture loses more than its models, which are all within what a float holds."""
+    rng = np.random.default_rng(64)
+    n = int(rng.integers(2, 8))
+    X, y = rng.choice([-1.0, 1.0, 0.5], size=(n, 1)), rng.choice([-1.0, 1.0], size=n) * rng.uniform(0.5, 1, size=n)
+    model = MirrorDescentRegressor(loss="absolute_error", fit_intercept=False)
+    small = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X, y)
+    most = small.cumulative_losses_.max()
+    assert small.cumulative_loss_ > 1.1 * most
+    scale = 1.7e308 / most
+    path = LearningRatePath(model, eta0s=[1e-3, 1.0, 1.5]).fit(X * np.sqrt(scale), y * scale)
+    assert_allclose(path.cumulative_losses_, small.cumulative_losses_ * scale)
+    mixture = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X[:1], y[:1])
+    with unchanged(mixture, rf"losses up to row {n - 1} add up to infinity"):
+        mixture.partial_fit(X * np.sqrt(scale), y * scale)
