@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn_compat import BaseComposition, Interval
-from .._validation import check_rows
+from .._validation import check_rows, fitted
 from ..pipeline import check_online, learns, restored_on_error
 from ._weights import Array, ExpertWeights
 
@@ -80,27 +80,27 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     @property
     def weights_(self) -> Array:
         """Weights of the experts in the next forecast, shape (n_experts,)."""
-        return np.exp(self._mix.log_weights())
+        return np.exp(self._fitted_mix().log_weights())
 
     @property
     def expert_losses_(self) -> Array:
         """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
-        return self._mix.losses.copy()
+        return self._fitted_mix().losses.copy()
 
     @property
     def cumulative_loss_(self) -> float:
         """Cumulative loss of the mixture, each row forecast before it was learned."""
-        return self._mix.loss
+        return self._fitted_mix().loss
 
     @property
     def regret_bound_(self) -> float:
         """Bound on `cumulative_loss_` beyond that of the best expert: ln K / rate + gap for equal priors."""
-        return self._mix.regret_bound()
+        return self._fitted_mix().regret_bound()
 
     @property
     def t_(self) -> int:
         """Rows that were forecast and counted; rows of weight zero are not."""
-        return self._mix.n_rows
+        return self._fitted_mix().n_rows
 
     def tracking_bound(self, n_switches: int) -> float:
         """Bound on `cumulative_loss_` beyond that of the best sequence of experts with a number of switches.
@@ -119,7 +119,12 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
             Infinite for share=0 and any switches.
         """
         check_is_fitted(self)
+        if not isinstance(n_switches, Integral) or n_switches < 0:
+            raise ValueError(f"n_switches = {n_switches!r}: give a whole number, 0 or more.")
         return self._mix.regret_bound(n_switches)
+
+    def _fitted_mix(self) -> ExpertWeights:
+        return fitted(self, vars(self).get("_mix"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)

@@ -70,8 +70,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             If numbers are not probabilities, or under log-loss the mixture gives probability 0 to what came; the
             message names the row.
         """
-        if not self.__sklearn_is_fitted__():
-            validate_parameters(self)
+        validate_parameters(self)
         with all_or_nothing(self):
             self._learn(X, y, sample_weight, classes=classes, partial=True)
         return self
@@ -120,6 +119,10 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         codes = self._class_numbers(y, classes, first=first, partial=partial)
         sample_weight = check_weights(sample_weight, len(y), allow_all_zero=partial)
         self._learn_rows(X, y, codes, sample_weight, classes=self.classes_)
+
+    def _start(self, X) -> None:
+        self._learned_loss, self._learned_strategy = self.loss, self.strategy
+        super()._start(X)
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 
@@ -179,7 +182,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         return p
 
     def _row_costs(self, log_weights: Array, forecast: Array, y: int, row: int) -> RowCosts:
-        if self.loss == "brier":
+        if self._learned_loss == "brier":
             return self._brier(log_weights, forecast, y)
         with np.errstate(divide="ignore"):
             losses = -np.log(np.ascontiguousarray(forecast[:, y]))  # infinite where an expert was certain, and wrong
@@ -189,7 +192,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
                 f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, which came "
                 f"at row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
             )
-        if self.strategy == "average":
+        if self._learned_strategy == "average":
             return RowCosts(-log_mixed, losses, losses)
         return RowCosts(-log_mixed, losses, -np.exp(-losses - log_mixed))
 
@@ -198,5 +201,5 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         came[y] = 1.0
         mixed = (np.exp(log_weights)[:, np.newaxis] * forecast).sum(axis=0) - came
         losses = ((forecast - came) ** 2).sum(axis=1) / 2
-        costs = losses if self.strategy == "average" else (forecast * mixed).sum(axis=1)
+        costs = losses if self._learned_strategy == "average" else (forecast * mixed).sum(axis=1)
         return RowCosts(float((mixed**2).sum()) / 2, losses, costs)

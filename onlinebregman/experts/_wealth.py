@@ -51,6 +51,18 @@ def _check_weights(weights: ArrayLike, n_assets: int) -> Array:
     return w
 
 
+def _log(x: Array) -> Array:
+    """ln x; -inf for a loss of all. Sums of these can neither overflow nor underflow, as products do."""
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def from_log(log_wealth: float) -> float:
+    """The wealth with this logarithm; infinite or 0 where it is beyond what a float can hold."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.exp(log_wealth))
+
+
 def wealth(relatives: ArrayLike, weights: ArrayLike) -> float:
     """What a capital of 1 becomes if it is dealt out anew each day: the product of w.x.
 
@@ -69,11 +81,11 @@ def wealth(relatives: ArrayLike, weights: ArrayLike) -> float:
     Examples
     --------
     >>> from onlinebregman.experts import wealth
-    >>> wealth([[1.0, 2.0], [1.0, 0.5]] * 3, [0.5, 0.5])  # neither asset gains anything
-    1.423828125
+    >>> round(wealth([[1.0, 2.0], [1.0, 0.5]] * 3, [0.5, 0.5]), 6)  # neither asset gains anything
+    1.423828
     """
     x = check_relatives(relatives)
-    return float(np.prod((x * _check_weights(weights, x.shape[1])).sum(axis=1)))
+    return from_log(_log((x * _check_weights(weights, x.shape[1])).sum(axis=1)).sum())
 
 
 def best_asset(relatives: ArrayLike) -> Asset:
@@ -95,9 +107,9 @@ def best_asset(relatives: ArrayLike) -> Asset:
     >>> best_asset([[1.0, 2.0], [1.5, 1.0]])
     Asset(index=1, wealth=2.0)
     """
-    products = np.prod(check_relatives(relatives), axis=0)
-    best = int(np.argmax(products))
-    return Asset(best, float(products[best]))
+    logs = _log(check_relatives(relatives)).sum(axis=0)
+    best = int(np.argmax(logs))
+    return Asset(best, from_log(logs[best]))
 
 
 def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -123,7 +135,7 @@ def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> floa
     """
     x = check_relatives(relatives)
     w = np.full(x.shape[1], 1 / x.shape[1]) if weights is None else _check_weights(weights, x.shape[1])
-    return float(w @ np.prod(x, axis=0))
+    return from_log(logsumexp(_log(x).sum(axis=0) + _log(w)))
 
 
 def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
@@ -143,6 +155,8 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
 
     Raises
     ------
+    ValueError
+        If on some day all assets are lost.
     RuntimeError
         If the optimum is not found: the wealth is not within a factor 1 - 1e-6 of its upper bound.
 
@@ -159,6 +173,11 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     """
     x = check_relatives(relatives)
     n_days, n_assets = x.shape
+    lost = ~x.any(axis=1)
+    if lost.any():
+        raise ValueError(
+            f"All assets are lost in row {int(np.argmax(lost))}, and no portfolio keeps anything; leave the day out."
+        )
 
     def mean_loss(w):
         gains = np.maximum(x @ w, 1e-300)  # where SLSQP tries to hold nothing but assets that are lost that day
@@ -223,5 +242,5 @@ def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_sta
         log_shares = np.full(n_points, -np.log(n_points))
     logs = np.zeros(len(points))
     for start in range(0, len(x), 256):  # not all days times all points at once
-        logs += np.log(x[start : start + 256] @ points.T).sum(axis=0)
-    return float(np.exp(logsumexp(logs + log_shares)))
+        logs += _log(x[start : start + 256] @ points.T).sum(axis=0)
+    return from_log(logsumexp(logs + log_shares))

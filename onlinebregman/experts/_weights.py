@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import expm1, inf, log, log1p
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,11 @@ def log_sum_exp(logs: Array) -> float:
     """ln sum exp(logs); minus infinity for nothing but zeros."""
     top = float(logs.max())
     return top if top == -inf else top + log(float(np.exp(logs - top).sum()))
+
+
+def are_numbers(*values) -> bool:
+    """Are these numbers of a size that can be squared, and not NaN?"""
+    return all(isinstance(value, Real) and abs(value) <= 1e100 for value in values)
 
 
 def hoeffding_rate(spread: float, n_rows: int, n_experts: int) -> float:

@@ -26,11 +26,11 @@ class BayesMixture(MixtureClassifier):
         expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
     share : float, default=0.0
         Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
-        Read, as the next two are, when learning starts.
+        Read, as `prior` is, when learning starts.
     prior : array-like of shape (n_experts,), default=None
         Weights to start with; equal ones by default.
     history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`.
+        Keep the weights of the last so many rows in `weights_history_`; read at each call.
 
     Attributes
     ----------

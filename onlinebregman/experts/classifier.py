@@ -27,7 +27,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
         once it was forecast. None: the columns of X are the probabilities they give, for two classes one column an
         expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
     strategy : {"average", "eg"}, default="average"
-        What moves the weights: the losses of the experts, or the gradient of the mixture's loss.
+        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
+        when learning starts.
     loss : {"log_loss", "brier"}, default="log_loss"
         -ln of the probability of what came, or half the squared distance from what came.
     learning_rate : {"adaptive", "theory"} or float, default="theory"
@@ -42,7 +43,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
     prior : array-like of shape (n_experts,), default=None
         Weights to start with; equal ones by default.
     history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`.
+        Keep the weights of the last so many rows in `weights_history_`; read at each call.
 
     Attributes
     ----------

@@ -39,11 +39,11 @@ class DensityMixture(Density, ExpertMixture):
         experts give, -inf for a density of 0.
     share : float, default=0.0
         Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
-        Read, as the next two are, when learning starts.
+        Read, as `prior` is, when learning starts.
     prior : array-like of shape (n_experts,), default=None
         Weights to start with; equal ones by default.
     history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`.
+        Keep the weights of the last so many rows in `weights_history_`; read at each call.
 
     Attributes
     ----------
@@ -162,8 +162,7 @@ class DensityMixture(Density, ExpertMixture):
         ValueError
             If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
         """
-        if not self.__sklearn_is_fitted__():
-            validate_parameters(self)
+        validate_parameters(self)
         with all_or_nothing(self):
             self._learn(X, sample_weight, allow_all_zero=True)
         return self

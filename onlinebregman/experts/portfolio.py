@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_dense_rows
-from ._wealth import check_relatives
-from ._weights import Array, ExpertWeights, hoeffding_rate
+from .._validation import check_dense_rows, fitted
+from ._wealth import check_relatives, from_log
+from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
 
 
 class EGPortfolio(OnlineEstimator):
@@ -203,40 +203,44 @@ class EGPortfolio(OnlineEstimator):
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
-            if not {"ratio", "n_rows"} <= set(bounds) or not 0 < bounds["ratio"] <= 1 or not bounds["n_rows"] > 0:
+            ratio, n_rows = bounds.get("ratio"), bounds.get("n_rows")
+            if not are_numbers(ratio, n_rows) or not 1e-300 <= ratio <= 1 or not n_rows > 0:
                 raise ValueError(
                     "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "
                     f"got {bounds!r}."
                 )
-            return hoeffding_rate(1 / bounds["ratio"], bounds["n_rows"], n_assets)
+            return hoeffding_rate(1 / ratio, n_rows, n_assets)
         return float(rate)
+
+    def _fitted_mix(self) -> ExpertWeights:
+        return fitted(self, vars(self).get("_mix"))
 
     @property
     def weights_(self) -> Array:
         """Shares of the capital for the next day, shape (n_assets,)."""
-        return np.exp(self._mix.log_weights())
+        return np.exp(self._fitted_mix().log_weights())
 
     @property
     def wealth_(self) -> float:
         """What a capital of 1 has become."""
-        return float(np.exp(-self._mix.loss))
+        return from_log(-self._fitted_mix().loss)
 
     @property
     def cumulative_loss_(self) -> float:
         """-ln of the wealth."""
-        return float(self._mix.loss)
+        return float(self._fitted_mix().loss)
 
     @property
     def expert_losses_(self) -> Array:
         """-ln of what each asset alone made, shape (n_assets,)."""
-        return self._mix.losses.copy()
+        return self._fitted_mix().losses.copy()
 
     @property
     def regret_bound_(self) -> float:
         """Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this very run."""
-        return self._mix.regret_bound()
+        return self._fitted_mix().regret_bound()
 
     @property
     def t_(self) -> int:
         """Days."""
-        return self._mix.n_rows
+        return self._fitted_mix().n_rows

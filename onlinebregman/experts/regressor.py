@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, check_weights, dense
 from ._base import ExpertMixture, RowCosts
-from ._weights import Array, hoeffding_rate
+from ._weights import Array, are_numbers, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
@@ -34,7 +34,8 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` stay as they are. None: the columns of X are the
         forecasts of the experts.
     strategy : {"average", "eg"}, default="average"
-        What moves the weights: the losses of the experts, or the gradient of the mixture's loss.
+        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
+        when learning starts.
     loss : {"squared_error", "absolute_error"}, default="squared_error"
         (a - y)^2 / 2 or |a - y|.
     learning_rate : {"adaptive", "theory"} or float, default="adaptive"
@@ -49,7 +50,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
     prior : array-like of shape (n_experts,), default=None
         Weights to start with; equal ones by default.
     history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`.
+        Keep the weights of the last so many rows in `weights_history_`; read at each call.
 
     Attributes
     ----------
@@ -199,8 +200,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         ValueError
             If a row is not finite, or an expert's forecast; the message names row and expert.
         """
-        if not self.__sklearn_is_fitted__():
-            validate_parameters(self)
+        validate_parameters(self)
         with all_or_nothing(self):
             self._learn(X, y, sample_weight, allow_all_zero=True)
         return self
@@ -229,6 +229,10 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
         self._learn_rows(X, y, y, sample_weight)
 
+    def _start(self, X) -> None:
+        self._learned_loss, self._learned_strategy = self.loss, self.strategy
+        super()._start(X)
+
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features
 
@@ -247,13 +251,13 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     def _row_costs(self, log_weights: Array, forecast: Array, y: float, row: int) -> RowCosts:
         mean = float(np.sum(np.exp(log_weights) * forecast))
-        if self.loss == "squared_error":
+        if self._learned_loss == "squared_error":
             losses, loss, slope = (forecast - y) ** 2 / 2, (mean - y) ** 2 / 2, mean - y
         else:
             losses, loss, slope = np.abs(forecast - y), abs(mean - y), np.sign(mean - y)
         if not np.isfinite(losses).all():
             raise ValueError(f"The loss at row {row} is infinite (target {y:g}); scale targets and forecasts.")
-        return RowCosts(float(loss), losses, losses if self.strategy == "average" else slope * forecast)
+        return RowCosts(float(loss), losses, losses if self._learned_strategy == "average" else slope * forecast)
 
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":
@@ -265,14 +269,15 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         exp_concave = self.strategy == "average" and self.loss == "squared_error"
         needed = {"y"} if exp_concave else {"y", "n_rows"}
         bounds = self.data_bounds or {}
-        known = needed <= set(bounds) and np.shape(bounds["y"]) == (2,)
-        if not known or not bounds["y"][0] < bounds["y"][1] or not bounds.get("n_rows", 1) > 0:
+        n_rows, length = bounds.get("n_rows", 1), 0.0
+        if needed <= set(bounds) and np.shape(bounds["y"]) == (2,) and are_numbers(*bounds["y"], n_rows):
+            length = float(bounds["y"][1]) - float(bounds["y"][0])
+        if not length >= 1e-100 or not n_rows > 0:
             raise ValueError(
                 f"learning_rate='theory' needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, "
-                f"largest), n_rows positive; got {self.data_bounds!r}."
+                f"largest) of numbers, n_rows positive; got {self.data_bounds!r}."
             )
-        length = float(bounds["y"][1] - bounds["y"][0])
         if exp_concave:
             return 1.0 / length**2
         spread = length**2 if self.loss == "squared_error" else length
-        return hoeffding_rate(spread, bounds["n_rows"], n_experts)
+        return hoeffding_rate(spread, n_rows, n_experts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from math import isfinite
 from numbers import Integral
 from typing import Self
 
@@ -14,9 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels._hedge import Hedge
+from .._kernels._learner import Learner
 from .._kernels._team import Team
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows
+from .._validation import check_rows, fitted
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
@@ -119,8 +121,12 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
                 self.classes_ = learned["classes_"]
         self._learn_rows(X, y, sample_weight)
 
-    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
-        """One pass of all models over a slice of validated rows; `scores` receives what they predicted."""
+    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> list:
+        """One pass of all models over a slice of validated rows; `scores` receives what they predicted.
+
+        Returns what `_go_back` needs to undo it.
+        """
+        before = [_saved(estimator._learner) for estimator in self.estimators_]
         learners = [estimator._learner for estimator in self.estimators_]
         if self._classifies():
             learners = [learner for team in learners for learner in team.learners]
@@ -130,11 +136,31 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
         if refused is not None:
             reason, row = refused
             self.estimators_[-1]._refuse(reason, rows.start + row, y)
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(self.cumulative_losses_).all()
+        if not finite:
+            self._go_back(before)
+            row, n_rows = rows.start, len(targets)
+            if n_rows > 1:  # one of the two halves alone is refused, too, and names the row
+                middle = row + n_rows // 2
+                try:
+                    for half in (slice(row, middle), slice(middle, row + n_rows)):
+                        _LearningRates._learn_rows(self, X, y, sample_weight, half)
+                finally:
+                    self._go_back(before)
+            raise _infinite(row)
+        return before
+
+    def _go_back(self, before: list) -> None:
+        """Make the learners anew as they were; `before` can be used again."""
+        for k, estimator in enumerate(self.estimators_):
+            estimator._learner = _made(before[k])
+            before[k] = _saved(estimator._learner)
 
     @property
     def cumulative_losses_(self) -> np.ndarray:
         """Loss of each rate over all rows, each predicted before it was learned, shape (n_rates,)."""
-        return np.array([estimator.cumulative_loss_ for estimator in self.estimators_])
+        return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
 
     @property
     def best_index_(self) -> int:
@@ -144,17 +170,21 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
     @property
     def best_eta0_(self) -> float:
         """The rate with the smallest loss so far."""
-        return float(self.eta0s_[self.best_index_])
+        index = self.best_index_
+        return float(self.eta0s_[index])
 
     @property
     def best_estimator_(self) -> OnlineLinearModel:
         """The model with that rate."""
-        return self.estimators_[self.best_index_]
+        return self._fitted_models()[self.best_index_]
 
     @property
     def t_(self) -> int:
         """Rows learned so far; rows of weight zero do not count."""
-        return self.estimators_[0].t_
+        return self._fitted_models()[0].t_
+
+    def _fitted_models(self) -> list[OnlineLinearModel]:
+        return fitted(self, vars(self).get("estimators_"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimators_" in vars(self)
@@ -166,6 +196,28 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags, tags.input_tags.sparse = inner.target_tags, True
         return tags
+
+
+def _saved(learner: Learner | Team):
+    """What makes a learner anew as it is now: its arrays are copies, which takes a tenth of what deepcopy takes."""
+    if isinstance(learner, Team):
+        return [_saved(one) for one in learner.learners]
+    make, (geometry, loss, settings, clockwork, rates, origin) = learner.__reduce__()
+    return make, geometry.__reduce__(), (loss, settings, clockwork, list(rates), origin)
+
+
+def _made(saved) -> Learner | Team:
+    if isinstance(saved, list):
+        return Team([_made(one) for one in saved])
+    make, (make_geometry, of_geometry), rest = saved
+    return make(make_geometry(*of_geometry), *rest)
+
+
+def _infinite(row: int) -> ValueError:
+    return ValueError(
+        f"The losses up to row {row} add up to infinity; scale features and targets "
+        "(sklearn.preprocessing.StandardScaler), or lower eta0s."
+    )
 
 
 class LearningRatePath(_LearningRates):
@@ -401,34 +453,55 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the models in the next prediction, shape (n_rates,)."""
-        return self._hedge.weights
+        return self._fitted_hedge().weights
 
     @property
     def cumulative_loss_(self) -> float:
         """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._hedge.loss
+        return self._fitted_hedge().loss
 
     @property
     def gap_(self) -> float:
         """What mixing cost: the sum of the mixture's losses beyond the mix losses."""
-        return self._hedge.gap
+        return self._fitted_hedge().gap
 
     @property
     def loss_bound_(self) -> float:
         """Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap."""
-        return float(self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._hedge.rate + self.gap_)
+        return float(
+            self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._fitted_hedge().rate + self.gap_
+        )
+
+    def _fitted_hedge(self) -> Hedge:
+        return fitted(self, vars(self).get("_hedge"))
 
     def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
         if self.t_ == 0 and not self.cumulative_losses_.any():
             self._hedge = Hedge(len(self.estimators_))
         if len(y) > _BLOCK:  # a block is learned or not; all of them together only if there is a way back
             self.estimators_ = copy.deepcopy(self.estimators_)
-        hedge = copy.deepcopy(self._hedge)
+        hedge = self._hedge
         loss = self.estimators_[0]._learner.loss
         for start in range(0, len(y), _BLOCK):
             rows = slice(start, start + _BLOCK)
             weights = None if sample_weight is None else sample_weight[rows]
             scores = np.empty((len(y[rows]), len(self.estimators_)))
-            super()._learn_rows(X, y, sample_weight, rows, scores)
-            hedge.learn(scores, y[rows], loss, weights)
+            before = super()._learn_rows(X, y, sample_weight, rows, scores)
+            learned = copy.deepcopy(hedge)
+            learned.learn(scores, y[rows], loss, weights)
+            if not (isfinite(learned.loss) and isfinite(learned.gap)):
+                self._go_back(before)
+                raise _infinite(start + _first_infinite(hedge, scores, y[rows], loss, weights))
+            hedge = learned
         self._hedge = hedge
+
+
+def _first_infinite(hedge: Hedge, scores: np.ndarray, y: np.ndarray, loss, weights: np.ndarray | None) -> int:
+    """The first row at which what mixing costs is infinite."""
+    hedge = copy.deepcopy(hedge)
+    for row in range(len(y)):
+        one = slice(row, row + 1)
+        hedge.learn(scores[one], y[one], loss, None if weights is None else weights[one])
+        if not (isfinite(hedge.loss) and isfinite(hedge.gap)):
+            break
+    return row

@@ -395,3 +395,9 @@ def test_weights_need_experts_that_take_them(unchanged):
     model = DensityMixture([*EXPERTS, ("flawed", Flawed())])
     with unchanged(model, "the expert Flawed takes none"):
         model.fit(X, sample_weight=np.ones(60))
+
+
+def test_parameters_set_in_mid_stream_are_checked(unchanged):
+    model = DensityMixture().fit(np.zeros((3, 2))).set_params(history=-1)
+    with unchanged(model, "The 'history' parameter"):
+        model.partial_fit(np.zeros((3, 2)))

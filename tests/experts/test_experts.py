@@ -313,3 +313,66 @@ def test_an_expert_that_gives_nan_is_named(unchanged):
     model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # which knows one class only after the first row
     with unchanged(model, r"Expert 'nb' gives \[.*nan.*\] at row 1, which are no probabilities"):
         model.partial_fit(X, LABELS, classes=["down", "up"])
+
+
+def test_what_is_learned_is_not_there_before(case):
+    model, *_ = case
+    for name in ("weights_", "expert_losses_", "cumulative_loss_", "regret_bound_", "t_"):
+        with pytest.raises(AttributeError, match=f"{type(model).__name__} has not learned a row yet"):
+            getattr(model, name)
+
+
+@pytest.mark.parametrize("y", [(-np.inf, np.inf), ("a", 1), (None, 1), (np.nan, 1), (0, 1e200), (0, 1e-200), 3])
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_bounds_of_theory_are_numbers(y, loss, unchanged):
+    model = ExpertMixtureRegressor(learning_rate="theory", loss=loss, data_bounds={"y": y, "n_rows": 60})
+    with unchanged(model, "needs data_bounds with"):
+        model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("n_rows", ["a", None, np.nan, np.inf])
+def test_the_number_of_rows_of_theory_is_a_number(n_rows, unchanged):
+    model = ExpertMixtureRegressor(learning_rate="theory", strategy="eg", data_bounds={"y": (0, 1), "n_rows": n_rows})
+    with unchanged(model, "n_rows positive; got"):
+        model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("n_switches", [-1, 0.5, np.nan, "1", None])
+def test_a_number_of_switches_is_a_whole_number(n_switches):
+    model = BayesMixture(share=0.1).fit(P, LABELS)
+    assert model.tracking_bound(np.int64(1)) == model.tracking_bound(1)
+    with pytest.raises(ValueError, match=r"n_switches = .*: give a whole number, 0 or more"):
+        model.tracking_bound(n_switches)
+
+
+def test_parameters_set_in_mid_stream_are_checked(case, unchanged):
+    model, rows, y = case
+    learn(model, rows, y)
+    wrong = [{"history": -1}, {"share": 2.0}]
+    wrong += [{"loss": "squared"}, {"strategy": "best"}] if "loss" in model.get_params() else []
+    for bad in wrong:
+        good = {name: model.get_params()[name] for name in bad}
+        model.set_params(**bad)
+        with unchanged(model, f"The '{next(iter(bad))}' parameter"):
+            model.partial_fit(rows, y)
+        model.set_params(**good)
+
+
+@pytest.mark.parametrize("start", [{"loss": 0, "strategy": 0}, {"loss": 1, "strategy": 1}])
+@pytest.mark.parametrize(
+    "make, rows, y, losses",
+    [
+        (ExpertMixtureRegressor, X, Y, ["squared_error", "absolute_error"]),
+        (ExpertMixtureClassifier, P, LABELS, ["log_loss", "brier"]),
+    ],
+)
+def test_loss_and_strategy_are_read_when_learning_starts(make, rows, y, losses, start):
+    first = {"loss": losses[start["loss"]], "strategy": ["average", "eg"][start["strategy"]]}
+    then = {"loss": losses[1 - start["loss"]], "strategy": ["eg", "average"][start["strategy"]]}
+    kept, changed = (learn(make(learning_rate=0.5, **first), rows[:30], y[:30]) for _ in range(2))
+    learn(kept, rows[30:], y[30:])
+    learn(changed.set_params(**then), rows[30:], y[30:])
+    assert changed.weights_.tolist() == kept.weights_.tolist()
+    assert changed.cumulative_loss_ == kept.cumulative_loss_
+    again = make(learning_rate=0.5, **then).fit(rows, y)
+    assert changed.fit(rows, y).cumulative_loss_ == again.cumulative_loss_

@@ -141,6 +141,30 @@ def test_known_wealths():
     assert wealth(x, daily) == 2.0**10
 
 
+def test_a_fall_and_rise_beyond_what_floats_hold():
+    x = np.vstack([np.full((1500, 2), 0.5), np.full((1500, 2), 2.0)])
+    x[:, 1] *= 1.0001
+    for days in (x, x[::-1]):
+        gain = 1.0001**3000
+        assert best_asset(days) == (1, pytest.approx(gain, rel=1e-10))
+        assert_allclose(wealth(days, [0.0, 1.0]), gain, rtol=1e-10)
+        assert_allclose(buy_and_hold(days), (1 + gain) / 2, rtol=1e-10)
+        assert_allclose(best_constant_portfolio(days).wealth, gain, rtol=1e-6)
+    lost = np.vstack([x, [[0.0, 1.0]]])
+    assert wealth(lost, [1.0, 0.0]) == 0.0
+    assert_allclose(buy_and_hold(lost, [0.5, 0.5]), gain / 2, rtol=1e-10)
+    assert best_asset(np.zeros((2, 2))) == (0, 0.0)
+    assert buy_and_hold(np.zeros((2, 2))) == universal_wealth(np.zeros((2, 2))) == 0.0
+
+
+def test_a_wealth_beyond_floats_is_infinite():
+    x = np.full((1500, 3), 2.0)
+    assert best_asset(x).wealth == buy_and_hold(x) == wealth(x, [1.0, 0.0, 0.0]) == np.inf
+    assert universal_wealth(x[:, :2]) == universal_wealth(x, n_points=10) == best_constant_portfolio(x).wealth == np.inf
+    assert EGPortfolio().fit(x).wealth_ == np.inf
+    assert_allclose(EGPortfolio().fit(x).cumulative_loss_, -1500 * np.log(2))
+
+
 def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle():
     x = np.random.default_rng(0).lognormal(0.0, 0.05, size=(90, 5))
     for rate in (0.05, 1.0):
@@ -191,6 +215,17 @@ def test_a_day_on_which_all_is_lost_is_refused(unchanged):
     assert model.score([[1.0, 1.0], [0.0, 0.0]]) == -np.inf
 
 
+def test_there_is_no_best_portfolio_if_all_assets_are_lost():
+    with pytest.raises(ValueError, match="All assets are lost in row 2"):
+        best_constant_portfolio([[1.0, 1.1], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+
+
+def test_what_is_learned_is_not_there_before():
+    for name in ("weights_", "wealth_", "expert_losses_", "cumulative_loss_", "regret_bound_", "t_"):
+        with pytest.raises(AttributeError, match="EGPortfolio has not learned a row yet"):
+            getattr(EGPortfolio(), name)
+
+
 def test_gains_and_growth_rate_are_those_of_the_shares_held_now():
     x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(60, 3))
     model = EGPortfolio(0.5).fit(x[:40])
@@ -206,7 +241,20 @@ def test_bad_rates_are_refused(rate):
         EGPortfolio(rate).fit([[1.0, 2.0]])
 
 
-@pytest.mark.parametrize("bounds", [{"ratio": 2.0, "n_rows": 9}, {"ratio": 0.5}, {"ratio": 0.5, "n_rows": 0}])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"ratio": 2.0, "n_rows": 9},
+        {"ratio": 0.5},
+        {"ratio": 0.5, "n_rows": 0},
+        {"ratio": "a", "n_rows": 9},
+        {"ratio": None, "n_rows": 9},
+        {"ratio": np.nan, "n_rows": 9},
+        {"ratio": 5e-324, "n_rows": 9},
+        {"ratio": 0.5, "n_rows": "a"},
+        {"ratio": 0.5, "n_rows": np.inf},
+    ],
+)
 def test_bad_data_bounds_are_refused(bounds):
     with pytest.raises(ValueError, match="needs data_bounds with 'ratio'"):
         EGPortfolio("theory", data_bounds=bounds).fit([[1.0, 2.0]])

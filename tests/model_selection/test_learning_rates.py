@@ -195,6 +195,43 @@ def test_a_refused_row_changes_no_rate(make, unchanged):
         model.partial_fit(bad, y)
 
 
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+@pytest.mark.parametrize("model", [ImplicitGDRegressor(), EGRegressor(weights="simplex", average=True)], ids=str)
+@pytest.mark.parametrize("rows, bad", [(1, 0), (60, 0), (60, 37), (9000, 8500)])
+def test_losses_that_add_up_to_infinity_are_refused(make, model, rows, bad, unchanged, state):
+    X, y = stream(rows=rows)
+    learned, alike = (make(model, eta0s=RATES).partial_fit(*stream(seed=1)) for _ in range(2))
+    huge = y.copy()
+    huge[bad] = 1e200
+    with unchanged(learned, f"losses up to row {bad} add up to infinity"):
+        learned.partial_fit(X, huge)
+    with pytest.raises(ValueError, match=f"losses up to row {bad} add up to infinity"):
+        make(model, eta0s=RATES).fit(X, huge)
+    learned.partial_fit(X, y)
+    alike.partial_fit(X, y)
+    assert state(learned.predict(X)) == state(alike.predict(X))
+    assert np.isfinite(learned.cumulative_losses_).all()
+
+
+def test_losses_of_a_classifier_that_add_up_to_infinity_are_refused(unchanged):
+    X, y = stream()
+    model = LearningRatePath(MirrorDescentClassifier(loss="hinge"), eta0s=RATES).fit(X, labels(y))
+    weights = np.ones(60)
+    weights[41:43] = 1e308
+    with unchanged(model, "row 4[12]"):
+        model.partial_fit(X * 1e-300, labels(y), sample_weight=weights)
+
+
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+def test_what_is_learned_is_not_there_before(make):
+    names = ["cumulative_losses_", "best_index_", "best_eta0_", "best_estimator_", "t_"]
+    if make is LearningRateMixture:
+        names += ["weights_", "cumulative_loss_", "gap_", "loss_bound_", "coef_", "intercept_"]
+    for name in names:
+        with pytest.raises(AttributeError, match=f"{make.__name__} has not learned a row yet"):
+            getattr(make(), name)
+
+
 def test_errors_say_what_to_do(unchanged):
     X, y = stream()
     with pytest.raises(ValueError, match="at least two different positive learning rates"):
@@ -225,3 +262,20 @@ def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
         leader = int(hedge.expert_losses.argmin())
         hedge.learn(np.array([[0.0, 1.0]]), np.array([1.0 - leader]), loss)
     assert hedge.loss <= hedge.expert_losses.min() + np.log(2) / hedge.rate + hedge.gap + 1e-9
+
+
+def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
+    """Here the mixture loses more than its models, which are all within what a float holds."""
+    rng = np.random.default_rng(64)
+    n = int(rng.integers(2, 8))
+    X, y = rng.choice([-1.0, 1.0, 0.5], size=(n, 1)), rng.choice([-1.0, 1.0], size=n) * rng.uniform(0.5, 1, size=n)
+    model = MirrorDescentRegressor(loss="absolute_error", fit_intercept=False)
+    small = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X, y)
+    most = small.cumulative_losses_.max()
+    assert small.cumulative_loss_ > 1.1 * most
+    scale = 1.7e308 / most
+    path = LearningRatePath(model, eta0s=[1e-3, 1.0, 1.5]).fit(X * np.sqrt(scale), y * scale)
+    assert_allclose(path.cumulative_losses_, small.cumulative_losses_ * scale)
+    mixture = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X[:1], y[:1])
+    with unchanged(mixture, rf"losses up to row {n - 1} add up to infinity"):
+        mixture.partial_fit(X * np.sqrt(scale), y * scale)
