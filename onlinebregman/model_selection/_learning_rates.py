@@ -130,6 +130,8 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
         if refused is not None:
             reason, row = refused
             self.estimators_[-1]._refuse(reason, rows.start + row, y)
+        for estimator in self.estimators_ if weights is not None else ():
+            estimator._note_weights(weights)
 
     @property
     def cumulative_losses_(self) -> np.ndarray:
