@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
@@ -35,6 +37,9 @@ class StreamClassifierMixin(ClassifierMixin):
         if not partial:
             check_classification_targets(y)
         self.classes_ = np.unique(classes if partial else y)
+        labels = self.classes_.tolist()
+        if any(isinstance(label, float) and not isfinite(label) for label in labels):
+            raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
         if len(self.classes_) < self._fewest_classes:
             needed = ("one class", "two classes")[self._fewest_classes - 1]
             n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"

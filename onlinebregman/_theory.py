@@ -1,7 +1,8 @@
 """Learning rates from the theorems: the rate that makes a relative loss bound smallest, given bounds on the data.
 
 All follow from the identity c (a_t - u.x_t) = D(u, w_t) - D(u, w_{t+1}) + D(w_t, w_{t+1}) and D(w, w(c)) <= M c^2 / 2,
-with M the divergence's `smoothness` for rows as large as `x` allows.
+with M the divergence's `smoothness` for rows as large as `x` allows. A row of weight h is a row of weight 1 at h times
+the rate, so that what holds for a rate and all lower ones holds for weights, too.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ _FACTORS = {
 
 @dataclass(frozen=True)
 class TheoryRate:
-    """A constant learning rate and what it guarantees: L <= factor L_u + constant."""
+    """A constant learning rate and what it guarantees: L <= factor L_u + constant, losses times the rows' weights."""
 
     eta0: float
     factor: float
     constant: float
+
+    def regret(self, comparator_loss: float) -> float:
+        """The bound on L - L_u where L_u is at most so large."""
+        return (self.factor - 1) * comparator_loss + self.constant if self.constant < inf else inf
 
 
 def theory_rate(
@@ -51,8 +56,12 @@ def theory_rate(
     *,
     signed: bool,
     fit_intercept: bool,
+    largest_weight: float = 1.0,
 ) -> TheoryRate:
-    """The rate with the smallest bound over comparators and rows that keep to `data_bounds`."""
+    """The rate with the smallest bound over comparators and rows that keep to `data_bounds`.
+
+    The rate is that for rows of weight 1, its guarantee that for rows of weight `largest_weight` >= 1 or less.
+    """
     bounds = _check_bounds(data_bounds)
     smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
     distance = _distance(divergence, bounds, n_features, signed) + bounds.get("intercept", 0.0) ** 2 / 2
@@ -71,13 +80,17 @@ def theory_rate(
                 ).x
             )
         )
-        return TheoryRate(k / smoothness, factor(k), price(k) * cost)
+        if update == "explicit" and k * largest_weight >= 1:
+            return TheoryRate(k / smoothness, inf, inf)
+        heaviest = k * largest_weight
+        return TheoryRate(k / smoothness, factor(heaviest), largest_weight * price(heaviest) * cost)
     slope = loss.epsilon if isinstance(loss, HuberLoss) else 1.0
     if not isinstance(loss, (*_LIPSCHITZ, HuberLoss)):
         raise ValueError(f"learning_rate='theory' has no theorem for {loss!r}; choose eta0 with another learning_rate.")
     n_rows = _needed(bounds, "n_rows")
     rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
-    return TheoryRate(rate, 1.0, slope * sqrt(2 * distance * smoothness * n_rows))
+    constant = slope * sqrt(2 * distance * smoothness * n_rows)
+    return TheoryRate(rate, 1.0, (1 + largest_weight**2) / 2 * constant)
 
 
 def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:

@@ -137,13 +137,19 @@ class OnlinePipeline(Pipeline):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
             routed = process_routing(self, "partial_fit", **weights, **params)
             return lambda name: (routed[name].partial_fit, routed[name].get("transform", {}))
-        given = {name: {} for name, step in self.steps if learns(step)}
+        learning = {name: step for name, step in self.steps if learns(step)}
+        given = {name: {} for name in learning}
         for key, value in params.items():
             name, _, parameter = key.partition("__")
             if not parameter or name not in given:
                 raise ValueError(
                     f"partial_fit does not take {key!r}; write parameters of a step as step__parameter, with one of "
                     f"the steps that learn: {', '.join(given) or 'none'}."
+                )
+            if not _takes(learning[name], parameter):
+                raise ValueError(
+                    f"partial_fit does not take {key!r}: that of step {name!r} ({_kind(learning[name])}) has no "
+                    f"parameter {parameter!r} to be given; leave it out."
                 )
             given[name][parameter] = value
         if sample_weight is not None:
@@ -253,6 +259,14 @@ def restored_on_error(estimators: Iterable[BaseEstimator]) -> Iterator[None]:
             vars(estimator).clear()
             vars(estimator).update(state)
         raise
+
+
+def _takes(step, parameter: str) -> bool:
+    """Whether `partial_fit` of a step takes a parameter besides rows and targets, which the pipeline hands it."""
+    takes = inspect.signature(step.partial_fit).parameters
+    if any(known.kind is known.VAR_KEYWORD for known in takes.values()):
+        return True
+    return parameter in takes and parameter not in ("X", "y")
 
 
 def _kind(step) -> str:

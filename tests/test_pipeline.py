@@ -386,6 +386,21 @@ def test_in_progressive_validation():
     assert not hasattr(classifier[0], "mean_") and not hasattr(regressor[0], "mean_")
 
 
+@pytest.mark.parametrize("parameter", ["foo", "X", "y", "", "sample_weight__foo"])
+def test_a_parameter_that_a_step_does_not_take_is_refused(parameter, unchanged):
+    pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor())
+    key = f"standardscaler__{parameter}"
+    message = rf"not take '{key}'" + (
+        rf": that of step 'standardscaler' \(StandardScaler\) has no parameter '{parameter}'" * (parameter != "")
+    )
+    for fitted in (pipeline, clone(pipeline).partial_fit(X, Y)):
+        with unchanged(fitted, message):
+            fitted.partial_fit(X, Y, **{key: np.ones(60)})
+    outer = make_online_pipeline(Recorder(), pipeline)  # what takes any parameter says itself what it does not take
+    with pytest.raises(ValueError, match=message):
+        outer.partial_fit(X, Y, **{f"onlinepipeline__{key}": np.ones(60)})
+
+
 def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(state):
     pipeline = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
     pipeline.partial_fit(X[:30], LABELS[:30])

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
-from onlinebregman import MirrorDescentRegressor
+from onlinebregman import ImplicitGDRegressor, LearningRatePath, MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._theory import theory_rate
 from onlinebregman.divergences import (
     PNorm,
@@ -83,7 +84,7 @@ def hostile_row(divergence, w, u, size):
     return size * x / divergence.row_size(x)
 
 
-def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_intercept, bounds):
+def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_intercept, bounds, weights=None):
     """A stream that keeps to its bounds, the model that learned it, and the comparator."""
     divergence, signed = THEORY[name]
     if name.endswith("simplex_entropy"):
@@ -119,7 +120,7 @@ def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_inter
             y[t] = (y[t] + 1) / 2 if isinstance(loss, LogisticLoss) else y[t]
         else:
             y[t] = a_u + (1e3 * away if hostile else 3.0 * rng.normal())
-        model.partial_fit(X[t : t + 1], y[t : t + 1])
+        model.partial_fit(X[t : t + 1], y[t : t + 1], None if weights is None else weights[t : t + 1])
     return X, y, model, u, b
 
 
@@ -181,6 +182,63 @@ def test_the_theorem_for_losses_of_bounded_slope(name, update, loss, seed, n, ho
     for v in [u, *(comparator_in_bounds(name, rng, n) for _ in range(5))]:
         regret = model.cumulative_loss_ - float(loss.value(X @ v + b, y).sum())
         assert regret <= model.regret_bound_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", THEORY)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss(), EpsilonInsensitiveLoss(0.2)], ids=repr)
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    heaviest=st.sampled_from([0.1, 1.0, 3.0, 30.0]),
+    hostile=st.booleans(),
+    equal=st.booleans(),
+    noise=st.sampled_from([0.3, 3.0]),
+)
+def test_the_theorem_with_weights(name, update, loss, seed, heaviest, hostile, equal, noise):
+    rng, rows = np.random.default_rng(seed), 40
+    weights = np.full(rows, heaviest) if equal else heaviest * rng.uniform(size=rows)
+    squared = isinstance(loss, SquaredLoss)
+    bounds = {"x": 0.7, "intercept": 0.5, **({"loss": weights.sum() * noise**2 / 2} if squared else {"n_rows": rows})}
+    options = {"hostile": hostile, "noise": noise, "fit_intercept": True, "bounds": bounds, "weights": weights}
+    X, y, model, u, b = theory_stream(name, update, loss, rng, 3, rows, **options)
+    regret = model.cumulative_loss_ - float((weights * loss.value(X @ u + b, y)).sum())
+    assert regret <= model.regret_bound_ * (1 + 1e-9)
+    lighter = clone(model).partial_fit(X, y)
+    assert lighter.regret_bound_ <= model.regret_bound_ and np.isfinite(lighter.regret_bound_)
+    assert (lighter.regret_bound_ < model.regret_bound_) == (weights.max() > 1)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_heavy_rows_raise_the_bound_as_far_as_they_have_to(update):
+    """One row and its opposite, again and again, at ten times the rate: more regret than the bound for weight 1."""
+    X, y = np.tile([[1.0, 2.0], [-1.0, -2.0]], (50, 1)), np.ones(100)
+    bounds = {"x": 5**0.5, "u": 0.1, "loss": 500.0}
+    model = ImplicitGDRegressor(update=update, learning_rate="theory", data_bounds=bounds, fit_intercept=False)
+    light = clone(model).partial_fit(X, y).regret_bound_
+    model.set_params(max_iter=1, tol=None, shuffle=False)
+    for fitted in (clone(model).partial_fit(X, y, np.full(100, 10.0)), clone(model).fit(X, y, 10.0)):
+        regret = fitted.cumulative_loss_ - 500.0
+        assert light < regret <= fitted.regret_bound_
+        assert_allclose(fitted.partial_fit(X, y).regret_bound_, fitted.regret_bound_)
+        assert_allclose(fitted.fit(X, y).regret_bound_, light)
+    model.set_params(data_bounds={**bounds, "loss": 0.0}).partial_fit(X, y, np.full(100, 10.0))
+    assert (model.regret_bound_ == np.inf) == (update == "explicit")  # that rate has no bound
+
+
+def test_a_path_of_rates_notes_weights_for_the_bound():
+    X, y = np.eye(3), np.ones(3)
+    one = ImplicitGDRegressor(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "loss": 1.0})
+    path = LearningRatePath(one, eta0s=2).fit(X, y, [1.0, 5.0, 1.0])
+    assert path.best_estimator_.regret_bound_ == one.partial_fit(X, y, [1.0, 5.0, 1.0]).regret_bound_
+
+
+def test_the_theorem_with_class_weights():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    model = MirrorDescentClassifier(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "n_rows": 4})
+    light = clone(model).partial_fit(X, y, classes=[0, 1]).regret_bound_
+    heavy = model.set_params(class_weight={1: 3.0}).partial_fit(X, y, classes=[0, 1]).regret_bound_
+    assert_allclose(heavy, (1 + 3.0**2) / 2 * light)
 
 
 @pytest.mark.parametrize("update", UPDATES)

@@ -181,12 +181,23 @@ class SimplexEntropy(VectorDivergence):
         super().check_domain(w)
         w = as_array(w)
         low, high = check_box(lower, upper, w.shape)
+        if not (high > 0).all():
+            i = int(np.argmin(high > 0))
+            raise ValueError(
+                f"The box [{low[i]:g}, {high[i]:g}] at index {i} has no point in the domain {self.domain}; widen it."
+            )
         low = np.maximum(low, 0.0)
         slack = 1e-12 * self.total  # rounding of the sums
         if not low.sum() - slack <= self.total <= high.sum() + slack:
             raise ValueError(
                 f"No w with sum {self.total:g} lies in the box, whose sums run from {low.sum():g} to {high.sum():g}; "
                 "widen it."
+            )
+        if low.sum() >= self.total and not low.all():
+            i = int(np.argmin(low))
+            raise ValueError(
+                f"The box has no point in the domain {self.domain}: its lower ends sum to {low.sum():g} and leave "
+                f"nothing for the weight at index {i}; widen it."
             )
         ends = np.concatenate([low / w, high / w])
         ends = np.sort(ends[np.isfinite(ends)])

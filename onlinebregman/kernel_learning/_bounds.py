@@ -75,15 +75,17 @@ class LossBounds:
         """The theorem's bound on `cumulative_loss_` minus a kernel's loss, under learning_rate="theory".
 
         It holds for all kernels and instances that keep to `data_bounds`: L <= factor L_U + constant, and the bound is
-        (factor - 1) data_bounds["loss"] + constant.
+        (factor - 1) data_bounds["loss"] + constant, losses being multiplied by the weights of their instances.
+
+        The rate is made for instances of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h
+        times the rate, for which the bound is larger, and for explicit steps can be infinite.
         """
         self._fitted_learner()
         if self.learning_rate != "theory":
             raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
         if "loss" not in self.data_bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        theory = self._theory()
-        return (theory.factor - 1) * self.data_bounds["loss"] + theory.constant
+        return self._theory().regret(self.data_bounds["loss"])
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
         """Bound on the regret of this very run against a kernel: no assumption on the data.
@@ -132,4 +134,7 @@ class LossBounds:
             raise ValueError("learning_rate='theory' is for the kernel at which init=None starts; leave init out.")
         divergence, loss = self.divergence_, self._learned_loss
         bounds, d = self.data_bounds, self.n_features_in_
-        return theory_rate(divergence, loss, self.update, bounds, d, signed=False, fit_intercept=False)
+        heaviest = self._largest_weight
+        return theory_rate(
+            divergence, loss, self.update, bounds, d, signed=False, fit_intercept=False, largest_weight=heaviest
+        )

@@ -365,6 +365,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
 
     def _start(self, prior: np.ndarray) -> None:
         self._first = prior
+        self._largest_weight = 1.0
         self._learner = self._make_learner(prior)
         self.n_collapsed_ = 0
         self.spread_ = self._loss_sum = 0.0
@@ -393,6 +394,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self.n_collapsed_ += int(collapsed.sum())
         if len(index):
             self.spread_ = float(spread[-1])
+            self._largest_weight = max(self._largest_weight, float(weight.max()))
             losses = weight * self._squares(X, y, index, weight / spread**2 if self._scaled else weight) / 2
             self._loss_sum = float(np.cumsum(np.r_[before, losses])[-1])  # one by one: however the stream is cut
         return (self._loss_sum - before) / total if total > 0 else 0.0

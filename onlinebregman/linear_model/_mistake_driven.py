@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
+from .._kernels._team import Team
 from .._mirror import starting_weights
 from .._validation import check_rows
 from ..divergences import SquaredEuclidean
@@ -54,6 +55,15 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)
 
+    def _make_learner(self, start) -> Team:
+        self._rates = ()
+        return super()._make_learner(start)
+
+    def _configure(self, learner: Team) -> Team:
+        if len(self._rates) < 2 and self.eta0 not in self._rates:  # two are too many for the bound
+            self._rates += (self.eta0,)
+        return super()._configure(learner)
+
     @property
     def n_mistakes_(self) -> np.ndarray:
         """Mistakes, each of which was a step: shape (1,) for two classes, else (n_classes,), one against the rest."""
@@ -66,7 +76,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         mistake brings the weights closer to u by eta gamma - eta^2 M / 2 or more, M the divergence's smoothness for
         rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) of them. In
         the squared Euclidean divergence, from weights 0, the comparator can be scaled at will, which gives
-        M norm(u)^2 / gamma^2 for every eta.
+        M norm(u)^2 / gamma^2 for every eta. It is a bound for one rate, the present `eta0`, from the first row on.
 
         Parameters
         ----------
@@ -83,6 +93,12 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         -------
         bound : float
             Infinity where the rate is too large for the margin: eta0 >= 2 gamma / M.
+
+        Raises
+        ------
+        ValueError
+            If the comparator errs on a row, the labels or the comparator do not fit, or the bound is not for what was
+            learned: more than two classes, class weights, or an `eta0` that was changed in mid-stream.
         """
         learner = self._fitted_learner()
         if len(self.classes_) != 2:
@@ -91,6 +107,11 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             )
         if self.class_weight is not None:
             raise ValueError("The bound is for rows of weight 1; set class_weight=None.")
+        if len(self._rates) > 1:
+            raise ValueError(
+                f"The bound is for one constant rate, but rows were learned with eta0 = "
+                f"{', then '.join(f'{eta0:g}' for eta0 in self._rates)}; keep eta0 as it is, or learn anew."
+            )
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
         if intercept != 0 and not self.fit_intercept:
             raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")

@@ -11,7 +11,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._compiled import make_loss
 from .._factors import balanced_factor
@@ -20,7 +19,7 @@ from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context,
 from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
-from ._checks import check_bounds, check_column, check_size
+from ._checks import check_bounds, check_column, check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
@@ -427,7 +426,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
         X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        check_classification_targets(y)
+        check_labels(y)
         X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), allow_all_zero)
         return X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X, (X, y, weights)
 

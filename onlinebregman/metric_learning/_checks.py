@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from .._validation import check_finite
@@ -36,3 +37,12 @@ def check_column(values, n: int, name: str, what: str) -> np.ndarray:
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
     check_finite(values, name)
     return values
+
+
+def check_labels(y: np.ndarray) -> None:
+    """Raise a ValueError unless these are labels. Integers, strings and booleans are, however many there are of them.
+
+    Of a stream with many classes most rows of a chunk may be the first of their class, which says nothing about it.
+    """
+    if y.dtype.kind not in "iubUS":
+        check_classification_targets(y)

@@ -9,12 +9,11 @@ from typing import Self
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, dense
 from ..kernel_learning import DefiniteBoost
-from ._checks import check_size
+from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import Reservoir
 
@@ -181,7 +180,7 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
     def _learn(self, X, y, going_on: bool) -> Self:
         with all_or_nothing(self):
             X, y = check_rows(self, X, y=y, reset=not going_on, numeric=False)
-            check_classification_targets(y)
+            check_labels(y)
             X = check_size(dense(X))
             d = X.shape[1]
             self._check_n_components(d)

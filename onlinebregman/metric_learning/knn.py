@@ -76,9 +76,9 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
     Notes
     -----
     Parameters are read at each call, those of `metric_learner` when learning begins; `metric_` is the estimator that
-    learns, and can be set, or be taught pairs of its own, in mid-stream. Rows are mapped again if its `n_updates_` or
-    `t_` has changed, or, where it has neither, after each call of `partial_fit`. While it stands still, only new rows
-    are mapped.
+    learns, and can be set, or be taught pairs of its own, in mid-stream. Rows are mapped again if it is another one, if
+    it maps to another number of features, or if its `n_updates_` or `t_` has changed; where it has neither, after each
+    call of `partial_fit`. While it stands still, only new rows are mapped.
 
     A window of recent rows forgets what has changed, and classes that have not come for a while.
 
@@ -241,7 +241,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         """
         queries = self._queries(X)
         count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(self._window))
-        return self._searcher().kneighbors(queries, count, return_distance)
+        return self._searcher(queries.shape[1]).kneighbors(queries, count, return_distance)
 
     def predict_proba(self, X) -> np.ndarray:
         """Shares of the neighbours' votes.
@@ -256,7 +256,8 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         probabilities : ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`; 0 for those of which the window has no row.
         """
-        queries, searcher = self._queries(X), self._searcher()
+        queries = self._queries(X)
+        searcher = self._searcher(queries.shape[1])
         probabilities = np.zeros((len(queries), len(self.classes_)))
         probabilities[:, searcher.classes_] = searcher.predict_proba(queries)
         return probabilities
@@ -284,24 +285,24 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
     def _map(self, X: np.ndarray) -> np.ndarray:
         return dense(self.metric_.transform(X), np.float64)
 
-    def _searcher(self) -> KNeighborsClassifier:
-        """The search among the mapped rows of the window: the one of before, if it still holds."""
-        place = (self._metric_state(), self._window.first, self._window.last)
+    def _searcher(self, width: int) -> KNeighborsClassifier:
+        """The search among the mapped rows of the window, `width` features each: the one of before, if it holds."""
+        place = (_Same(self.metric_), width, self._metric_state(), self._window.first, self._window.last)
         settings = (min(self.n_neighbors, len(self._window)), self.weights, self.algorithm, self.n_jobs)
         known = self._mapped.content  # read once, and replaced as a whole: other threads may predict, too
         if known is None or known[:2] != (place, settings):
-            rows = self._mapped_window(known)
+            rows = self._mapped_window(known, place)
             names = ("n_neighbors", "weights", "algorithm", "n_jobs")
             searcher = KNeighborsClassifier(**dict(zip(names, settings, strict=True))).fit(rows, self._window.codes)
             known = self._mapped.content = (place, settings, rows, searcher)
         return known[-1]
 
-    def _mapped_window(self, known) -> np.ndarray:
+    def _mapped_window(self, known, place) -> np.ndarray:
         """The rows of the window, mapped; of those that were mapped by the same metric, only the new ones anew."""
         window = self._window
         if known is not None:
-            (state, first, last), _, rows, _ = known
-            if state == self._metric_state() and last > window.first:
+            (*metric, first, last), _, rows, _ = known
+            if metric == list(place[:-2]) and last > window.first:
                 kept, new = rows[window.first - first :], window.rows[last - window.first :]
                 return np.concatenate([kept, self._map(new)]) if len(new) else kept
         return self._map(window.rows)
@@ -345,6 +346,18 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class _Same:
+    """An object that equals itself alone, and stays alive as long as it is compared with."""
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+    def __eq__(self, other) -> bool:
+        return self.value is other.value
+
+    __hash__ = None
 
 
 class _Mapped:

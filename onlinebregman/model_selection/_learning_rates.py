@@ -149,6 +149,8 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
                 finally:
                     self._go_back(before)
             raise _infinite(row)
+        for estimator in self.estimators_ if weights is not None else ():
+            estimator._note_weights(weights)
         return before
 
     def _go_back(self, before: list) -> None:

@@ -52,6 +52,12 @@ def test_errors_of_projections_and_parameters():
         Burg().project_box([1.0], -2.0, -1.0)
     with pytest.raises(ValueError, match=r"sums run from 0 to 0.6; widen"):
         SimplexEntropy().project_box([0.5, 0.5], 0.0, 0.3)
+    for upper in (-1.0, 0.0):  # also where the other weights could make up the sum
+        message = rf"box \[-inf, {upper:g}\] at index 1 has no point in the domain w > 0, sum w = 1"
+        with pytest.raises(ValueError, match=message):
+            SimplexEntropy().project_box([0.2, 0.3, 0.5], -np.inf, [5.0, upper, 5.0])
+    with pytest.raises(ValueError, match=r"lower ends sum to 1 and leave nothing for the weight at index 0; widen"):
+        SimplexEntropy().project_box([0.2, 0.3, 0.5], [-1.0, 0.0, 1.0], 5.0)
     with pytest.raises(ValueError, match="positive finite sum"):
         RelativeEntropy().project_simplex([1.0], 0.0)
     with pytest.raises(ValueError, match="No point of the domain 0 < w < 1 has sum 3"):

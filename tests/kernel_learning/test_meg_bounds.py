@@ -110,6 +110,21 @@ def test_theory_keeps_its_promise(seed, update, noise, triplets):
     assert learner.spread_ <= spread * (1 + 1e-12)
 
 
+@laws
+@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([0.5, 3.0, 30.0]))
+def test_theory_keeps_its_promise_for_weights(seed, update, heaviest):
+    rng = np.random.default_rng(seed)
+    kernel, rows = density(rng, 6, rank=1), pair_rows(rng.integers(0, 6, size=(100, 2)), 6).toarray()
+    y, weights = np.full(100, 3.0), np.full(100, heaviest)
+    y[::2] *= -1
+    best = heaviest * half_losses(np.einsum("ni,nj->nij", rows, rows), y, kernel)[rows.any(axis=1)].sum()
+    bounds = {"x": 1.0, "loss": best}
+    learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y, weights)
+    light = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y)
+    assert learner.cumulative_loss_ <= (best + learner.regret_bound_) * (1 + 1e-9)
+    assert (learner.regret_bound_ > light.regret_bound_) == (heaviest > 1)
+
+
 def test_theory_rate_is_the_papers():
     """2b / (2 + r^2 b) for their loss is 4b / (2 + r^2 b) for half of it; b follows from the best kernel's loss."""
     parameters = {"update": "explicit", "learning_rate": "theory"}

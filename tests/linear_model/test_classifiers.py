@@ -131,6 +131,16 @@ def test_labels_may_come_in_another_type_than_the_classes(model, learned):
 
 
 @every
+@pytest.mark.parametrize(
+    ("missing", "kind"), [(np.nan, float), (np.inf, np.float32), (-np.inf, float), (np.nan, object)]
+)
+def test_nan_and_infinity_are_no_classes(model, missing, kind, unchanged):
+    X, y = some_rows()
+    with unchanged(model := clone(model), "classes = .*: NaN and infinity cannot be labels of rows; leave them out"):
+        model.partial_fit(X, y, classes=np.array([0.0, 1.0, 2.0, missing], dtype=kind))
+
+
+@every
 def test_one_class_is_not_enough_to_fit_but_enough_for_a_call(model, unchanged):
     X, y = some_rows()
     for labels in (np.zeros(60), ["a"] * 60):

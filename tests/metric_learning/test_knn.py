@@ -219,6 +219,32 @@ def test_a_metric_that_does_not_count_is_taken_to_move_with_every_call():
     assert mapped_by(model, lambda: model.predict(X[:2])) == 203
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_another_metric_may_be_set(frozen):
+    """Also one that has learned as many rows, or none: its distances count, and those of no metric before it."""
+    scalers = [StandardScaler().fit(X), StandardScaler().fit(X * [1.0, 1.0, 1.0, 100.0, 100.0])]
+    model = MetricKNeighborsClassifier(3, metric_learner=FrozenEstimator(scalers[0])).fit(X, LABELS)
+    if not frozen:
+        scalers = [LogDetMetricLearner(random_state=seed, eta0=0.1).fit_pairs(X, [[0, seed]], [9.0]) for seed in (1, 2)]
+    for metric in (*scalers, *scalers):
+        model.metric_ = FrozenEstimator(metric) if frozen else metric
+        for fitted in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+            knn = KNeighborsClassifier(3).fit(metric.transform(X), LABELS)
+            assert_array_equal(fitted.kneighbors(X[:5])[0], knn.kneighbors(metric.transform(X[:5]))[0])
+            assert_array_equal(fitted.predict_proba(X), knn.predict_proba(metric.transform(X)))
+
+
+def test_the_metric_may_be_told_to_map_to_fewer_features():
+    model = MetricKNeighborsClassifier(3, metric_learner=LogDetMetricLearner(random_state=0)).fit(X, LABELS)
+    model.predict(X)
+    for n_components in (2, 3, None):
+        model.metric_.set_params(n_components=n_components)
+        mapped = model.metric_.transform(X)
+        assert_array_equal(
+            model.kneighbors(X[:5])[0], KNeighborsClassifier(3).fit(mapped, LABELS).kneighbors(mapped[:5])[0]
+        )
+
+
 def test_pairs_may_be_taught_to_the_metric_itself():
     model = MetricKNeighborsClassifier(1, random_state=0).partial_fit(X, LABELS, classes=CLASSES)
     before = model.kneighbors(X[:5], 3)[0]

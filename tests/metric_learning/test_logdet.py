@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onlinebregman import LogDetMetricLearner
+from onlinebregman import DefiniteBoostMetricLearner, LogDetMetricLearner
 from onlinebregman.divergences import LogDet
 
 
@@ -357,6 +358,19 @@ def test_bad_parameters(parameters, message):
         with pytest.raises(ValueError, match=message):
             getattr(learner, method)(ROWS, [0, 1, 0, 1])
         assert not hasattr(learner, "n_features_in_")
+
+
+@pytest.mark.parametrize("learner", [LogDetMetricLearner(random_state=0), DefiniteBoostMetricLearner(random_state=0)])
+def test_chunks_may_have_almost_as_many_classes_as_rows(learner):
+    """Without a warning that they look like regression targets: warnings are errors here."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)), rng.integers(400, size=100)
+    models = [clone(learner) for _ in range(3)]
+    for model, labels in zip(models, (y, y.astype(str), y.astype(np.uint16)), strict=True):
+        for start in (0, 50):
+            model.partial_fit(X[start : start + 50], labels[start : start + 50])
+    for model in models[1:]:
+        assert_array_equal(model.get_mahalanobis_matrix(), models[0].get_mahalanobis_matrix())
 
 
 def test_continuous_labels_are_refused():
