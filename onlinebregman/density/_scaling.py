@@ -101,7 +101,7 @@ def newton(
         multipliers, value, (expected, covariance) = trial, fallen, derivatives
         damping = damping / 10 if part == 1.0 else max(100 * damping, 1e-10 * widest)
         # a lasso of large multipliers may promise more than it can keep
-        if tol is not None and (promise <= tol or scaling.step(expected, multipliers)[1] <= 1e-5 * tol):
+        if tol is not None and (promise <= tol or (alpha > 0 and scaling.step(expected, multipliers)[1] <= 1e-5 * tol)):
             return multipliers, i + 1
     return multipliers, max_iter
 
