@@ -62,7 +62,7 @@ class Features:
                 f"Feature {j} runs from {low[j]:g} to {high[j]:g}: its range over- or underflows; scale it."
             )
         self._per_span = np.divide(1.0, self.span, out=np.zeros_like(self.span), where=self.span > 0)
-        self._size = max(_BLOCK // values.shape[1], 64)
+        self._size = _rows_at_once(values)
         self.limits = np.zeros(values.shape[1])
         self.support: np.ndarray | None = None
         while seen is not None:
@@ -151,6 +151,10 @@ class Features:
         return g
 
 
+def _rows_at_once(values: np.ndarray) -> int:
+    return max(_BLOCK // values.shape[1], 64)
+
+
 def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest features of some points, a column at a time."""
     ends = [(column.min(), column.max()) for column in (values[points, j] for j in range(values.shape[1]))]
@@ -161,7 +165,7 @@ def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.nda
 def observed_sums(values: np.ndarray, points: np.ndarray, weights: np.ndarray, origin: np.ndarray) -> np.ndarray:
     """Sum of weight * (features - origin) over observed points, without a copy of all their features."""
     total = np.zeros(values.shape[1])
-    size = max(_BLOCK // values.shape[1], 64)
+    size = _rows_at_once(values)
     for start in range(0, len(points), size):
         rows = slice(start, start + size)
         total += weights[rows] @ np.subtract(values[points[rows]], origin, dtype=np.float64)

@@ -138,6 +138,11 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
+    def _forget(self) -> None:
+        """Nothing learned: the next rows are the first ones."""
+        for name in ("_mix", "weights_history_"):
+            vars(self).pop(name, None)
+
     def _start(self, X) -> None:
         """Fresh experts with their prior weights."""
         self.estimators_ = self._fresh_experts()

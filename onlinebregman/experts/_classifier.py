@@ -40,8 +40,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             The fitted estimator.
         """
         with all_or_nothing(self):
-            for name in ("_mix", "weights_history_"):
-                vars(self).pop(name, None)
+            self._forget()
             self._learn(X, y, sample_weight, classes=None, partial=False)
         return self
 

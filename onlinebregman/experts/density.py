@@ -135,8 +135,7 @@ class DensityMixture(Density, ExpertMixture):
             The fitted estimator.
         """
         with all_or_nothing(self):
-            for name in ("_mix", "weights_history_"):
-                vars(self).pop(name, None)
+            self._forget()
             self._learn(X, sample_weight, allow_all_zero=False)
         return self
 

@@ -173,8 +173,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
             The fitted estimator.
         """
         with all_or_nothing(self):
-            for name in ("_mix", "weights_history_"):
-                vars(self).pop(name, None)
+            self._forget()
             self._learn(X, y, sample_weight, allow_all_zero=False)
         return self
 
