@@ -138,6 +138,13 @@ class OnlineDensity(Density, OnlineEstimator):
         kept = np.flatnonzero(weights)
         return X[kept], weights[kept], kept
 
+    def _check_first_prediction(self, prior_weight: float) -> None:
+        if self.strategy == "incremental_offline" and prior_weight == 0:
+            raise ValueError(
+                "prior_weight=0 leaves strategy='incremental_offline' without a first prediction; give a positive "
+                "prior_weight, or use strategy='forward'."
+            )
+
     def _check_values(self, X: np.ndarray, reset: bool) -> None:
         """Refuse rows that are not of the family; `reset`: of that of the parameters."""
 

@@ -296,11 +296,7 @@ class OnlineExponentialFamily(OnlineDensity):
 
     def _make_rule(self) -> IncrementalOffline | GaussianMinimax:
         """The prediction that `strategy` says, or ValueError when the family has none."""
-        if self.strategy == "incremental_offline" and self._k == 0:
-            raise ValueError(
-                "prior_weight=0 leaves strategy='incremental_offline' without a first prediction; give a positive "
-                "prior_weight, or use strategy='forward'."
-            )
+        self._check_first_prediction(self._k)
         if self.strategy == "minimax":
             if self.family != "gaussian" or self.horizon is None:
                 raise ValueError(

@@ -251,12 +251,8 @@ class OnlineGaussian(OnlineDensity):
     def _start(self, n: int) -> None:
         """Read the parameters, and begin a stream of no rows."""
         k = float(self.prior_weight)
+        self._check_first_prediction(k)
         k1 = k + (self.strategy == "forward")
-        if k1 == 0:
-            raise ValueError(
-                "prior_weight=0 leaves strategy='incremental_offline' without a first prediction; give a positive "
-                "prior_weight, or use strategy='forward'."
-            )
         mean = np.asarray(self.prior_mean, dtype=np.float64)
         if mean.shape not in ((), (n,)) or not np.isfinite(mean).all():
             raise ValueError(f"prior_mean = {self.prior_mean}; give a finite number, or one for each of {n} features.")
