@@ -21,9 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser(
         "demo",
         help="the estimators at work on real data, in under a minute",
-        description="Metric learning for nearest neighbours, learning rates chosen by grid search, and a kernel "
-        "learned from distances, on data that comes with scikit-learn. Prints tables and writes one figure. Set "
-        "ONLINEBREGMAN_DATA to a folder with samson_scene_mean.csv to add the unmixing of a hyperspectral scene.",
+        description="Metric learning for nearest neighbours, learning rates chosen by grid search, weights that must "
+        "not be negative, and a kernel learned from distances, on data that comes with scikit-learn. Prints tables and "
+        "writes one figure.",
     )
     demo.add_argument(
         "--output",

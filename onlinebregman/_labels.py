@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+
+from ._containers import check_kind, unmasked
 
 
 class StreamClassifierMixin(ClassifierMixin):
@@ -19,11 +22,13 @@ class StreamClassifierMixin(ClassifierMixin):
         """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
         if first:
             self._set_classes(y, classes, partial)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"classes = {np.asarray(classes).tolist()} is not the same as on the first call to partial_fit, "
-                f"{self.classes_.tolist()}; leave it out."
-            )
+        elif classes is not None:
+            given = check_classes(classes)
+            if not np.array_equal(given, self.classes_):
+                raise ValueError(
+                    f"classes = {given.tolist()} is not the same as on the first call to partial_fit, "
+                    f"{self.classes_.tolist()}; leave it out."
+                )
         return self._known_codes(
             y,
             "give all labels that will come as `classes` to the first call of partial_fit"
@@ -36,7 +41,7 @@ class StreamClassifierMixin(ClassifierMixin):
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
         if not partial:
             check_classification_targets(y)
-        self.classes_ = np.unique(classes if partial else y)
+        self.classes_ = check_classes(classes) if partial else np.unique(y)
         labels = self.classes_.tolist()
         if any(isinstance(label, float) and not isfinite(label) for label in labels):
             raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
@@ -67,3 +72,27 @@ class StreamClassifierMixin(ClassifierMixin):
             codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
             return codes, codes >= 0
         return codes, self.classes_.take(codes, mode="clip") == y
+
+
+def check_classes(classes) -> np.ndarray:
+    """All labels that will ever come, sorted, each once, from an array, a list, a range or a set of them."""
+    if isinstance(classes, Set):
+        classes = list(classes)
+    if isinstance(classes, dict | Iterator):
+        raise ValueError(f"classes is a {type(classes).__name__}; give the labels as a list, list(classes).")
+    labels = np.asarray(unmasked(classes, "classes"))
+    check_kind(labels.dtype, "classes", labels=True)
+    if labels.ndim != 1:
+        shown = (
+            f"classes = {classes!r} is no list of labels" if not labels.ndim else f"classes has shape {labels.shape}"
+        )
+        raise ValueError(f"{shown}; give all labels in one dimension, for example [0, 1] or numpy.unique(y).")
+    kinds = {isinstance(label, str) for label in (classes if labels.dtype.kind in "US" else labels.tolist())}
+    if len(kinds) > 1:
+        raise ValueError(f"classes = {list(classes)!r} are words and numbers; give labels of one kind.")
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"classes = {labels.tolist()!r} cannot be sorted ({error}); give labels of one kind."
+        ) from error

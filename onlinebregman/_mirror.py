@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ._compiled import make_geometry, make_loss
+from ._copies import OwnCopyMixin
 from ._kernels._blocked_geometry import BlockedLogDetGeometry
 from ._kernels._frobenius_geometry import FrobeniusGeometry
 from ._kernels._geometry import Geometry
@@ -42,7 +43,7 @@ from .losses import Loss, SquaredLoss, resolve_loss
 from .schedules import Schedule, resolve_schedule
 
 
-class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
+class OnlineEstimator(OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
     """The loop of `fit`: epochs over the rows, shuffled or not, until `tol` or a callback says stop.
 
     A subclass has the constructor parameters `max_iter`, `tol`, `shuffle`, `n_iter_no_change`, `random_state` and
@@ -99,7 +100,7 @@ class OnlineEstimator(CallbackSupportMixin, BaseEstimator):
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
             if self.tol is None:
                 return False
-            stale = stale + 1 if loss > best - self.tol else 0
+            stale = 0 if loss < best - self.tol else stale + 1
             best = min(best, loss)
             return stale >= self.n_iter_no_change
 
@@ -149,7 +150,7 @@ class MirrorMixin:
 
     @property
     def cumulative_loss_(self) -> float:
-        """Sum of weight times loss over all rows, each predicted before it was learned."""
+        """Sum of weight times loss of what `predict` said of each row before it was learned, with `average`, too."""
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:
@@ -214,9 +215,20 @@ class MirrorMixin:
 
     def _refuse(self, reason: str, row: int, y: np.ndarray) -> None:
         """Raise the error that says why the learner refused a row, and what to do."""
-        settings = f"update={self.update!r} and eta0={self.eta0:g}"
-        remedy = "Lower eta0, or scale features and targets (sklearn.preprocessing.StandardScaler)"
-        remedy += ", or use update='implicit'." if self.update in ("explicit", "gradient") else "."
+        own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
+        rate = own.get("learning_rate")
+        by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
+        settings = [f"update={self.update!r}"] if "update" in own else []
+        settings.append(f"eta0={self.eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
+        settings = " and ".join(settings)
+        remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
+        remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")
+        if own.get("update") in ("explicit", "gradient"):
+            remedies.append("use update='implicit'")
+        if own.get("average") and reason == "overflowed":
+            remedies.append("set average=False, the sum of the weights may have overflowed")
+        remedy = ", or ".join(remedies)
+        remedy = remedy[0].upper() + remedy[1:] + "."
         if reason == "bad target":
             self._learned_loss.check_target(y)
         if reason == "failed":
@@ -230,10 +242,13 @@ class MirrorMixin:
                 "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. "
                 f"{remedy}",
                 "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",
+                "loss overflowed": f"The loss of row {row} (target {target}), or what it adds up to, overflows under "
+                f"{settings}: the weights diverge, or features and targets are too large. {remedy}",
                 "left domain": f"At row {row} (target {target}) the step under {settings} leaves the domain "
                 f"{self._divergence.domain!r} of the weights. {remedy}",
                 "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: "
-                "update='gradient' needs X >= 0 and y >= 0. Use update='implicit', which takes any sign.",
+                "update='gradient' needs X >= 0 and y >= 0. "
+                + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or leave them out."),
                 "bad target": f"The target {target} at row {row} is not admissible for {self._learned_loss!r}.",
             }[reason]
         )
@@ -361,12 +376,13 @@ def starting_weights(
     total = divergence.total if isinstance(divergence, SimplexEntropy) else None
     if signed:
         weights = _vector(init, n_features, 0.0, name)
-        room = 1.0 if total is None else total - np.abs(weights).sum()
+        with np.errstate(over="ignore"):
+            room = 1.0 if total is None else total - np.abs(weights).sum()
         if total is not None and abs(room) <= 1e-10 * total:  # up to rounding, all of it
             room = 0.0
         if not room >= 0 or (room == 0 and name == "init"):
             raise ValueError(
-                f"The absolute values of {name} sum to {np.abs(weights).sum():g}, which leaves nothing of "
+                f"The absolute values of {name} sum to {total - room:g}, which leaves nothing of "
                 f"total={total:g} for the other signs; use a larger total."
             )
         spread = room / (2 * n_features)  # what w+ and w- have beyond init, each
@@ -380,12 +396,16 @@ def starting_weights(
         worst = int(np.argmax(outside))
         limits = f"> {lower:g}" if upper == np.inf else f"between {lower:g} and {upper:g}"
         raise ValueError(f"{name}[{worst}] = {weights[worst]:g}, but this estimator's weights have to be {limits}.")
-    if total is not None and not np.isclose(weights.sum(), total, rtol=1e-6, atol=0.0):
+    if total is None:
+        return weights
+    with np.errstate(over="ignore"):
+        size = weights.sum()
+    if not np.isclose(size, total, rtol=1e-6, atol=0.0):
         raise ValueError(
-            f"{name} sums to {weights.sum():g}, but weights on the simplex sum to total={total:g}; "
-            f"scale {name} by {total / weights.sum():g}, or set total to its sum."
+            f"{name} sums to {size:g}, but weights on the simplex sum to total={total:g}; "
+            f"scale {name} by {total / size:g}, or set total to its sum."
         )
-    return weights if total is None else weights * (total / weights.sum())
+    return weights * (total / size)
 
 
 def _default_start(divergence: Divergence, n_features: int) -> float:

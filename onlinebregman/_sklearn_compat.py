@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+
+from ._kernels._transaction import Transaction
 
 __all__ = [
     "BaseComposition",
@@ -57,20 +58,13 @@ def validate_parameters(estimator) -> None:
     estimator._validate_params()
 
 
-@contextmanager
-def all_or_nothing(estimator):
-    """Give the estimator back every attribute it had, if the body raises.
+def all_or_nothing(*estimators) -> Transaction:
+    """Context in which one thread changes estimators; if the body raises, each has every attribute that it had.
 
-    The body must bind new objects instead of changing fitted arrays in place.
+    The body must bind new objects instead of changing fitted arrays in place. What is called `_learner` may learn in
+    place, by one call.
     """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        kept = {key: vars(estimator)[key] for key in _CALLBACK_STATE if key in vars(estimator)}
-        vars(estimator).clear()
-        vars(estimator).update(before, **kept)
-        raise
+    return Transaction(*estimators, keep=_CALLBACK_STATE)
 
 
 def response_method(scorer):

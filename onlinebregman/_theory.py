@@ -57,10 +57,12 @@ def theory_rate(
     signed: bool,
     fit_intercept: bool,
     largest_weight: float = 1.0,
+    rows: int = 0,
 ) -> TheoryRate:
     """The rate with the smallest bound over comparators and rows that keep to `data_bounds`.
 
-    The rate is that for rows of weight 1, its guarantee that for rows of weight `largest_weight` >= 1 or less.
+    The rate is that for rows of weight 1, its guarantee that for rows of weight `largest_weight` >= 1 or less, and for
+    so many `rows` if they are more than data_bounds["n_rows"].
     """
     bounds = _check_bounds(data_bounds)
     smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
@@ -90,7 +92,8 @@ def theory_rate(
     n_rows = _needed(bounds, "n_rows")
     rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
     constant = slope * sqrt(2 * distance * smoothness * n_rows)
-    return TheoryRate(rate, 1.0, (1 + largest_weight**2) / 2 * constant)
+    # distance / rate, and for each row rate (weight slope)^2 smoothness / 2
+    return TheoryRate(rate, 1.0, (1 + largest_weight**2 * max(rows / n_rows, 1.0)) / 2 * constant)
 
 
 def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:

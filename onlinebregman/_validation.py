@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
+
+from ._containers import check_kind, readable
 
 FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # None is what a user passes who forgot y
@@ -41,6 +46,27 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
+def finite(what: str) -> Callable:
+    """Decorator of methods that answer rows, one each: an answer that overflows is a ValueError that names its row."""
+
+    def decorate(method: Callable) -> Callable:
+        @wraps(method)
+        def answer(self, *args, **kwargs):
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = method(self, *args, **kwargs)
+            bad = _first_bad(values)
+            if bad is not None:
+                raise ValueError(
+                    f"The {what} of row {bad[0]} is not finite in float64; leave the row out, or scale the features "
+                    "as in rows that were learned (sklearn.preprocessing.StandardScaler)."
+                )
+            return values
+
+        return answer
+
+    return decorate
+
+
 def fitted(estimator, state):
     """What learning has made; None is an AttributeError, so that `hasattr` says no to what is read from it."""
     if state is None:
@@ -48,11 +74,31 @@ def fitted(estimator, state):
     return state
 
 
+class read_only(property):
+    """A property made afresh at each access: arrays come read-only, or what is written to them would be lost."""
+
+    def __get__(self, instance, owner=None):
+        value = super().__get__(instance, owner)
+        if isinstance(value, np.ndarray):
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
-    X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
+    X = validate_data(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
+    X = np.require(X, requirements="CA")
     check_finite(X)
     return X
+
+
+def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarray:
+    """An aligned, C-contiguous array of numbers, by default of float64, which need not be finite yet."""
+    values = check_array(
+        readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
+    )
+    return np.require(values, requirements="CA")
 
 
 def check_rows(
@@ -70,21 +116,32 @@ def check_rows(
         "ensure_all_finite": False,
         "reset": reset,
     }
+    X = readable(X)
     if y is _NO_Y:
         X = validate_data(estimator, X, **kwargs)
     else:
-        if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
-            check_finite(np.asarray(y), "y")
+        y = check_targets_readable(y, labels=not numeric)
         X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
-    if sparse.issparse(X) and not (X.has_canonical_format and X.indices.dtype == X.indptr.dtype):
+    if not sparse.issparse(X):
+        X = np.require(X, requirements="CA")
+    elif not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-        X.indptr = X.indptr.astype(X.indices.dtype)
     if finite:
         check_finite(X)
     if y is _NO_Y:
         return X
-    return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
+    return X, np.require(y, np.float64, "CA") if numeric else y
+
+
+def check_targets_readable(y, *, labels: bool):
+    """Targets, or `labels`, of a kind that can be learned; a NaN or infinity among numbers is named."""
+    if sparse.issparse(y):
+        raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
+    y = readable(y, "y", labels=labels)
+    if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+        check_finite(np.asarray(y), "y")
+    return y
 
 
 def dense(X, dtype=None) -> np.ndarray:
@@ -97,21 +154,19 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     if sample_weight is None:
         return None
     if np.isscalar(sample_weight):
+        check_kind(np.asarray(sample_weight).dtype, "sample_weight")
         weights = np.full(n_rows, sample_weight, dtype=np.float64)
     else:
-        weights = check_array(
-            sample_weight,
-            ensure_2d=False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-            input_name="sample_weight",
-        )
+        weights = check_numbers(sample_weight, "sample_weight", ensure_2d=False)
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n_rows:
         raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight a row.")
     check_finite(weights, "sample_weight")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            row = int(np.argmax(weights))
+            raise ValueError(f"The sum of sample_weight overflows: {weights[row]:g} at row {row}; scale the weights.")
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(
@@ -128,7 +183,7 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
     if type(pairs) is not np.ndarray or pairs.ndim != 2 or pairs.size == 0:  # check_array takes longer than a step
-        pairs = check_array(pairs, dtype=None, ensure_all_finite=False, input_name=name)
+        pairs = check_numbers(pairs, name, dtype=None)
     if pairs.shape[1] != width:
         group = {2: f"a pair is two {what} numbers", 3: f"a triplet is three {what} numbers"}[width]
         raise ValueError(f"{name} has {pairs.shape[1]} columns, but {group}.")
@@ -143,7 +198,7 @@ def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.nda
 
 def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndarray:
     """A finite symmetric matrix, of size n_features if given, float64; an asymmetry beyond rounding is named."""
-    matrix = check_array(matrix, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    matrix = check_numbers(matrix, name)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} has shape {matrix.shape}, but it has to be square.")
     check_finite(matrix, name)

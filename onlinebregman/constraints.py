@@ -49,6 +49,10 @@ class Constraint(ABC):
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Does w, of shape (n,), lie in the set, up to rounding errors of the relative size `tol`?"""
 
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """What is wrong with a w that the set does not contain, as errors say it."""
+        return f"{name} = {np.asarray(w)} is not in {self!r}"
+
     def _ask(self, divergence: Divergence, method: str, *arguments) -> Array:
         """divergence.method(*arguments), or an error that says what is missing."""
         if not hasattr(divergence, method):
@@ -81,6 +85,7 @@ class UpperBound(Constraint):
 
     Examples
     --------
+    >>> from onlinebregman.constraints import UpperBound
     >>> from onlinebregman.divergences import Burg
     >>> UpperBound(1.0).project(Burg(), [0.5, 2.0])
     array([0.5, 1. ])
@@ -99,6 +104,10 @@ class UpperBound(Constraint):
         """Is w <= bound?"""
         return Box(-np.inf, self.bound).contains(w, tol=tol)
 
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The coordinate that is farthest beyond the bound, as errors say it."""
+        return _farthest(w, -np.inf, self.bound, name, self)
+
 
 class Box(Constraint):
     """Weights lower <= w <= upper.
@@ -110,6 +119,7 @@ class Box(Constraint):
 
     Examples
     --------
+    >>> from onlinebregman.constraints import Box
     >>> from onlinebregman.divergences import SimplexEntropy
     >>> Box(0.0, 0.4).project(SimplexEntropy(), [0.7, 0.2, 0.1]).round(12)
     array([0.4, 0.4, 0.2])
@@ -131,6 +141,10 @@ class Box(Constraint):
         slack = tol * np.abs(w)
         return bool(((self.lower - slack <= w) & (w <= self.upper + slack)).all())
 
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The coordinate that is farthest outside, as errors say it."""
+        return _farthest(w, self.lower, self.upper, name, self)
+
 
 class Simplex(Constraint):
     """Weights w >= 0 with sum w = total.
@@ -142,6 +156,7 @@ class Simplex(Constraint):
 
     Examples
     --------
+    >>> from onlinebregman.constraints import Simplex
     >>> from onlinebregman.divergences import SquaredEuclidean
     >>> Simplex().project(SquaredEuclidean(), [0.9, 0.5, -1.0])
     array([0.7, 0.3, 0. ])
@@ -159,6 +174,11 @@ class Simplex(Constraint):
         w = np.asarray(w, dtype=np.float64)
         return bool((w >= -tol * self.total).all() and abs(w.sum() - self.total) <= tol * self.total)
 
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The smallest coordinate if it is negative, or the sum, as errors say it."""
+        w = np.asarray(w, dtype=np.float64)
+        return _farthest(w, 0.0, np.inf, name, self) if w.min() < 0 else f"{name} sums to {w.sum():g}, not in {self!r}"
+
 
 class L1Ball(Constraint):
     """Weights with sum abs(w) <= radius: few large weights, for data with many irrelevant features.
@@ -170,6 +190,7 @@ class L1Ball(Constraint):
 
     Examples
     --------
+    >>> from onlinebregman.constraints import L1Ball
     >>> from onlinebregman.divergences import SquaredEuclidean
     >>> L1Ball(radius=2.0).project(SquaredEuclidean(), [2.5, -0.5, 0.25])  # soft thresholds
     array([2., 0., 0.])
@@ -186,6 +207,10 @@ class L1Ball(Constraint):
         """Is sum abs(w) <= radius?"""
         return bool(np.abs(np.asarray(w, dtype=np.float64)).sum() <= self.radius * (1 + tol))
 
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The norm, as errors say it."""
+        return f"sum abs({name}) = {np.abs(np.asarray(w, dtype=np.float64)).sum():g} is not in {self!r}"
+
 
 class L2Ball(Constraint):
     """Weights with norm_2(w) <= radius.
@@ -197,6 +222,7 @@ class L2Ball(Constraint):
 
     Examples
     --------
+    >>> from onlinebregman.constraints import L2Ball
     >>> from onlinebregman.divergences import SquaredEuclidean
     >>> L2Ball(radius=2.0).project(SquaredEuclidean(), [3.0, -4.0])
     array([ 1.2, -1.6])
@@ -212,6 +238,17 @@ class L2Ball(Constraint):
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is norm_2(w) <= radius?"""
         return bool(np.linalg.norm(np.asarray(w, dtype=np.float64)) <= self.radius * (1 + tol))
+
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The norm, as errors say it."""
+        return f"norm_2({name}) = {np.linalg.norm(np.asarray(w, dtype=np.float64)):g} is not in {self!r}"
+
+
+def _farthest(w: ArrayLike, lower: float | Array, upper: float | Array, name: str, constraint: Constraint) -> str:
+    """The coordinate that is farthest outside an interval."""
+    w = np.asarray(w, dtype=np.float64)
+    worst = int(np.argmax(np.maximum(lower - w, w - upper)))
+    return f"{name}[{worst}] = {w[worst]:g} is not in {constraint!r}"
 
 
 def _ends(value: float | ArrayLike, name: str) -> float | Array:

@@ -45,6 +45,7 @@ class Schedule:
 
     Examples
     --------
+    >>> from onlinebregman.schedules import Schedule
     >>> Schedule(1.0, 0.5)(4)
     0.5
     >>> Schedule(1.0, 1.0)([1, 2, 4])
@@ -100,6 +101,7 @@ class Constant(Schedule):
 
     Examples
     --------
+    >>> from onlinebregman.schedules import Constant
     >>> Constant(0.25)(100)
     0.25
     """
@@ -128,6 +130,7 @@ class InverseScaling(Schedule):
 
     Examples
     --------
+    >>> from onlinebregman.schedules import InverseScaling
     >>> InverseScaling(1.0)(100)
     0.1
     """
@@ -155,6 +158,7 @@ class StronglyConvex(Schedule):
 
     Examples
     --------
+    >>> from onlinebregman.schedules import StronglyConvex
     >>> StronglyConvex(strong_convexity=2.0)(5)
     0.1
     """
@@ -183,6 +187,7 @@ class DiameterOverGradient(Schedule):
 
     Examples
     --------
+    >>> from onlinebregman.schedules import DiameterOverGradient
     >>> DiameterOverGradient(diameter=2.0, gradient_bound=4.0)(25)
     0.1
     """
@@ -219,6 +224,7 @@ def resolve_schedule(learning_rate: str | Schedule, eta0: float = 0.1, power_t: 
 
     Examples
     --------
+    >>> from onlinebregman.schedules import Constant, resolve_schedule
     >>> resolve_schedule("sqrt", 0.5)
     InverseScaling(eta0=0.5, power_t=0.5)
     >>> resolve_schedule(Constant(0.2)).scale

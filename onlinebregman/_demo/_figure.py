@@ -1,4 +1,4 @@
-"""The results as one figure with three panels."""
+"""The results as one figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ._kernels import THEORY_ETA0, KernelResult
 from ._metric import MetricResult
-from ._regression import BATCH, RegressionResult
+from ._regression import BATCH, NON_NEGATIVE_BATCH, RegressionResult
 
 # Told apart with every kind of colour vision (after Okabe and Ito, and Tol); markers and dashes say the same.
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#5A5A5A"
@@ -41,18 +41,25 @@ def supported_formats() -> set[str]:
 
 
 def draw(
-    path: Path, metric: Sequence[MetricResult], regression: RegressionResult, kernels: KernelResult, note: str
+    path: Path,
+    metric: Sequence[MetricResult],
+    diabetes: RegressionResult,
+    digits: RegressionResult,
+    kernels: KernelResult,
+    note: str,
 ) -> None:
     """Write the figure; ImportError without matplotlib."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(15, 5.8), dpi=150, layout="constrained")
+        figure = Figure(figsize=(15, 7.6), dpi=150, layout="constrained")
         figure.get_layout_engine().set(w_pad=0.15, h_pad=0.06, hspace=0.04, wspace=0.04)
         left, middle, right = figure.subfigures(1, 3, width_ratios=[1, 1, 1.05])
         _draw_metric(left.subplots(), metric)
-        _draw_regression(middle.subplots(), regression)
+        tuning, shares = middle.subplots(2, 1, height_ratios=[1.1, 1])
+        _draw_tuning(tuning, diabetes)
+        _draw_shares(shares, digits)
         _draw_kernels(right.subplots(2, 1, sharex=True, height_ratios=[1, 1.25]), kernels)
         figure.supxlabel(note, fontsize=9, color=GREY, x=0.01, ha="left")
         figure.savefig(path)
@@ -78,7 +85,7 @@ def _draw_metric(axes, results: Sequence[MetricResult]) -> None:
     axes.legend(loc="upper right")
 
 
-def _draw_regression(axes, result: RegressionResult) -> None:
+def _draw_tuning(axes, result: RegressionResult) -> None:
     """Best R^2 against eta0, one line a method; crosses at the bottom stand for what is not above zero."""
     shown = [
         ("SGDRegressor", "black", {"marker": "s", "ls": "--", "ms": 11, "mfc": "none", "mew": 1.8}),
@@ -105,6 +112,34 @@ def _draw_regression(axes, result: RegressionResult) -> None:
     axes.set_ylabel("cross-validated R², best of other settings")
     axes.set_title(f"Tuning the learning rate: {result.task}")
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.1))
+
+
+def _draw_shares(axes, result: RegressionResult) -> None:
+    """Bars for what the heap holds of each digit, marks for what the weights of the methods say."""
+    digits = np.arange(len(result.shares))
+    axes.bar(digits, 100 * result.shares, color="#D0D0D0", width=0.9, label="in the heap")
+    shown = [
+        ("SGDRegressor", "black", "s", {"mfc": "none", "mew": 1.5}),
+        (NON_NEGATIVE_BATCH, GREY, "x", {"mew": 1.8}),
+        ("EGRegressor (simplex)", GREEN, "^", {}),
+        ("BurgRegressor", ORANGE, "D", {}),
+    ]
+    for (method, colour, marker, style), shift in zip(shown, (-0.3, -0.1, 0.1, 0.3), strict=True):
+        search = result[method]
+        if search.usable:
+            label = f"{method.removesuffix(' (batch)')}: {100 * result.misplaced(search):.0f} % misplaced"
+            shares = 100 * result.found_shares(search)
+            axes.plot(digits + shift, shares, ls="", ms=6, color=colour, marker=marker, label=label, **style)
+    axes.axhline(0, color="#444444", lw=0.8)
+    axes.set_ylim(top=62)  # room for the legend
+    axes.set_yticks([0, 10, 20, 30])
+    axes.set_xticks(digits)
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+    axes.set_xlabel("digit")
+    axes.set_ylabel("share, %")
+    axes.set_title(f"What is in {result.task}, from its mean")
+    axes.legend(loc="upper right", labelspacing=0.3)
 
 
 def _draw_kernels(axes, result: KernelResult) -> None:

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from ..datasets import load_dataset
 from ..linear_model import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from ._progress import Progress
 
 LEARNING_RATES = ("constant", "invscaling")
-UNMIXING_DATA = "samson_scene_mean"
+N_LIBRARY = 10  # images of each digit
+N_HEAP = 500
 BATCH = "least squares (batch)"
+NON_NEGATIVE_BATCH = "non-negative l. s. (batch)"
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,30 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class RegressionResult:
-    """The searches on one task; `groups` names each feature's group where groups make sense."""
+    """The searches on one task.
+
+    Where features come in groups, whose weights add up to shares of the target, `groups` has the number of each
+    feature's group and `shares` the true share of each group.
+    """
 
     task: str
     n_samples: int
     n_features: int
     n_epochs: int
     searches: list[SearchResult]
-    groups: list[str] | None = None
+    groups: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
     def __getitem__(self, method: str) -> SearchResult:
         return next(search for search in self.searches if search.method == method)
+
+    def found_shares(self, search: SearchResult) -> np.ndarray:
+        """The share of each group under the weights that a search found."""
+        return np.bincount(self.groups, weights=search.coef)
+
+    def misplaced(self, search: SearchResult) -> float:
+        """The part of the target that has to change its group for the found shares to be the true ones."""
+        return float(np.abs(self.found_shares(search) - self.shares).sum() / 2)
 
 
 def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int = 50) -> RegressionResult:
@@ -81,25 +95,51 @@ def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int
     return RegressionResult("diabetes", *X.shape, n_epochs, searches)
 
 
-def tune_on_unmixing(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> RegressionResult:
-    """Search on the mean spectrum of the Samson scene: a mixture of library spectra, so that weights are >= 0.
+def heap_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The mean image of a heap of digits, some images of each digit, which digits they are, and how many the heap has.
 
-    Rows are the bands, features the library's spectra. Nothing is centred or scaled, and there is no intercept: either
-    would take the meaning from the signs and the sum of the weights.
+    The heap holds 500 of scikit-learn's images, drawn at random, but as many of each digit as numbers of the world have
+    it as their first one (Benford's law); the library, ten others of each.
+
+    Returns
+    -------
+    library : ndarray of shape (64, 100)
+        An image in each column; ink from 0 to 1.
+    mean : ndarray of shape (64,)
+    digits : ndarray of shape (100,)
+    shares : ndarray of shape (10,)
+        Of the heap, the part that each digit has.
     """
-    data = load_dataset(UNMIXING_DATA)
+    images, labels = load_digits(return_X_y=True)
+    first_digits = np.log10(1 + 1 / np.arange(1, 10))
+    counts = [0, *np.round(N_HEAP * first_digits).astype(int)]
+    order = np.random.RandomState(0).permutation(len(labels))
+    of_digit = [order[labels[order] == digit] for digit in range(10)]
+    library = np.concatenate([rows[:N_LIBRARY] for rows in of_digit])
+    heap = np.concatenate([rows[N_LIBRARY:][:count] for rows, count in zip(of_digit, counts, strict=True)])
+    shares = np.bincount(labels[heap], minlength=10) / len(heap)
+    return images[library].T / 16, images[heap].mean(axis=0) / 16, labels[library], shares
+
+
+def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> RegressionResult:
+    """Search on the mean image of a heap of digits: a mixture of the library's images, so that weights are >= 0.
+
+    Rows are the pixels, features the images of the library; the weights of a digit's images add up to its share of the
+    heap. Nothing is centred or scaled, and there is no intercept: either would take the meaning from the signs and the
+    sum of the weights.
+    """
+    X, y, digits, shares = heap_of_digits()
     methods = {
         "SGDRegressor": (SGDRegressor(), {}),
         "ImplicitGDRegressor": (ImplicitGDRegressor(), {}),
         "EGRegressor (simplex)": (EGRegressor(weights="simplex"), {}),
         "EGRegressor (positive)": (EGRegressor(weights="positive"), {}),
         "BurgRegressor": (BurgRegressor(), {}),
-        "non-negative l. s. (batch)": (LinearRegression(positive=True), None),
+        NON_NEGATIVE_BATCH: (LinearRegression(positive=True), None),
     }
-    with progress.part("Learning rates: unmixing", len(methods)):
-        searches = _search_all(progress, methods, data.data, data.target, etas, n_epochs, standardise=False)
-    groups = [name.split("_")[0] for name in data.feature_names]
-    return RegressionResult("unmixing", *data.data.shape, n_epochs, searches, groups)
+    with progress.part("Learning rates: digits", len(methods)):
+        searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=False)
+    return RegressionResult("a heap of digits", *X.shape, n_epochs, searches, digits, shares)
 
 
 def _search_all(progress, methods, X, y, etas, n_epochs, *, standardise) -> list[SearchResult]:

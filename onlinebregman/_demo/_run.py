@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..datasets import list_datasets
 from . import _figure, _report
 from ._kernels import THEORY_ETA0, KernelResult, learn_kernels
 from ._metric import DATA_SETS, MetricResult, compare_metrics
 from ._progress import Progress
-from ._regression import UNMIXING_DATA, RegressionResult, tune_on_diabetes, tune_on_unmixing
+from ._regression import RegressionResult, tune_on_diabetes, tune_on_digits
 
 INSTALL_HINT = "No figure, because matplotlib is not installed. To get it: python -m pip install matplotlib"
 
@@ -29,8 +28,8 @@ class Size:
     n_splits: int
     diabetes_etas: tuple[float, ...]
     diabetes_epochs: int
-    unmixing_etas: tuple[float, ...]
-    unmixing_epochs: int
+    digits_etas: tuple[float, ...]
+    digits_epochs: int
     checkpoints: tuple[int, ...]
 
 
@@ -43,8 +42,8 @@ FULL = Size(
     n_splits=10,
     diabetes_etas=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
     diabetes_epochs=50,
-    unmixing_etas=(1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0),
-    unmixing_epochs=200,
+    digits_etas=(1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0),
+    digits_epochs=200,
     checkpoints=_checkpoints(100, 20_000, 16),
 )
 QUICK = Size(
@@ -52,34 +51,32 @@ QUICK = Size(
     n_splits=3,
     diabetes_etas=(1e-2, 1.0),
     diabetes_epochs=10,
-    unmixing_etas=(0.1, 10.0),
-    unmixing_epochs=20,
+    digits_etas=(0.1, 10.0),
+    digits_epochs=20,
     checkpoints=(100, 300, 1000),
 )
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the three parts found; `unmixing` is None without its data."""
+    """What the three parts found; the second has two tasks."""
 
     metric: list[MetricResult]
     diabetes: RegressionResult
-    unmixing: RegressionResult | None
+    digits: RegressionResult
     kernels: KernelResult
     seconds: float
 
 
-def compute(size: Size, progress: Progress, *, unmixing: bool) -> DemoResult:
+def compute(size: Size, progress: Progress) -> DemoResult:
     """Run the parts, BLAS on one thread."""
     start = time.perf_counter()
     with threadpool_limits(limits=1):
         metric = compare_metrics(progress, names=size.data_sets, n_splits=size.n_splits)
         diabetes = tune_on_diabetes(progress, etas=size.diabetes_etas, n_epochs=size.diabetes_epochs)
-        mixture = None
-        if unmixing:
-            mixture = tune_on_unmixing(progress, etas=size.unmixing_etas, n_epochs=size.unmixing_epochs)
+        digits = tune_on_digits(progress, etas=size.digits_etas, n_epochs=size.digits_epochs)
         kernels = learn_kernels(progress, checkpoints=size.checkpoints, etas=(THEORY_ETA0, 10 * THEORY_ETA0))
-    return DemoResult(metric, diabetes, mixture, kernels, time.perf_counter() - start)
+    return DemoResult(metric, diabetes, digits, kernels, time.perf_counter() - start)
 
 
 def report(result: DemoResult) -> str:
@@ -88,19 +85,11 @@ def report(result: DemoResult) -> str:
         [
             _report.metric_report(result.metric),
             _report.regression_report(result.diabetes),
-            _report.regression_report(result.unmixing) if result.unmixing else _report.no_unmixing_report(),
+            _report.regression_report(result.digits),
             _report.kernel_report(result.kernels),
             _report.machine(result.seconds),
         ]
     )
-
-
-def has_unmixing_data() -> bool:
-    """Whether ONLINEBREGMAN_DATA names a folder with the spectra."""
-    try:
-        return UNMIXING_DATA in list_datasets()
-    except FileNotFoundError:
-        return False
 
 
 def run_demo(output: Path, *, quick: bool = False) -> DemoResult:
@@ -114,12 +103,11 @@ def run_demo(output: Path, *, quick: bool = False) -> DemoResult:
     can_draw = _check_output(output)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ± shall not stop the demo
-    unmixing = has_unmixing_data()
-    result = compute(QUICK if quick else FULL, Progress(4 if unmixing else 3), unmixing=unmixing)
+    result = compute(QUICK if quick else FULL, Progress(4))
     print("\n" + report(result))
     if can_draw:
         note = "Data: scikit-learn's Iris, Wine, WDBC, Digits, diabetes; Balance Scale from the lever rule."
-        _figure.draw(output, result.metric, result.diabetes, result.kernels, note)
+        _figure.draw(output, result.metric, result.diabetes, result.digits, result.kernels, note)
         print(f"\nFigure: {output}")
     else:
         print(f"\n{INSTALL_HINT}")

@@ -20,6 +20,8 @@ cdef enum Status:
     OVERFLOWED      # the step or the weights are not finite any more
     BLOCKED         # the geometry has to move all weights, and they are not all backed up
     FAILED          # a geometry in Python raised an exception
+    INTERRUPTED     # a signal raised one
+    LOSS_OVERFLOWED # the row's loss, or a sum that it goes into, is not finite any more
 
 
 cdef struct Settings:

@@ -55,15 +55,19 @@ cdef double descent_step(Clockwork* state, Settings* settings, double a, double 
     a += state.intercept
     slope += bias
     c = linear_step(a - y, slope, eta) if settings.update == IMPLICIT else eta * (a - y)
-    if not isfinite(c):
-        status[0] = NOT_FINITE if not isfinite(a) else BAD_TARGET if not isfinite(y) else OVERFLOWED
+    value = 0.5 * (a - y) * (a - y)
+    if not isfinite(c + (state.loss + weight * value)):
+        status[0] = NOT_FINITE if not isfinite(a) else BAD_TARGET if not isfinite(y) else LOSS_OVERFLOWED
+        if status[0] == LOSS_OVERFLOWED and not isfinite(c):
+            status[0] = OVERFLOWED
         return c
     status[0] = LEARNED
     if seen != NULL:
         seen[0] = a
-    value = 0.5 * (a - y) * (a - y)
     if settings.track_regret:
         state.weighted_loss += eta * value
         state.slack += 0.5 * c * slope * (eta * (a - y))  # what S comes to, for both steps
+        if not isfinite(state.weighted_loss + state.slack):
+            status[0] = LOSS_OVERFLOWED
     count(state, weight * value, c, bias)
     return c

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, ldexp, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, ldexp, log, sqrt
 from libc.string cimport memcpy
 
 from onlinebregman._kernels._geometry cimport Geometry, Row, scratch
@@ -18,6 +18,7 @@ cdef extern from "vector_ops.h":
 cdef extern from "entropy_ops.h":
     double OB_SHORT_REACH
     void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
+    void ob_exp_from(double* e, const double* x, double c, double origin, double shift, Py_ssize_t n) noexcept nogil
     void ob_entropy_step(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     double ob_entropy_sums(const double* w, const double* x, Py_ssize_t n, bint twins,
                            double* square, double* largest) noexcept nogil
@@ -27,6 +28,8 @@ cdef extern from "entropy_ops.h":
     void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
                       double* dot, double* square) noexcept nogil
     void ob_product_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_burg_ratios_beside(double* r, const double* w, const double* x, double largest, double c,
+                               Py_ssize_t n) noexcept nogil
     double ob_burg_log(const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_burg_step(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_burg_ratios(double* r, const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
@@ -34,12 +37,10 @@ cdef extern from "entropy_ops.h":
     void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
-    double ob_burg_speed(const double* w, const double* x, double inverse_upper, Py_ssize_t n) noexcept nogil
+    void ob_quotients(double* v, const double* w, const double* r, Py_ssize_t n) noexcept nogil
+    void ob_dot_square(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
+    double ob_burg_mass(const double* w, const double* x, Py_ssize_t n) noexcept nogil
 
-# How close to its upper bound Burg's gradient step may bring a weight: at the bound itself the rate would be 0 for ever.
-cdef double STRICTLY_INSIDE = 0.9
-# A weight this near to its bound is at it: in steps towards the bound the gap would run out of digits.
-cdef double AT_BOUND = 1.0 - 1e-8
 # A sparse step by more than exp(600) goes through a rescaling of all weights, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0
 # |z| to which the moments up to the fifth give a sum of exp(z) x: z^5 / 5! is below rounding
@@ -165,10 +166,11 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     cdef readonly double size  # U, the sum of the weights
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, size=1.0):
+    def __init__(self, weights, doubled=False, upper=INFINITY, size=1.0, state=None):
         super().__init__(weights, doubled, upper)
         self.size = size
         self.state.total = self.state.summed = ob_sum(&self.weights[0], self.weights.shape[0])
+        self._resume(state)
 
     def _arguments(self):
         return super()._arguments() + (self.size,)
@@ -203,28 +205,30 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef void jump(self, Row* row, double c, double* v) noexcept nogil:
         """`move` for an exponent of any size: v = w exp(-c x - shift).
 
-        The shift starts as the largest exponent, so that no factor overflows, and is lowered where the weights under
-        the large factors are so tiny that the sum, or what it is compared with, would underflow. A step on a sparse
-        row does without if it can, to leave the other weights alone.
+        The shift starts as the largest exponent, -c times an origin, so that no factor overflows, and is lowered where
+        the weights under the large factors are so tiny that the sum, or what it is compared with, would underflow. That
+        little would be lost in a large c x: the exponents are products with the distance from the origin. A step on a
+        sparse row does without if it can, to leave the other weights alone.
         """
-        cdef double total, lo, hi
+        cdef double total = 0.0, lo, hi, origin
         row.shift = 0.0
         lo = hi = row.x[0] if self.outside(row) == 0 else 0.0  # the weights left out have exponent 0
         ob_range(self.both(row), self.blocks * row.n, &lo, &hi)
-        row.shift = -c * lo if c > 0 else -c * hi
-        if row.index != NULL and v == row.w and fabs(row.shift) < LARGE_EXPONENT:
-            row.shift = 0.0
-        total = self.factors(row, c)
+        origin = lo if c > 0 else hi
+        if row.index != NULL and v == row.w and fabs(c * origin) < LARGE_EXPONENT:
+            total = self.factors(row, c, 0.0, 0.0)
         if total < 1e-50 * self.state.total:
-            row.shift += max(log(total / self.state.total), -LARGE_EXPONENT)
-            total = self.factors(row, c)
+            total = self.factors(row, c, origin, 0.0)
+        if total < 1e-50 * self.state.total:
+            total = self.factors(row, c, origin, max(log(total / self.state.total), -LARGE_EXPONENT))
         row.moment[0] = total - self.outside(row)
         ob_entropy_step(v, row.w, scratch(row, 2), self.blocks * row.n)
 
-    cdef double factors(self, Row* row, double c) noexcept nogil:
-        """exp(-c x - shift) into scratch 2; returns the sum of all v exp(-c x - shift)."""
+    cdef double factors(self, Row* row, double c, double origin, double lowered) noexcept nogil:
+        """exp(-c x - shift) into scratch 2, for this shift from now on; returns the sum of all v exp(-c x - shift)."""
         cdef Py_ssize_t n = self.blocks * row.n
-        ob_exp(scratch(row, 2), self.both(row), c, row.shift, n)
+        row.shift = lowered - c * origin if origin != 0 else lowered
+        ob_exp_from(scratch(row, 2), self.both(row), c, origin, lowered, n)
         return ob_dot(row.w, scratch(row, 2), n) + self.outside(row)
 
     cdef double dot(self, Row* row) noexcept nogil:
@@ -299,57 +303,101 @@ cdef class SimplexGeometry(EntropyGeometry):
 cdef class BurgGeometry(Geometry):
     """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
 
-    def confine(self):
-        """Take weights at the upper bound or beyond off it, or the adaptive rate would be 0 for ever."""
-        weights = np.asarray(self.weights)
-        weights[weights >= self.upper] = STRICTLY_INSIDE * self.upper
+    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
+        super().__init__(weights, doubled, upper)
+        self.state.confined_to = upper
+        self._resume(state)
+
+    @property
+    def sum_bound(self):
+        """What the rate of the gradient step takes the sum of the weights for, at least."""
+        return self.state.sum_bound
+
+    @sum_bound.setter
+    def sum_bound(self, double bound):
+        self.state.sum_bound = bound
+
+    cdef bint unsettled(self) noexcept nogil:
+        return self.state.confined_to != self.upper
+
+    cdef void confine(self) noexcept nogil:
+        if self.averaging:
+            self.accumulate_all()
+        ob_clip(&self.weights[0], self.upper, self.weights.shape[0])
+        self.state.confined_to = self.upper
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        ob_burg_sums(row.w, row.x, c, row.n, value, slope)
+        cdef double* v
+        if row.end == 0:
+            ob_burg_sums(row.w, row.x, c, row.n, value, slope)
+            if self.doubled and c == 0:
+                value[0] = self.dot(row)
+            return
+        v = scratch(row, 1)
+        self.ratios(row, c, v)
+        ob_quotients(v, row.w, v, row.n)
+        ob_dot_square(v, row.x, row.n, value, slope)
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         row.lo = row.hi = 0.0
         ob_product_range(row.w, row.x, row.n, &row.lo, &row.hi)
         lo[0] = -1.0 / row.hi if row.hi > 0 else -INFINITY
         hi[0] = -1.0 / row.lo if row.lo < 0 else INFINITY
+        if row.end != 0:
+            lo[0] -= row.end  # exactly 0 at the end that c is counted from
+            hi[0] -= row.end
+
+    cdef bint count_from(self, Row* row, double end) noexcept nogil:
+        row.end = end
+        return True
+
+    cdef void ratios(self, Row* row, double c, double* r) noexcept nogil:
+        """1 + c x w, by what the weights are divided."""
+        if row.end == 0:
+            ob_burg_ratios(r, row.w, row.x, c, row.n)
+        else:
+            ob_burg_ratios_beside(r, row.w, row.x, row.hi if row.end < 0 else row.lo, c, row.n)
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)
 
     cdef double conjugate(self, Row* row, double c) noexcept nogil:
-        cdef double lo, hi
+        """Beyond its domain, where the gradient step may lead: what D(w, w(c)) comes to for comparators u <= upper."""
+        cdef double lo, hi, beyond = 0.0
+        cdef double* r = scratch(row, 1)
+        cdef Py_ssize_t i
         self.domain(row, &lo, &hi)
-        if fabs(c) * max(row.hi, -row.lo) <= 0.5:
+        if row.end == 0 and fabs(c) * max(row.hi, -row.lo) <= 0.5:
             return -ob_burg_log(row.w, row.x, c, row.n)
-        ob_burg_ratios(scratch(row, 1), row.w, row.x, c, row.n)
-        return -ob_sum_log(scratch(row, 1), row.n)
+        self.ratios(row, c, r)
+        if not lo < c < hi:
+            for i in range(row.n):
+                if r[i] <= 0:  # the weight goes to its bound: by so much less than c x, each worth u <= upper
+                    r[i] = row.w[i] / self.upper
+                    beyond += 1.0 - 1.0 / r[i] - c * row.x[i] * self.upper
+        return beyond - ob_sum_log(r, row.n)
 
     cdef void step(self, Row* row, double c) noexcept nogil:
-        ob_burg_step(row.w, row.x, c, row.n)
+        if row.end == 0:
+            ob_burg_step(row.w, row.x, c, row.n)
+        else:
+            self.ratios(row, c, scratch(row, 1))
+            ob_quotients(row.w, row.w, scratch(row, 1), row.n)
 
-    cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
-        """JKD07 Algorithm 1: 1 / (2 m R^2), and where the weights grow, the rate that keeps them below `upper`.
+    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil:
+        """JKD07 Algorithm 1: 1 / (2 m B R^2), with B the `upper`.
 
-        NaN where a weight that would grow is at its bound, as far as rounding can tell: the row then moves nothing.
+        R and m are running maxima: of the features, and of the sum of the weights where a row is not 0. An intercept is
+        one more coordinate, of curvature 1: 1 / (2 (m B R^2 + 1)). See docs/regret.rst for the proof.
         """
-        cdef double lo = 0.0, hi = 0.0, cap, speed
-        cdef Py_ssize_t i
+        cdef double lo = 0.0, hi = 0.0, steepness
         ob_range(row.x, row.n, &lo, &hi)
         if lo < 0:
             return -1.0
-        if residual < 0:
-            for i in range(row.n):
-                if row.x[i] > 0 and row.w[i] >= AT_BOUND * self.upper:
-                    return NAN
         self.state.radius = max(self.state.radius, hi)
-        if self.state.radius == 0:
-            return INFINITY
-        cap = 1.0 / (2.0 * self.upper * self.n_features * self.state.radius * self.state.radius)
-        if residual < 0:
-            speed = ob_burg_speed(row.w, row.x, 1.0 / self.upper, row.n)
-            if speed > 0:
-                cap = min(cap, STRICTLY_INSIDE / (-residual * speed))
-        return cap
+        self.state.mass = max(self.state.mass, ob_burg_mass(row.w, row.x, row.n))
+        steepness = max(self.state.mass, self.state.sum_bound) * self.upper * self.state.radius * self.state.radius + bias
+        return 0.5 / steepness if steepness > 0 else INFINITY
 
 
 cdef class BinaryEntropyGeometry(Geometry):
@@ -365,6 +413,8 @@ cdef class BinaryEntropyGeometry(Geometry):
             ob_exp(v, row.x, c, 0.0, row.n)
             ob_binary_moved(v, row.w, v, row.n)
         ob_binary_sums(v, row.x, row.n, value, slope)
+        if self.doubled and c == 0:
+            value[0] = self.dot(row)
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return max(row.hi, -row.lo)  # |sum w (1 - w) (1 - 2 w) x^3| <= max |x| sum w (1 - w) x^2

@@ -21,7 +21,12 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels._geometry cimport Row
 from onlinebregman._kernels._learner cimport open_rows, plain_rows
-from onlinebregman._kernels._rows cimport Rows
+from onlinebregman._kernels._rows cimport Rows, is_aligned
+from onlinebregman._kernels._transaction cimport check_idle, patience, signal_raised, under_way
+
+cdef extern from "claim.h":
+    bint ob_claim(long* flag) noexcept nogil
+    void ob_release(long* flag) noexcept nogil
 
 cdef extern from "vector_ops.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -43,6 +48,7 @@ cdef struct Tally:            # beside the factor
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
+    double ridge              # rows that the ridge prediction was made for
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
 
 
@@ -58,6 +64,10 @@ cdef class ForwardLearner:
         a > 0.
     fit_intercept : bool
         Whether rows have one more coordinate, 1.
+    factor : ndarray, default=None
+        The factor of another learner, to go on as it would,
+    tally : dict, default=None
+        and its `Tally`.
     """
 
     cdef readonly Py_ssize_t n_features
@@ -67,25 +77,31 @@ cdef class ForwardLearner:
     cdef Py_ssize_t d, m      # coordinates and targets of a row
     cdef double[::1] factor   # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers
     cdef Tally tally
+    # What the last call has to put back: the factor, and the tally of the time; behind it the rows at work.
+    cdef double[::1] before
+    cdef Tally tally_before
+    cdef Py_ssize_t n_calls, patience
+    cdef long busy            # is a thread learning?
+    cdef object interrupt     # the exception by which a signal ended the loop
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
-    def __init__(self, n_features, target_shape, alpha, fit_intercept):
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, tally=None):
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.d, self.m = n_features + fit_intercept, target_shape[0] if target_shape else 1
-        self.factor = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m)
+        self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m), None
         for k in range(self.d):
             self.factor[start] = alpha
             start += self.d + self.m - k
+        if factor is not None:
+            np.asarray(self.factor)[:] = factor
+            self.tally = tally
 
     def __reduce__(self):
+        check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        return _restore, (arguments, np.asarray(self.factor).copy(), self.tally)
-
-    def _set_state(self, factor, tally):
-        self.factor = np.array(factor, dtype=np.float64)
-        self.tally = tally
+        return type(self), (*arguments, np.asarray(self.factor).copy(), self.tally)
 
     @property
     def t(self):
@@ -102,6 +118,11 @@ cdef class ForwardLearner:
     @property
     def regret_bound(self):
         return self.tally.bound
+
+    @property
+    def n_ridge(self):
+        """Rows that were predicted without the query in the matrix before they were learned: beyond the bound."""
+        return int(self.tally.ridge)
 
     @property
     def coef(self):
@@ -126,6 +147,8 @@ cdef class ForwardLearner:
         forward = attributes.get("forward")
         if type(y) is not ndarray or type(forward) is not bool or "feature_names_in_" in attributes:
             return False
+        if self.busy or under_way(attributes):
+            return False
         rows = self.rows_like_mine(X)
         if rows is None:
             return False
@@ -136,6 +159,7 @@ cdef class ForwardLearner:
         try:
             done = (
                 targets.format == b"d"
+                and is_aligned(&targets)
                 and targets.ndim == 1 + len(self.target_shape)
                 and targets.shape[0] == rows.n_rows
                 and targets.shape[targets.ndim - 1] == (self.m if self.target_shape else rows.n_rows)
@@ -154,8 +178,12 @@ cdef class ForwardLearner:
 
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
-        cdef Rows rows = None if "feature_names_in_" in attributes else self.rows_like_mine(X)
-        return None if rows is None else self._predict(rows, attributes["forward"])
+        cdef Rows rows
+        forward = attributes.get("forward")
+        if type(forward) is not bool or "feature_names_in_" in attributes:
+            return None
+        rows = self.rows_like_mine(X)
+        return None if rows is None else self._predict(rows, forward)
 
     def predict(self, X, bint forward):
         """Predictions for validated rows, dense or CSR; None if one is not finite."""
@@ -166,28 +194,60 @@ cdef class ForwardLearner:
         cdef Rows rows = plain_rows(X)
         return rows if rows is not None and rows.n_rows > 0 and rows.n_columns == self.n_features else None
 
+    # --- one thread, all or nothing -----------------------------------------------------------------------------
+
+    def mark(self):
+        """What `go_back` needs to undo the next call that learns."""
+        check_idle(self.busy)
+        return self.n_calls
+
+    def go_back(self, Py_ssize_t mark):
+        """Undo what was learned since the mark was made: by one call at most."""
+        check_idle(self.busy)
+        if self.n_calls > mark + 1:
+            raise RuntimeError(f"{self.n_calls - mark} calls have learned since the mark was made")
+        if self.n_calls > mark:
+            self._go_back()
+            self.n_calls, self.solution = mark, None
+
+    def commit(self):
+        """Nothing has to be let go of."""
+
     # --- the work -----------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t _learn(self, Rows rows, const double* y, const double* weights, bint forward) except -2:
         """Number of the row that overflows, and nothing changed; -1 if all was learned."""
-        cdef size_t size = self.factor.shape[0] * sizeof(double)
-        cdef Tally tally = self.tally
-        cdef Py_ssize_t failed
-        cdef double* room = <double*> malloc(size + BATCH * (self.d + self.m) * sizeof(double))
-        if room == NULL:
-            raise MemoryError()
-        with nogil:
-            memcpy(room, &self.factor[0], size)
-            failed = self._loop(rows, y, weights, forward, room + self.factor.shape[0])
-            if failed < 0 and ob_nonfinite(&self.factor[0], self.factor.shape[0]) != 0:
-                failed = rows.n_rows - 1
-            if failed >= 0:
-                memcpy(&self.factor[0], room, size)
-                self.tally = tally
-            free(room)
-        if failed < 0:
-            self.solution = None
-        return failed
+        cdef Py_ssize_t failed, size = self.factor.shape[0]
+        if not ob_claim(&self.busy):
+            check_idle(self.busy)
+        try:
+            if self.before is None:
+                self.before = np.empty(size + BATCH * (self.d + self.m))
+            self.tally_before, self.interrupt, self.patience = self.tally, None, patience()
+            with nogil:
+                memcpy(&self.before[0], &self.factor[0], size * sizeof(double))
+                failed = self._loop(rows, y, weights, forward, &self.before[size])
+                if failed < 0 and ob_nonfinite(&self.factor[0], size) != 0:
+                    failed = rows.n_rows - 1
+                if failed >= 0:
+                    self._go_back()
+            if self.interrupt is not None:
+                raise self.interrupt
+            if failed < 0:
+                self.n_calls += 1
+                self.solution = None
+            return failed
+        finally:
+            ob_release(&self.busy)
+
+    cdef void _go_back(self) noexcept nogil:
+        memcpy(&self.factor[0], &self.before[0], self.factor.shape[0] * sizeof(double))
+        self.tally = self.tally_before
+
+    cdef bint _signalled(self) noexcept nogil:
+        with gil:
+            self.patience, self.interrupt = patience(), signal_raised()
+            return self.interrupt is not None
 
     cdef Py_ssize_t _loop(self, Rows rows, const double* y, const double* weights, bint forward,
                           double* z) noexcept nogil:
@@ -206,6 +266,9 @@ cdef class ForwardLearner:
                     n += 1
                 i += 1
             self.rotate(z, left, n)
+            self.patience -= n * self.factor.shape[0]
+            if self.patience < 0 and self._signalled():
+                return i - n
             for j in range(n):
                 if not self.book(z + j * width + self.d, y + number[j] * self.m, weight[j], left[j], forward):
                     return number[j]
@@ -263,6 +326,7 @@ cdef class ForwardLearner:
             self.tally.hindsight += 0.5 * left * residual[q] * residual[q]
             self.tally.bound += 0.5 * weight * y[q] * y[q] * (1.0 - share)
         self.tally.t += 1.0
+        self.tally.ridge += not forward
         return left > 0 and isfinite(self.tally.loss) and isfinite(self.tally.hindsight) and isfinite(self.tally.bound)
 
     cdef object _predict(self, Rows rows, bint forward):
@@ -333,9 +397,3 @@ cdef class ForwardLearner:
                     w[q, k] = r[1 + n + q] - (ob_dot(r + 1, &w[q, k] + 1, n) if n else 0.0)
             self.solution = solution
         return self.solution
-
-
-def _restore(arguments, factor, tally):
-    learner = ForwardLearner(*arguments)
-    learner._set_state(factor, tally)
-    return learner

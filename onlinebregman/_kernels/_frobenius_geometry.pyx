@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport fabs, frexp, isfinite, ldexp, sqrt
 from libc.string cimport memset
 
 from onlinebregman._kernels._geometry cimport Row, scratch
@@ -16,6 +16,10 @@ cdef extern from "vector_ops.h":
 
 # Eigenvalues are known to this fraction of the largest one: about what the rounding of W leaves.
 cdef double ROUNDING = 1e-15
+# Where the trace has fallen to this part of what it was, rounding errors of the larger W are projected away.
+cdef double FALLEN = 1e-2
+# So much times W taken from it is all there is along a row.
+cdef double ALL = 1e60
 
 
 cdef class FrobeniusGeometry(MatrixGeometry):
@@ -23,12 +27,15 @@ cdef class FrobeniusGeometry(MatrixGeometry):
 
     X = x x' - y y' with x'x = hi, y'y = -lo and x'y = 0; a pair has x = z, y = 0. From a positive semidefinite W at most
     one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
+
+    W is positive semidefinite to float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
+    `state.total` is the largest trace since all eigenvalues were known to be so.
     """
 
     cdef double[::1] memory  # a basis of up to d + 1 vectors, alpha, beta, s and r
 
-    def __init__(self, weights):
-        super().__init__(weights)
+    def __init__(self, weights, state=None):
+        super().__init__(weights, state)
         self.memory = np.empty((self.n_features + 5) * self.n_features)
 
     def __cinit__(self):
@@ -93,13 +100,19 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         cdef double* alpha = q + (d + 1) * d
         cdef double* beta = alpha + d
         cdef double* s = beta + d
-        cdef double taken = c * square, pivot = 1.0, rest = 1.0, total = 0.0, size = 0.0, gap = taken
+        cdef double before = self.trace(), scale = evenly(before)  # by a power of two: W may be of any size
+        cdef double taken = min(c * square / scale, ALL), pivot = 1.0, rest = 1.0, total = 0.0, size = 0.0, gap = taken
         cdef bint negative = False
+        if before == 0 or not isfinite(before):  # W = 0 stays 0; what has overflowed is told later
+            return
+        self.state.total = max(self.state.total, before)
         for j in range(d):
             q[j] = x[j] / sqrt(square)
         for k in range(d):
             w = q + (k + 1) * d
-            alpha[k] = ob_symv(&self.weights[0], q + k * d, w, d)
+            alpha[k] = ob_symv(&self.weights[0], q + k * d, w, d) / scale
+            for j in range(d):
+                w[j] /= scale
             ob_axpy(w, q + k * d, alpha[k], d)
             if k > 0:
                 ob_axpy(w, q + (k - 1) * d, beta[k - 1], d)
@@ -123,14 +136,47 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             for j in range(d):
                 w[j] /= beta[k]
         if negative:
-            self.take_out(q, k + 1, s, gap, gap - taken)
+            self.take_out(q, k + 1, s, gap, gap - taken, scale)
         else:
             ob_syr(&self.weights[0], x, c, d)
+        self.drop_negative()
+        if self.trace() < FALLEN * self.state.total:
+            self.project_all()
 
-    cdef void take_out(self, double* q, Py_ssize_t k, const double* s, double gap, double theta) noexcept nogil:
+    cdef double trace(self) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double total = 0.0
+        for i in range(self.n_features):
+            total += self.weights[i * (self.n_features + 1)]
+        return total
+
+    cdef void drop_negative(self) noexcept nogil:
+        """A diagonal that rounding errors made negative is 0, and its row with it."""
+        cdef Py_ssize_t d = self.n_features, i, j
+        for i in range(d):
+            if self.weights[i * (d + 1)] < 0:
+                for j in range(i):
+                    self.weights[j * d + i] = 0.0
+                for j in range(i, d):
+                    self.weights[i * d + j] = 0.0
+
+    cdef void project_all(self) noexcept nogil:
+        """Negative eigenvalues, all of them rounding errors, become zero."""
+        with gil:
+            try:
+                values, vectors = np.linalg.eigh(self.state_weights)
+                np.asarray(self.weights)[:] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+            except (ArithmeticError, ValueError, MemoryError) as error:
+                self.failure = error
+        self.state.total = self.trace()
+
+    cdef void take_out(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
+                       double scale) noexcept nogil:
         """W - taken q q' - theta v v' for v = s_1 q + p, in a form in which a large `taken` = gap - theta cancels:
 
             W + q r' + r q' - theta p p',    r = -theta s_1 p - (gap - theta p'p) / 2 q.
+
+        gap, theta and r are in units of `scale`.
         """
         cdef Py_ssize_t d = self.n_features, j
         cdef double* p = q + k * d
@@ -142,12 +188,19 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             ob_axpy(p, q + j * d, -s[j], d)
         ob_axpy(r, p, theta * s[0], d)
         ob_axpy(r, q, 0.5 * (gap - theta * ob_dot(p, p, d)), d)
-        ob_syr(&self.weights[0], p, theta, d)
+        ob_syr(&self.weights[0], p, scale * theta, d)
         norm = sqrt(ob_dot(r, r, d))
         if norm > 0:
             turn(q, r, sqrt(norm), d)
-            ob_syr(&self.weights[0], q, -2.0, d)
-            ob_syr(&self.weights[0], r, 2.0, d)
+            ob_syr(&self.weights[0], q, -2.0 * scale, d)
+            ob_syr(&self.weights[0], r, 2.0 * scale, d)
+
+
+cdef double evenly(double size) noexcept nogil:
+    """A power of four of about this size: also its square root scales without rounding."""
+    cdef int exponent = 0
+    frexp(size, &exponent)
+    return ldexp(1.0, exponent - (exponent & 1))
 
 
 cdef double smallest(const double* alpha, const double* beta, Py_ssize_t k, double size, double taken, double* gap,

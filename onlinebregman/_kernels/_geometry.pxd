@@ -3,12 +3,14 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # how many values
     Py_ssize_t stored         # how many columns; half of n once a signed geometry has made it the row (x, -x)
+    bint foretold             # was the geometry told to expect it?
     double* buffer            # five vectors of `room` values, the last one for the solver
     Py_ssize_t room
     # what `load` finds out
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     double a                  # z'Wz (matrices)
     double lo, hi             # range of the values (binary entropy), or of w x (Burg)
+    double end                # what c is counted from: 0, or an end of the domain (see count_from)
     double rest               # unnormalised weight outside the row (simplex); -1 before it is known
     # relative entropy: w(c) where it was worked out last
     double* v                 # exp(-shift) w(centre)
@@ -20,8 +22,10 @@ cdef struct Row:              # a row, and the working memory of whoever asks ab
 
 cdef struct Scalars:          # the state beside the weights
     double total              # sum of the unnormalised weights (simplex)
-    double radius             # largest |x| so far (Burg's gradient)
-    double rate               # current rate (Burg's gradient)
+    # Burg's gradient: the largest |x| and the largest sum of weights that rows have met, the bound on it that is given,
+    # the rate, and the one that was noted last
+    double radius, mass, sum_bound, rate, noted
+    double confined_to        # the upper bound that all weights are known to keep (Burg)
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
     double summed             # the largest total since it was last summed afresh (simplex)
     Py_ssize_t steps          # sparse steps since then
@@ -62,15 +66,21 @@ cdef class Geometry:
     cdef double dot(self, Row* row) noexcept nogil
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil
+    cdef bint count_from(self, Row* row, double end) noexcept nogil
     cdef double sharpness(self, Row* row, double slope) noexcept nogil
     cdef double conjugate(self, Row* row, double c) noexcept nogil
     cdef void step(self, Row* row, double c) noexcept nogil
     cdef void project(self, Row* row) noexcept nogil
-    cdef double rate_cap(self, Row* row, double residual) noexcept nogil
+    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil
+    cdef bint unsettled(self) noexcept nogil
+    cdef void confine(self) noexcept nogil
     cdef double scale(self) noexcept nogil
+    cdef bint bounded(self) noexcept nogil
     cdef void settle(self, Row* row) noexcept nogil
     cdef void accumulate(self, Row* row) noexcept nogil
     cdef void accumulate_all(self) noexcept nogil
+    cdef double averaged_dot(self, Row* row) noexcept nogil
+    cdef double averaged_block_dot(self, Row* row, Py_ssize_t start) noexcept nogil
     cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil
     cdef void scatter(self, Row* row, double* values, double[::1] target) noexcept nogil
 

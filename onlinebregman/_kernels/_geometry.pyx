@@ -14,10 +14,11 @@ A sparse row is gathered into a contiguous buffer, so both layouts run through t
 
 import numpy as np
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, isfinite, ldexp, sqrt
 
 cdef extern from "row_ops.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    double ob_dot_twins(const double* a, const double* b, const double* x, Py_ssize_t n) noexcept nogil
     void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
     void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
@@ -26,6 +27,8 @@ cdef extern from "row_ops.h":
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
     void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
+    double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
+                          Py_ssize_t n) noexcept nogil
 
 
 def aligned(values):
@@ -34,12 +37,6 @@ def aligned(values):
     start = -(room.ctypes.data // 8) % 8
     room[start : start + values.shape[0]] = values
     return room[start : start + values.shape[0]]
-
-
-def _restore(kind, arguments, state):
-    geometry = kind(*arguments)
-    geometry.set_state(*state)
-    return geometry
 
 
 cdef class Geometry:
@@ -53,18 +50,30 @@ cdef class Geometry:
         Are these w+ and w- one after the other, of a linear model with weights w+ - w-?
     upper : float, default=inf
         Largest weight: each step is followed by clipping, the Bregman projection of every separable potential.
+    state : tuple, default=None
+        What `get_state` said of a geometry, to go on as it would: the last parameter of every geometry.
     """
 
-    def __init__(self, weights, doubled=False, upper=INFINITY):
+    def __cinit__(self, *arguments, **more):
+        if not (arguments or more):  # by __new__ alone: without weights every pointer would lead nowhere
+            raise TypeError(f"{type(self).__name__} needs weights to start from")
+
+    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
         self.doubled = doubled
         self.blocks = max(self.blocks, 2 if doubled else 1)
         self.n_features = self.weights.shape[0] // self.blocks
         self.upper = upper
-        self.state.rate = INFINITY
+        self.state.rate = self.state.noted = INFINITY
+        self._resume(state)
+
+    def _resume(self, state):
+        """At the end of a constructor: go on from a state, if one is given."""
+        if state is not None:
+            self.set_state(*state)
 
     def _arguments(self):
-        """What the constructor takes, to rebuild this geometry."""
+        """What the constructor takes before `state`, to rebuild this geometry."""
         return np.asarray(self.weights).copy(), self.doubled, self.upper
 
     @property
@@ -85,7 +94,7 @@ cdef class Geometry:
             self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
 
     def __reduce__(self):
-        return _restore, (type(self), self._arguments(), self.get_state())
+        return type(self), (*self._arguments(), self.get_state())
 
     def start_averaging(self):
         """Average the weights from now on."""
@@ -104,8 +113,12 @@ cdef class Geometry:
         """The weights, or their average over so many steps; a new array."""
         weights = np.asarray(self.weights)
         if average_over > 0:
-            weights = np.asarray(self.average_sum) + weights * (self.state.clock - np.asarray(self.stamp))
-            return self._to_coef(weights / average_over)
+            total, time = np.asarray(self.average_sum), self.state.clock - np.asarray(self.stamp)
+            with np.errstate(over="ignore"):
+                average = (total + weights * time) / average_over
+            if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
+                average = total / average_over + weights * (time / average_over)
+            return self._to_coef(average)
         return self._to_coef(weights * self.scale())
 
     def _to_coef(self, weights):
@@ -168,6 +181,10 @@ cdef class Geometry:
         """What the stored weights have to be multiplied by."""
         return 1.0
 
+    cdef bint bounded(self) noexcept nogil:
+        """Are the weights, and the clock of their average, finite if the stored ones are?"""
+        return isfinite(self.scale()) and isfinite(self.state.clock)
+
     cdef void settle(self, Row* row) noexcept nogil:
         """Housekeeping after a step, on all weights."""
 
@@ -186,7 +203,27 @@ cdef class Geometry:
     cdef void accumulate_all(self) noexcept nogil:
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
 
+    cdef double averaged_dot(self, Row* row) noexcept nogil:
+        """The score of a row, not loaded yet, by the sums of averaged weights."""
+        cdef double dot = self.averaged_block_dot(row, 0)
+        return dot - self.averaged_block_dot(row, self.n_features) if self.doubled else dot
+
+    cdef double averaged_block_dot(self, Row* row, Py_ssize_t start) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef double dot = 0.0
+        if row.index == NULL:
+            return ob_average_dot(
+                &self.average_sum[start], &self.stamp[start], &self.weights[start], self.state.clock, row.x, row.n
+            )
+        for i in range(row.n):
+            j = start + row.index[i]
+            dot += (self.average_sum[j] + self.weights[j] * (self.state.clock - self.stamp[j])) * row.x[i]
+        return dot
+
     cdef double dot(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t half = row.n // 2
+        if self.doubled:
+            return ob_dot_twins(row.w, row.w + half, row.x, half)
         return ob_dot(row.w, row.x, row.n)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
@@ -196,6 +233,11 @@ cdef class Geometry:
         """The open interval of c on which w(c) is defined."""
         lo[0] = -INFINITY
         hi[0] = INFINITY
+
+    cdef bint count_from(self, Row* row, double end) noexcept nogil:
+        """From now on c is counted from this end of the domain, beside which it loses its digits: True, or False where
+        w(c) needs no such care. `domain`, `peek`, `conjugate` and `step` then take, or give, the c of `row.end + c`."""
+        return False
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after peek(row, 0)."""
@@ -213,9 +255,19 @@ cdef class Geometry:
         if self.upper < INFINITY:
             ob_clip(row.w, self.upper, row.n)
 
-    cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
-        """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined."""
+    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil:
+        """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined.
+
+        `bias` is 1 if an intercept moves with the weights, else 0.
+        """
         return INFINITY
+
+    cdef bint unsettled(self) noexcept nogil:
+        """May weights lie outside of the constraint now in force?"""
+        return False
+
+    cdef void confine(self) noexcept nogil:
+        """Project all weights onto the constraint now in force; before rows are learned, and all are backed up."""
 
 
 cdef class EuclideanGeometry(Geometry):
@@ -224,8 +276,8 @@ cdef class EuclideanGeometry(Geometry):
     With a `radius`, each step is followed by the projection onto the ball norm(w) <= radius.
     """
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY):
-        super().__init__(weights, doubled, upper)
+    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY, state=None):
+        super().__init__(weights, doubled, upper, state)
         self.radius = radius
 
     def __cinit__(self):
@@ -248,13 +300,15 @@ cdef class EuclideanGeometry(Geometry):
             Geometry.store(self, row)
 
     cdef double dot(self, Row* row) noexcept nogil:
-        return ob_sparse_dot(row.w, row.index, row.x, row.n) if self.in_place(row) else ob_dot(row.w, row.x, row.n)
+        return ob_sparse_dot(row.w, row.index, row.x, row.n) if self.in_place(row) else Geometry.dot(self, row)
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         if self.in_place(row):
             value[0], slope[0] = ob_sparse_dot(row.w, row.index, row.x, row.n), ob_dot(row.x, row.x, row.n)
         else:
             ob_dot_norm(row.w, row.x, row.n, value, slope)
+            if self.doubled:
+                value[0] = Geometry.dot(self, row)
         value[0] -= c * slope[0]
 
     cdef void step(self, Row* row, double c) noexcept nogil:
@@ -264,16 +318,23 @@ cdef class EuclideanGeometry(Geometry):
             ob_axpy(row.w, row.x, c, row.n)
 
     cdef void settle(self, Row* row) noexcept nogil:
-        cdef Py_ssize_t n = self.weights.shape[0]
-        cdef double norm
+        cdef Py_ssize_t i, n = self.weights.shape[0]
+        cdef double total, share  # of the weights, that the ball holds
         if self.radius == INFINITY:
             return
-        norm = sqrt(ob_dot(&self.weights[0], &self.weights[0], n))
-        if norm <= self.radius:
+        total = ob_dot(&self.weights[0], &self.weights[0], n)
+        share = self.radius / sqrt(total)
+        if total == INFINITY:
+            total = 0.0
+            for i in range(n):
+                total += ldexp(self.weights[i], -600) ** 2
+            share = ldexp(self.radius / sqrt(total), -600)
+        if share >= 1.0:
             return
         if not self.backed_up:
             self.blocked = True
             return
         if self.averaging:
             self.accumulate_all()
-        ob_axpy(&self.weights[0], &self.weights[0], 1.0 - self.radius / norm, n)
+        for i in range(n):
+            self.weights[i] *= share

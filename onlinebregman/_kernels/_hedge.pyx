@@ -17,22 +17,22 @@ cdef class Hedge:
 
     Parameters
     ----------
-    n_experts : int
+    losses : int or ndarray of shape (n_experts,)
+        How many experts, or their losses so far.
+    loss, gap : float, default=0.0
+        Those of the mixture so far.
     """
 
     cdef double[::1] losses   # of the experts
     cdef readonly double loss  # of the mixture
     cdef readonly double gap
 
-    def __init__(self, n_experts):
-        self.losses = np.zeros(n_experts)
+    def __cinit__(self, losses, loss=0.0, gap=0.0):
+        self.losses = np.array(losses, dtype=np.float64) if np.ndim(losses) else np.zeros(losses)
+        self.loss, self.gap = loss, gap
 
     def __reduce__(self):
-        return _restore, (np.asarray(self.losses).copy(), self.loss, self.gap)
-
-    def _set_state(self, losses, loss, gap):
-        self.losses = np.array(losses, dtype=np.float64)
-        self.loss, self.gap = loss, gap
+        return type(self), (np.asarray(self.losses).copy(), self.loss, self.gap)
 
     @property
     def rate(self):
@@ -109,9 +109,3 @@ cdef class Hedge:
             total += weights[k]
         for k in range(n_experts):
             weights[k] /= total
-
-
-def _restore(losses, loss, gap):
-    hedge = Hedge(len(losses))
-    hedge._set_state(losses, loss, gap)
-    return hedge

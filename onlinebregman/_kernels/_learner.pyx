@@ -5,18 +5,23 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, NAN, isfinite, isnan
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels._descent cimport (
-    BAD_TARGET, BLOCKED, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, NEGATIVE, NOT_FINITE,
-    OVERFLOWED, Clockwork, count, descend, is_descent, linear_step, rate
+    BAD_TARGET, BLOCKED, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN,
+    LOSS_OVERFLOWED, NEGATIVE, NOT_FINITE, OVERFLOWED, Clockwork, count, descend, is_descent, linear_step, rate
 )
 from onlinebregman._kernels._geometry cimport EuclideanGeometry, Geometry, Row
 from onlinebregman._kernels._loss cimport Loss
-from onlinebregman._kernels._rows cimport Rows, dense_rows, sparse_rows
+from onlinebregman._kernels._rows cimport Rows, dense_rows, is_aligned, sparse_rows
 from onlinebregman._kernels._snapshot cimport Snapshot
 from onlinebregman._kernels._solver cimport Score, implicit_step, importance_step
+from onlinebregman._kernels._transaction cimport check_idle, patience, signal_raised, under_way
+
+cdef extern from "claim.h":
+    bint ob_claim(long* flag) noexcept nogil
+    void ob_release(long* flag) noexcept nogil
 
 cdef extern from "vector_ops.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -24,6 +29,8 @@ cdef extern from "vector_ops.h":
 cdef type ndarray = np.ndarray
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
+# The history of the adaptive rate has its falls below this part of what was noted last: some thousand, whatever comes.
+cdef double WORTH_NOTING = 0.9
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
     BAD_TARGET: "bad target",
@@ -31,6 +38,7 @@ cdef dict REASONS = {
     NEGATIVE: "negative",
     OVERFLOWED: "overflowed",
     FAILED: "failed",
+    LOSS_OVERFLOWED: "loss overflowed",
 }
 
 
@@ -65,11 +73,24 @@ cdef Rows open_rows(X):
     return rows
 
 
+cdef int check_loss(Loss loss) except -1:
+    """The loss of a learner may be set: to one, not to None."""
+    if loss is None:
+        raise TypeError("the learner has no loss: set `loss` to one")
+    return 0
+
+
 cdef inline double moved_by(Geometry geometry, Row* row, Score* score, double c) noexcept nogil:
     """D(w, w(c)), the intercept included."""
+    cdef double whole = row.end + c
     if geometry.linear:
         return 0.5 * c * c * (score.slope + score.bias)
-    return geometry.conjugate(row, c) + c * (score.a - score.intercept) + 0.5 * score.bias * c * c
+    return geometry.conjugate(row, c) + whole * (score.a - score.intercept) + 0.5 * score.bias * whole * whole
+
+
+@cython.final
+cdef class Mark:
+    """A learner as it was beside its weights, and the number of its calls."""
 
 
 @cython.final
@@ -80,22 +101,25 @@ cdef class Learner:
     ----------
     geometry : Geometry
     loss : Loss
+    state : dict, default=None
+        What another learner carried beside the two, to go on as it would.
     """
 
-    def __init__(self, Geometry geometry, Loss loss):
+    def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
         self.geometry = geometry
         self.loss = loss
         self.rates = []
-        self.before = Snapshot()
+        self.before, self.order = Snapshot(), None
+        if state is not None:
+            self.settings, self.clockwork = state["settings"], state["clockwork"]
+            self.rates, self.origin = list(state["rates"]), state["origin"]
 
     def __reduce__(self):
-        return _restore, (self.geometry, self.loss, self.settings, self.clockwork, self.rates, self.origin)
-
-    def _set_state(self, settings, clockwork, rates, origin):
-        self.settings = settings
-        self.clockwork = clockwork
-        self.rates = list(rates)
-        self.origin = origin
+        check_idle(self.busy)
+        state = {
+            "settings": self.settings, "clockwork": self.clockwork, "rates": list(self.rates), "origin": self.origin
+        }
+        return type(self), (self.geometry, self.loss, state)
 
     @property
     def t(self):
@@ -137,6 +161,7 @@ cdef class Learner:
 
     @property
     def rate_history(self):
+        """(row number, rate) where the adaptive rate had fallen by a tenth since the last entry."""
         return np.array(self.rates, dtype=np.float64).reshape(-1, 2)
 
     @property
@@ -165,6 +190,7 @@ cdef class Learner:
             The estimator's parameters these settings follow from. The fast path is open as long as the estimator
             holds these very objects.
         """
+        check_idle(self.busy)
         self.settings.update = UPDATES[update]
         self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
         self.settings.fit_intercept = fit_intercept
@@ -205,7 +231,7 @@ cdef class Learner:
         cdef bint done = False
         if type(y) is not ndarray or not self.in_force(attributes):
             return False
-        if "feature_names_in_" in attributes:
+        if "feature_names_in_" in attributes or self.busy or under_way(attributes):
             return False
         rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.geometry.n_features:
@@ -215,7 +241,7 @@ cdef class Learner:
         except (BufferError, ValueError):
             return False
         try:
-            if targets.ndim == 1 and targets.shape[0] == rows.n_rows and targets.format == b"d":
+            if targets.ndim == 1 and targets.shape[0] == rows.n_rows and targets.format == b"d" and is_aligned(&targets):
                 done = self._learn(rows, <const double*> targets.buf, NULL, NULL, &failed, NULL) == LEARNED
         finally:
             PyBuffer_Release(&targets)
@@ -226,7 +252,8 @@ cdef class Learner:
         """Learn validated rows, dense or CSR, in the order they come or in `order`.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none. `scores`, if given,
-        receives each row's score before it was learned (NaN where its weight is 0).
+        receives each row's score before it was learned, by averaged weights if they are averaged (NaN where its weight
+        is 0).
         """
         cdef Py_ssize_t failed = 0
         cdef const double* weights = NULL
@@ -236,6 +263,7 @@ cdef class Learner:
         if order is not None:
             permutation = &order[0]
         status = self._learn(open_rows(X), &y[0], weights, permutation, &failed, NULL if scores is None else &scores[0])
+        self.order = order if self.n_marks else None
         return None if status == LEARNED else (reason(status), failed)
 
     def predict_fast(self, dict attributes, X, bint linked=True):
@@ -255,6 +283,74 @@ cdef class Learner:
         cdef bint finite
         return self._predict(open_rows(X), linked, &finite)
 
+    # --- one thread, all or nothing -----------------------------------------------------------------------------
+
+    def mark(self):
+        """What `go_back` needs to undo changes of the settings and the next call that learns; `commit` forgets it."""
+        cdef Mark mark = Mark()
+        check_idle(self.busy)
+        mark.settings, mark.clockwork, mark.state = self.settings, self.clockwork, self.geometry.state
+        mark.armed, mark.origin, mark.loss, mark.upper = self.armed, self.origin, self.loss, self.geometry.upper
+        mark.averaging, mark.average_sum = self.geometry.averaging, self.geometry.average_sum
+        mark.stamp = self.geometry.stamp
+        mark.n_rates, mark.n_calls = len(self.rates), self.n_calls
+        self.n_marks += 1
+        return mark
+
+    def go_back(self, Mark mark):
+        """Undo what happened since the mark was made: one call that learned at most."""
+        self._claim()
+        try:
+            if self.n_calls > mark.n_calls + 1:
+                raise RuntimeError(f"{self.n_calls - mark.n_calls} calls have learned since the mark was made")
+            if self.n_calls > mark.n_calls:
+                self._go_back(self.rows, NULL if self.order is None else &self.order[0])
+            self.settings, self.clockwork, self.geometry.state = mark.settings, mark.clockwork, mark.state
+            self.armed, self.origin, self.loss, self.geometry.upper = mark.armed, mark.origin, mark.loss, mark.upper
+            self.geometry.averaging, self.geometry.average_sum = mark.averaging, mark.average_sum
+            self.geometry.stamp = mark.stamp
+            del self.rates[mark.n_rates:]
+            self.n_calls = mark.n_calls
+        finally:
+            self._release()
+
+    def commit(self):
+        """Let go of what the last mark kept at hand."""
+        self.n_marks -= 1
+        if self.n_marks == 0:
+            self.rows = self.order = None
+
+    cdef int _claim(self) except -1:
+        if not ob_claim(&self.busy):
+            check_idle(self.busy)
+        return 0
+
+    cdef void _release(self) noexcept:
+        ob_release(&self.busy)
+
+    cdef object _interruption(self):
+        """The exception that ended the loop and is not about a row: Ctrl-C, or memory that ran out."""
+        for error in (self.interrupt, self.loss.interrupt, self.geometry.failure):
+            if error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
+                return error
+        return None
+
+    cdef bint _interrupted(self, Py_ssize_t work) noexcept nogil:
+        """Has a signal raised an exception? Asked for once in a while, going by how many numbers were touched."""
+        self.patience -= work
+        return self.patience < 0 and self._signalled()
+
+    cdef bint _signalled(self) noexcept nogil:
+        with gil:
+            self.patience = patience()
+            self.interrupt = signal_raised()
+            return self.interrupt is not None
+
+    cdef void _took(self, Rows rows) noexcept:
+        """All rows have been learned."""
+        self.n_calls += 1
+        self.rows, self.order = rows if self.n_marks else None, None
+
     # --- the work -----------------------------------------------------------------------------------------------
 
     cdef object _predict(self, Rows rows, bint linked, bint* finite):
@@ -264,6 +360,7 @@ cdef class Learner:
         cdef double[::1] out
         cdef Row row
         cdef Py_ssize_t i
+        check_loss(loss)
         predictions = np.empty(rows.n_rows)
         out = predictions
         make_room(&row, geometry.room(rows.widest))
@@ -278,7 +375,11 @@ cdef class Learner:
             if linked and not loss.linear:
                 for i in range(rows.n_rows):
                     out[i] = loss.link(out[i])
+                finite[0] = finite[0] and ob_nonfinite(&out[0], rows.n_rows) == 0
             free(row.buffer)
+        if loss.interrupt is not None:
+            error, loss.interrupt = loss.interrupt, None
+            raise error
         return predictions
 
     cdef Geometry _model(self):
@@ -294,27 +395,40 @@ cdef class Learner:
         cdef int status
         cdef bint whole = False
         cdef Row row
-        make_room(&row, self.geometry.room(rows.widest))
+        self._claim()
+        row.buffer = NULL
         try:
+            make_room(&row, self.geometry.room(rows.widest))
             while True:
                 self._begin(rows, whole)
                 with nogil:
                     status = self._loop(rows, y, weights, order, &row, failed, scores)
-                if status != LEARNED:
+                error = self._interruption()
+                if status != LEARNED or error is not None:
                     self._go_back(rows, order)
+                if error is not None:
+                    raise error
+                if status == LEARNED:
+                    self._took(rows)
                 if status != BLOCKED:
                     return status
                 whole = True
         finally:
             free(row.buffer)
+            self._release()
 
     cdef int _begin(self, Rows rows, bint whole) except -1:
         """Note what to go back to."""
+        cdef bint unsettled = self.geometry.unsettled()
+        check_loss(self.loss)
         whole = whole or self.geometry.whole or rows.indices == NULL or rows.stored >= self.geometry.n_features
-        self.before.take(self.geometry, rows, whole)
+        self.before.take(self.geometry, rows, whole or unsettled)
         self.clockwork_before, self.state_before = self.clockwork, self.geometry.state
         self.rates_before = len(self.rates)
-        self.geometry.failure = None
+        if unsettled:
+            self.geometry.confine()
+        self.geometry.failure = self.loss.interrupt = self.interrupt = None
+        self.patience = patience()
         self.geometry.forget()
         self.plain = is_descent(self.geometry, self.loss, &self.settings)
         return 0
@@ -324,6 +438,7 @@ cdef class Learner:
         self.geometry.forget()
         self.geometry.state = self.state_before
         self.clockwork = self.clockwork_before
+        self.prediction_model = None
         del self.rates[self.rates_before:]
         return 0
 
@@ -337,6 +452,9 @@ cdef class Learner:
             if self.geometry.foresees:
                 self._foretell(rows, k, weights, order, row)
             rows.fetch(i, row)
+            row.foretold = self.geometry.foresees
+            if self._interrupted(row.n * self.geometry.blocks):
+                return INTERRUPTED
             if rows.indices != NULL and k + 1 < rows.n_rows:
                 self._ask_for(rows, k + 1 if order == NULL else order[k + 1])
             status = self._one(
@@ -378,15 +496,23 @@ cdef class Learner:
         return status
 
     cdef int _end(self) noexcept nogil:
-        """After the last row: the weights that were not looked at row by row have to be finite, too."""
+        """After the last row: what was not looked at row by row has to be finite, too."""
+        if not (isfinite(self.clockwork.intercept) and isfinite(self.clockwork.intercept_sum)):
+            return OVERFLOWED
+        if not self.geometry.bounded():
+            return OVERFLOWED
         return OVERFLOWED if self.before.whole and not self.before.finite(self.geometry, NULL) else LEARNED
 
     cdef int _row(self, Geometry geometry, Loss loss, Row* row, double y, double weight, double* seen) noexcept nogil:
         """Predict a row and learn it; nothing is changed before the prediction has shown that the row is sound."""
         cdef Clockwork* state = &self.clockwork
         cdef int update = self.settings.update
-        cdef double c, eta, lo, hi, gap = 0.0, value
+        cdef double c, eta, lo, hi, gap = 0.0, value, shown
+        cdef bint averaged = state.averaged > 0 and not geometry.quadratic
         cdef Score score
+        row.end = 0.0
+        if averaged:  # what `predict` says
+            shown = (geometry.averaged_dot(row) + state.intercept_sum) / state.averaged
         geometry.load(row)
         score.intercept, score.bias = state.intercept, self.settings.fit_intercept
         if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and self.settings.track_regret):
@@ -396,17 +522,23 @@ cdef class Learner:
         score.a += state.intercept
         if geometry.failure is not None:
             return FAILED
+        if not averaged:
+            shown = score.a
         if not isfinite(score.a):
             return NOT_FINITE
+        if not isfinite(shown):  # the weights are sound, the sum that is averaged is not
+            return OVERFLOWED
         if not loss.admits(y):
             return BAD_TARGET
         if seen != NULL:
-            seen[0] = score.a
+            seen[0] = shown
 
         # the rate, and the step c of f(w') = f(w) - c x
         eta = rate(&self.settings, state.t + 1.0)
         if update == IMPLICIT and geometry.linear and loss.linear:
             c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
+            if not isfinite(c):
+                return OVERFLOWED
         elif update == IMPLICIT:
             c = implicit_step(geometry, loss, row, &score, weight * eta, y)
             if not isfinite(c):
@@ -422,7 +554,7 @@ cdef class Learner:
                     return NEGATIVE
             c = weight * eta * loss.derivative(score.a, y)
             geometry.domain(row, &lo, &hi)
-            if not lo < c < hi:
+            if not lo < c < hi and not (isfinite(c) and update == GRADIENT and geometry.upper < INFINITY):
                 return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
         value = loss.value(score.a, y)
@@ -431,6 +563,7 @@ cdef class Learner:
         if geometry.averaging:
             geometry.accumulate(row)
         geometry.step(row, c)
+        c += row.end
         if self.settings.track_regret:
             self._certify(row, &score, y, weight * eta, c, gap, value)
         geometry.project(row)
@@ -440,7 +573,9 @@ cdef class Learner:
             return BLOCKED
         if geometry.failure is not None:
             return FAILED
-        count(state, weight * value, c, score.bias)
+        count(state, weight * (loss.value(shown, y) if averaged else value), c, score.bias)
+        if not isfinite(state.loss + state.weighted_loss + state.slack):
+            return LOSS_OVERFLOWED
         if state.t >= self.settings.average_from:
             state.averaged += 1.0
             state.intercept_sum += state.intercept
@@ -464,22 +599,19 @@ cdef class Learner:
 
     cdef double _capped_rate(self, Geometry geometry, Row* row, double eta, double weight,
                              double residual) noexcept nogil:
-        """The adaptive rate of the papers' explicit step: it never grows, and keeps the weights inside their bounds."""
-        cdef double cap = geometry.rate_cap(row, residual)
+        """The adaptive rate of the papers' explicit step, which never grows.
+
+        -1 where the step is not defined; NaN where the rate underflows, and would be 0 for ever.
+        """
+        cdef double cap = geometry.rate_cap(row, residual, self.settings.fit_intercept)
         if cap < 0:
             return cap
-        if isnan(cap):  # a bound is in the way of this row; the rate of the others stays
-            return 0.0
         eta = min(eta, geometry.state.rate)
-        if cap / weight < eta:  # the falls of a schedule are not noted: they would fill the memory
+        if cap / weight < eta:
             eta = cap / weight
-            with gil:
-                self.rates.append((self.clockwork.t + 1.0, eta))
+            if eta <= WORTH_NOTING * geometry.state.noted:
+                geometry.state.noted = eta
+                with gil:
+                    self.rates.append((self.clockwork.t + 1.0, eta))
         geometry.state.rate = eta
-        return eta
-
-
-def _restore(geometry, loss, settings, clockwork, rates, origin):
-    learner = Learner(geometry, loss)
-    learner._set_state(settings, clockwork, rates, origin)
-    return learner
+        return eta if eta > 0 else NAN

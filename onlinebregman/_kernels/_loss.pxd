@@ -7,6 +7,7 @@ cdef enum Piece:              # how the derivative of a loss goes on from a scor
 cdef class Loss:
     cdef readonly bint linear     # is the derivative a - y everywhere?
     cdef readonly Loss inner      # the matching loss around the minimum; None: the loss itself
+    cdef object interrupt         # Ctrl-C in the middle of a loss in Python
     cdef double value(self, double a, double y) noexcept nogil
     cdef double derivative(self, double a, double y) noexcept nogil
     cdef Piece piece(self, double a, double y, double* edge) noexcept nogil

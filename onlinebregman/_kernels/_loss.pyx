@@ -66,7 +66,7 @@ cdef class DistanceLoss(SquaredLoss):
 cdef class BoundLoss(Loss):
     """max(a - y, 0)^2 / 2 where y >= 0, max(|y| - a, 0)^2 / 2 where y < 0 or y = -0."""
 
-    def __init__(self):
+    def __cinit__(self):
         self.inner = DistanceLoss()
 
     cdef double value(self, double a, double y) noexcept nogil:
@@ -142,7 +142,7 @@ cdef class PoissonLoss(Loss):
 cdef class EpsilonInsensitiveLoss(Loss):
     """max(0, |a - y| - epsilon); the absolute loss with epsilon = 0."""
 
-    def __init__(self, epsilon=0.0):
+    def __cinit__(self, epsilon=0.0):
         self.epsilon = epsilon
         self.inner = SquaredLoss()
 
@@ -163,7 +163,7 @@ cdef class EpsilonInsensitiveLoss(Loss):
 cdef class HuberLoss(Loss):
     """(a - y)^2 / 2 up to |a - y| = epsilon, and from there on the tangent."""
 
-    def __init__(self, epsilon=1.35):
+    def __cinit__(self, epsilon=1.35):
         self.epsilon = epsilon
         self.inner = SquaredLoss()
 
@@ -187,7 +187,7 @@ cdef class HuberLoss(Loss):
 cdef class HingeLoss(Loss):
     """max(0, margin - y a) for y = -1 or 1: the Perceptron's with margin 0, where a score of 0 is a mistake."""
 
-    def __init__(self, margin=1.0):
+    def __cinit__(self, margin=1.0):
         self.margin = margin
         self.inner = SquaredLoss()
 

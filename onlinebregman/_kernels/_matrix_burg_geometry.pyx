@@ -30,19 +30,16 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
 
     cdef double[::1] room_
 
-    def __init__(self, weights):
+    def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         d = weights.shape[1]
-        super().__init__(np.vstack([weights, np.zeros_like(weights)]) if len(weights) == d else weights)
+        super().__init__(weights, state)
         self.room_ = np.empty(d * d)
         if len(weights) == d:
             self.refresh()
 
-    def _arguments(self):
-        return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
-
-    def _to_coef(self, weights):
-        return super()._to_coef(weights[: self.n_features**2])
+    def _laid_out(self, weights):
+        return np.vstack([weights, np.zeros_like(weights)])
 
     cdef double* dual(self) noexcept nogil:
         return &self.weights[self.n_features * self.n_features]
@@ -90,7 +87,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
             self.refresh()
             self.state.steps = 0
 
-    cdef double rate_cap(self, Row* row, double residual) noexcept nogil:
+    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil:
         """1 / (2 R^4) with R the largest norm(z) so far, and where W grows, the rate that keeps it below I."""
         cdef double cap
         self.state.radius = max(self.state.radius, ob_dot(row.x, row.x, self.n_features))

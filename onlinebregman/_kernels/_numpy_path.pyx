@@ -24,8 +24,8 @@ cdef class NumPyGeometry(Geometry):
     cdef object x  # the loaded row, dense; x and -x for signed weights
     cdef object w  # and the weights it is asked about
 
-    def __init__(self, weights, doubled, divergence, constraint=None):
-        super().__init__(weights, doubled)
+    def __init__(self, weights, doubled, divergence, constraint=None, state=None):
+        super().__init__(weights, doubled, state=state)
         self.whole = True
         self.divergence = divergence
         self.constraint = constraint
@@ -40,14 +40,18 @@ cdef class NumPyGeometry(Geometry):
         cdef Py_ssize_t i
         cdef double[::1] x
         with gil:
-            values = np.zeros(self.n_features)
-            x = values
-            for i in range(row.n):
-                x[i if row.index == NULL else row.index[i]] = row.x[i]
-            self.x = np.concatenate([values, -values]) if self.doubled else values
-            self.w = np.array(self.weights)
-            x = self.x
-            row.x, row.n, row.index = &x[0], x.shape[0], NULL
+            try:
+                values = np.zeros(self.n_features)
+                x = values
+                for i in range(row.n):
+                    x[i if row.index == NULL else row.index[i]] = row.x[i]
+                self.x = np.concatenate([values, -values]) if self.doubled else values
+                self.w = np.array(self.weights)
+                x = self.x
+                row.x, row.n, row.index = &x[0], x.shape[0], NULL
+            except BaseException as error:
+                self.failure = error
+                row.n = 0
 
     cdef void store(self, Row* row) noexcept nogil:
         pass
@@ -57,20 +61,28 @@ cdef class NumPyGeometry(Geometry):
             with gil:
                 try:
                     np.asarray(self.weights)[:] = self.constraint.project(self.divergence, np.array(self.weights))
-                except Exception as error:
+                except BaseException as error:
                     self.failure = error
 
+    cdef double score(self, w, x):
+        """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""
+        return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.doubled else w @ x
+
     cdef double dot(self, Row* row) noexcept nogil:
-        with gil:
-            return np.asarray(self.weights) @ <const double[:row.n]> row.x
+        with gil, np.errstate(all="ignore"):  # what is not finite is refused by the learner
+            try:
+                return self.score(np.asarray(self.weights), np.asarray(<const double[:row.n]> row.x))
+            except BaseException as error:
+                self.failure = self.failure or error
+                return NAN
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        with gil:
+        with gil, np.errstate(all="ignore"):  # a step that is looked at may be far beyond the one that is taken
             try:
                 w = self.divergence.step(self.w, self.x, c) if c != 0 else self.w
-                value[0] = w @ self.x
+                value[0] = self.score(w, self.x)
                 slope[0] = max(self.x @ self.divergence.hessian_inverse(w, self.x), 0.0)
-            except Exception as error:
+            except BaseException as error:
                 self.failure = error
                 value[0] = slope[0] = NAN
 
@@ -79,7 +91,7 @@ cdef class NumPyGeometry(Geometry):
         with gil:
             try:
                 lo[0], hi[0] = self.divergence.step_range(self.w, self.x)
-            except Exception as error:
+            except BaseException as error:
                 self.failure = error
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
@@ -89,8 +101,9 @@ cdef class NumPyGeometry(Geometry):
         with gil:
             try:
                 moved = self.divergence.step(self.w, self.x, c)
-                return self.divergence.divergence(self.w, moved) - c * (self.w @ self.x)
-            except Exception as error:
+                # D(w, w(c)) = c x.(w - w(c)) - D(w(c), w) holds for a w(c) that was kept off the edge of the domain, too
+                return -c * (moved @ self.x) - self.divergence.divergence(moved, self.w)
+            except BaseException as error:
                 self.failure = error
                 return NAN
 
@@ -100,7 +113,7 @@ cdef class NumPyGeometry(Geometry):
                 if not isfinite(c):
                     raise ValueError(f"the step c = {c} is not finite")
                 np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
-            except Exception as error:
+            except BaseException as error:
                 self.failure = error
 
 
@@ -109,7 +122,7 @@ cdef class NumPyLoss(Loss):
 
     cdef readonly object definition
 
-    def __init__(self, definition):
+    def __cinit__(self, definition):
         self.definition = definition
 
     def _arguments(self):
@@ -118,6 +131,9 @@ cdef class NumPyLoss(Loss):
     cdef double ask(self, str method, tuple arguments) noexcept:
         try:
             return getattr(self.definition, method)(*arguments)
+        except (KeyboardInterrupt, MemoryError) as error:
+            self.interrupt = error
+            return NAN
         except Exception:
             return NAN  # the row is refused as one whose prediction is not finite
 
@@ -145,5 +161,8 @@ cdef class NumPyLoss(Loss):
             try:
                 self.definition.check_target(y)
             except ValueError:
+                return False
+            except BaseException as error:
+                self.interrupt = error
                 return False
             return True

@@ -45,7 +45,11 @@ def mirror(w, p):
     unit = np.abs(w).max(initial=0.0) or 1.0
     powers = np.abs(w / unit) ** (1 / (p - 1))
     total = powers @ np.abs(w / unit) or 1.0
-    return np.copysign(unit * total ** ((p - 2) / p) * powers, w)
+    with np.errstate(over="ignore"):
+        theta = np.copysign(unit * (total ** ((p - 2) / p) * powers), w)
+    if not np.isfinite(theta).all():
+        raise ValueError(f"init is so large, up to {unit:g}, that its image overflows; scale init and targets down.")
+    return theta
 
 
 cdef class PNormGeometry(Geometry):
@@ -76,7 +80,7 @@ cdef class PNormGeometry(Geometry):
     def __cinit__(self):
         self.blocks = 2
 
-    def __init__(self, weights, p, mirrored=False):
+    def __init__(self, weights, p, mirrored=False, state=None):
         if not 2 <= p <= LARGEST_P:
             raise ValueError(
                 f"p = {p:g} is not a number from 2 to {LARGEST_P:g}; use 2 for gradient descent, 2 ln n to be near EG."
@@ -91,6 +95,7 @@ cdef class PNormGeometry(Geometry):
         self.state.radius = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
         self.sum_powers()
+        self._resume(state)
 
     def _arguments(self):
         return np.asarray(self.weights)[:self.n_features].copy(), self.p, True
@@ -104,6 +109,12 @@ cdef class PNormGeometry(Geometry):
         """The weights; a new array."""
         return self.coef()
 
+    def coef(self, average_over=0.0):
+        """See `Geometry.coef`. The unit comes last: times a power of the total alone it may overflow."""
+        if average_over > 0:
+            return super().coef(average_over)
+        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.radius
+
     def _to_coef(self, weights):
         return weights[self.n_features:]
 
@@ -115,12 +126,29 @@ cdef class PNormGeometry(Geometry):
     cdef void sum_powers(self) noexcept nogil:
         """The total, afresh."""
         cdef double* theta = &self.weights[0]
-        self.state.total = ob_dot(theta, theta + self.n_features, self.n_features) / self.state.radius
+        self.state.total = self.total_of(theta, self.state.radius, self.n_features)
         self.state.summed = self.state.total
         self.state.steps = 0
 
+    cdef double total_of(self, const double* theta, double unit, Py_ssize_t n) noexcept nogil:
+        """sum |r|^p of theta and, behind it, its powers."""
+        cdef double total = ob_dot(theta, theta + n, n) / unit
+        cdef Py_ssize_t i
+        if not isfinite(total):  # before the division
+            total = 0.0
+            for i in range(n):
+                total += theta[i] / unit * theta[n + i]
+        return total
+
+    cdef double shrinkage(self) noexcept nogil:
+        return ob_pow(self.state.total, 2.0 / self.p - 1.0)
+
     cdef double scale(self) noexcept nogil:
-        return self.state.radius * ob_pow(self.state.total, 2.0 / self.p - 1.0)
+        return self.state.radius * self.shrinkage()
+
+    cdef bint bounded(self) noexcept nogil:
+        """No weight is larger than norm_q(w) = norm_p(theta)."""
+        return isfinite(self.state.radius * ob_pow(self.state.total, 1.0 / self.p)) and isfinite(self.state.clock)
 
     cdef double norm_square(self, double unit, double total) noexcept nogil:
         return unit * unit * ob_pow(total, 2.0 / self.p)
@@ -129,7 +157,7 @@ cdef class PNormGeometry(Geometry):
         Geometry.fetch_weights(self, row)
         row.rest, row.lo, row.hi = 0.0, self.state.radius, 0.0
         if row.n < self.n_features:
-            row.rest = max(self.state.total - ob_dot(row.w, row.w + row.n, row.n) / self.state.radius, 0.0)
+            row.rest = max(self.state.total - self.total_of(row.w, self.state.radius, row.n), 0.0)
             row.hi = CANCELLED * self.state.total
 
     cdef Py_ssize_t gap(self, Row* row, Py_ssize_t k, double** theta) noexcept nogil:
@@ -161,7 +189,7 @@ cdef class PNormGeometry(Geometry):
         while True:
             ob_power(theta + row.n, theta, 1.0 / unit[0], self.p - 1.0, row.n)
             rest = row.rest if row.lo == unit[0] else row.rest * ob_pow(row.lo / unit[0], self.p)
-            total = rest + ob_dot(theta, theta + row.n, row.n) / unit[0]
+            total = rest + self.total_of(theta, unit[0], row.n)
             if total < row.hi and unit[0] == self.state.radius:
                 self.sum_outside(row)
                 continue
@@ -176,8 +204,11 @@ cdef class PNormGeometry(Geometry):
                 return total
             unit[0] = power_of_two(size)
 
+    cdef double averaged_dot(self, Row* row) noexcept nogil:
+        return self.averaged_block_dot(row, self.n_features)
+
     cdef double dot(self, Row* row) noexcept nogil:
-        return self.scale() * ob_dot(row.w + row.n, row.x, row.n)
+        return self.state.radius * (self.shrinkage() * ob_dot(row.w + row.n, row.x, row.n))
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
         cdef double* theta = row.w
@@ -198,7 +229,7 @@ cdef class PNormGeometry(Geometry):
             return
         ob_power_sums(theta, theta + row.n, row.x, 1.0 / unit, row.n, &dot, &square)
         factor = ob_pow(total, 2.0 / self.p - 1.0)
-        value[0] = unit * factor * dot if isfinite(total) else NAN
+        value[0] = unit * (factor * dot) if isfinite(total) else NAN
         slope[0] = factor * max((self.p - 1.0) * square - (self.p - 2.0) * dot * (dot / total), 0.0)
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:

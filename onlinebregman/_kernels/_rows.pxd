@@ -18,12 +18,13 @@ cdef class Rows:
     cdef double* x               # room to widen a float32 row
     cdef Py_ssize_t* index       # room to widen a row's narrow indices
 
-    cdef bint take(self, array)
+    cdef bint take(self, array, int ndim)
     cdef int make_room(self) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 
 
+cdef bint is_aligned(const Py_buffer* buffer) noexcept
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)

@@ -28,6 +28,11 @@ cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
     return descents == 0
 
 
+cdef bint is_aligned(const Py_buffer* buffer) noexcept:
+    """Can its values be read as what they are? Memory that NumPy has not laid out itself may begin anywhere."""
+    return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
+
+
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
 
@@ -43,14 +48,15 @@ cdef class Rows:
         free(self.room)
         free(self.index)
 
-    cdef bint take(self, array):
-        """Hold the buffer of one more C-contiguous array of plain numbers; False if it is something else."""
+    cdef bint take(self, array, int ndim):
+        """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
+        cdef Py_buffer* buffer = &self.buffers[self.held]
         try:
-            PyObject_GetBuffer(array, &self.buffers[self.held], PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+            PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
         except (BufferError, TypeError, ValueError):
             return False
         self.held += 1
-        return self.buffers[self.held - 1].format[1] == 0
+        return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
 
     cdef int make_room(self) except -1:
         if self.value_size != sizeof(double):
@@ -77,7 +83,7 @@ cdef class Rows:
             else:
                 ob_widen_columns(self.index, (<const int32_t*> self.indices) + start, row.n)
                 row.index = self.index
-        row.stored = row.n
+        row.stored, row.foretold = row.n, False
         if self.x == NULL:
             row.x = (<const double*> self.values) + start
         else:
@@ -109,7 +115,7 @@ cdef class Rows:
 cdef Rows dense_rows(X):
     """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    if not rows.take(X) or rows.buffers[0].ndim != 2 or rows.buffers[0].format[0] not in b"df":
+    if not rows.take(X, 2) or rows.buffers[0].format[0] not in b"df":
         return None
     rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
     rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
@@ -122,12 +128,13 @@ cdef Rows sparse_rows(X):
     """Rows of a CSR matrix of float64 or float32 with increasing columns in each row; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_ssize_t i, start, end
-    if not (rows.take(X.data) and rows.take(X.indices) and rows.take(X.indptr)):
+    if not (rows.take(X.data, 1) and rows.take(X.indices, 1) and rows.take(X.indptr, 1)) or len(X.shape) != 2:
         return None
     if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
         return None
-    if rows.buffers[1].itemsize not in (4, 8):
-        return None
+    for i in range(1, 3):
+        if rows.buffers[i].format[0] not in b"ilq" or rows.buffers[i].itemsize not in (4, 8):
+            return None
     rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
     rows.indices, rows.index_size = <const char*> rows.buffers[1].buf, rows.buffers[1].itemsize
     rows.indptr = <const char*> rows.buffers[2].buf

@@ -16,3 +16,4 @@ cdef class Snapshot:
     cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
                           bint save) noexcept nogil
     cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil
+    cdef bint finite_vector(self, Geometry geometry, double[::1] state, Row* row) noexcept nogil

@@ -80,11 +80,16 @@ cdef class Snapshot:
             geometry.scatter(row, saved, state)
 
     cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil:
-        """Are all weights finite, or those of a row?"""
+        """Are all weights finite, or those of a row, and what their averages are made of?"""
+        if geometry.averaging and not self.finite_vector(geometry, geometry.average_sum, row):
+            return False
+        return self.finite_vector(geometry, geometry.weights, row)
+
+    cdef bint finite_vector(self, Geometry geometry, double[::1] state, Row* row) noexcept nogil:
         cdef Py_ssize_t b
         cdef double total = 0.0
         if row == NULL:
-            return ob_nonfinite(&geometry.weights[self.start], geometry.weights.shape[0] - self.start) == 0
+            return ob_nonfinite(&state[self.start], state.shape[0] - self.start) == 0
         for b in range(geometry.blocks):
-            total += ob_sparse_nonfinite(&geometry.weights[b * geometry.n_features], row.index, row.stored)
+            total += ob_sparse_nonfinite(&state[b * geometry.n_features], row.index, row.stored)
         return total == 0

@@ -2,6 +2,9 @@
 
 Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate x'Sx + bias. The implicit step is the
 root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
+
+Beside a pole of w(c), where the domain of c ends, c itself has lost the digits that tell; a root there is found as the
+distance from that end. The c of all functions below is counted from `row.end`, which is 0 everywhere else.
 """
 
 from libc.float cimport DBL_MAX
@@ -18,7 +21,7 @@ cdef inline void look(Geometry geometry, Row* row, Score* score, double c, doubl
         a[0] = score.a - c * (slope[0] + score.bias)
     else:
         geometry.peek(row, c, a, slope)
-        a[0] += score.intercept - score.bias * c
+        a[0] += score.intercept - score.bias * (row.end + c)
 
 
 cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, double a, double slope, double c,
@@ -36,6 +39,10 @@ cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, d
     return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
 
 
+# How near to an end of its domain c is counted from there, relative to the end: three digits are gone by then.
+cdef double BESIDE = 1e-3
+
+
 cdef inline double middle(double lo, double hi) noexcept nogil:
     """Half way between the ends of a bracket on one side of 0: in orders of magnitude, as long as many lie between."""
     cdef double far = hi if hi > -lo else lo, near = lo if hi > -lo else hi
@@ -46,26 +53,48 @@ cdef inline double middle(double lo, double hi) noexcept nogil:
 
 cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y,
                  double bound) noexcept nogil:
-    """The c between 0 and `bound` with keep c = eta L'(a(c)), by safeguarded Newton.
+    """The c between 0 and `bound` with keep c = eta L'(a(c)).
 
-    psi(c) = keep c - eta L'(a(c)) increases; keep is 1, or 0 to bring the score to where L' = 0. The geometry's domain
-    cuts the bracket where it ends before `bound`.
+    keep is 1, or 0 to bring the score to where L' = 0. The geometry's domain cuts the bracket where it ends before
+    `bound`.
     """
-    cdef double a = score.a, slope = score.slope
-    cdef double c = 0.0, lo, hi, low_end, high_end, psi, rise, step
-    cdef double last, before  # sizes of the last two steps
-    cdef int iteration
-    psi = -eta * loss.derivative(a, y)
+    cdef double a = score.a, slope = score.slope, c, lo, hi, low_end, high_end
+    cdef double psi = -eta * loss.derivative(a, y)
     if psi == 0:
         return 0.0
-    step = -psi / (keep + eta * loss.curvature(a, y) * (slope + score.bias))
     if geometry.linear and loss.linear:
-        return step
+        return -psi / (keep + eta * loss.curvature(a, y) * (slope + score.bias))
     geometry.domain(row, &low_end, &high_end)
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
+    c = newton(geometry, loss, row, score, keep, eta, y, 0.0, a, slope, lo, hi)
+    if row.end != 0 or not beside_end(geometry, row, c, low_end, high_end):
+        return c
+    lo, hi = min(-4.0 * BESIDE * row.end, 0.0), max(-4.0 * BESIDE * row.end, 0.0)
+    c = c - row.end if lo < c - row.end < hi else middle(lo, hi)
+    look(geometry, row, score, c, &a, &slope)
+    return newton(geometry, loss, row, score, keep, eta, y, c, a, slope, lo, hi)
+
+
+cdef bint beside_end(Geometry geometry, Row* row, double c, double low_end, double high_end) noexcept nogil:
+    """Is c so near to an end of its domain that it is counted from there, from now on?"""
+    cdef double end = low_end if c < 0 else high_end
+    return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(row, end)
+
+
+cdef double newton(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y, double c,
+                   double a, double slope, double lo, double hi) noexcept nogil:
+    """The root between lo and hi of psi(c) = keep c - eta L'(a(c)), which increases, by safeguarded Newton from c on.
+
+    `a` is the score at c and `slope` x'Sx there.
+    """
+    cdef double psi = keep * (row.end + c) - eta * loss.derivative(a, y), rise, step
+    cdef double last, before  # sizes of the last two steps
+    cdef int iteration
     last = before = INFINITY
     for iteration in range(200):
+        rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
+        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
         if settled(geometry, loss, row, score, a, slope, c, step):
             return c + step
         # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
@@ -76,13 +105,11 @@ cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double ke
         before, last = last, fabs(step)
         c += step
         look(geometry, row, score, c, &a, &slope)
-        psi = keep * c - eta * loss.derivative(a, y)
+        psi = keep * (row.end + c) - eta * loss.derivative(a, y)
         if psi > 0:
             hi = c
         else:
             lo = c
-        rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
-        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
     return c
 
 
@@ -126,15 +153,30 @@ cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score
     piece = loss.piece(score.a, y, &edge)
     if piece == SMOOTH:
         if loss.inner is None:
-            return flow(geometry, loss, row, score, 0.0, eta, y)
-        return flow(geometry, loss.inner, row, score, 0.0, eta, y)
+            return carried(geometry, loss, row, score, 0.0, eta, y)
+        return carried(geometry, loss.inner, row, score, 0.0, eta, y)
     c = eta * speed
     if not reaches(geometry, row, score, c, edge):
         return c
     c = root(geometry, loss.inner, row, score, 0.0, 1.0, edge, c)
     if piece == JUMPS:
         return c  # the derivative changes its sign at the edge, or ends: the flow rests there
-    return flow(geometry, loss.inner, row, score, c, eta - c / speed, y)
+    return carried(geometry, loss.inner, row, score, c, eta - (row.end + c) / speed, y)
+
+
+cdef double carried(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+    """`flow`, followed as distance from the end of c's domain if it comes to lie beside that end, or runs there so fast
+    that its first steps are nothing beside the time."""
+    cdef double speed = loss.derivative(score.a, y), reached, end, low_end, high_end
+    if row.end == 0:
+        geometry.domain(row, &low_end, &high_end)
+        end = low_end if speed < 0 else high_end
+        if not fabs(time * speed) > 1e15 * fabs(end) or not geometry.count_from(row, end):
+            reached = flow(geometry, loss, row, score, c, time, y)
+            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not geometry.count_from(row, end):
+                return reached
+        c -= end
+    return flow(geometry, loss, row, score, c, time, y)
 
 
 # Gauss-Kronrod, 7 and 15 points on [0, 1]: nodes from 0 to the middle, their weights, and the weights of every other.
@@ -182,6 +224,8 @@ cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double st
     cdef int k, i
     geometry.domain(row, &lo, &hi)
     panel.time, panel.error, panel.end = NAN, INFINITY, g
+    if not lo < start + g * elapsed(decay, r) < hi:  # the nodes end before r
+        return
     for k in range(15):
         i = min(k, 14 - k)
         node = r * (NODES[i] if k < 8 else 1.0 - NODES[i])
@@ -236,7 +280,8 @@ cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c,
             r = copysign(8.0 / decay, r)
         while True:
             move = g * elapsed(decay, r)
-            if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or fabs(r) <= 1e-30 * fabs(time):
+            if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or \
+                    (row.end == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
                 return c  # at rest
             follow(geometry, loss, row, score, c, r, g, decay, y, &panel)
             next_c = c + move

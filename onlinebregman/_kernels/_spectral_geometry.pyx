@@ -59,7 +59,7 @@ cdef class VonNeumannGeometry(Geometry):
     cdef double[::1] g_line, p_line, q_line, shift, work
     cdef int[::1] integers
 
-    def __init__(self, log_prior, trace=None):
+    def __init__(self, log_prior, trace=None, state=None):
         cdef Py_ssize_t d = len(log_prior)
         self.blocks = 2 * d + 2
         super().__init__(np.r_[np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()])
@@ -70,7 +70,9 @@ cdef class VonNeumannGeometry(Geometry):
         self.work = np.zeros(3 * d * d + 16 * d + 16)
         self.integers = np.zeros(3 + 5 * d, dtype=np.intc)
         self.g_line, self.p_line, self.q_line, self.shift = np.zeros((4, d + OB_SPARE))
-        self.refresh()
+        if state is None:
+            self.refresh()
+        self._resume(state)
 
     def _arguments(self):
         return np.zeros((self.n_features, self.n_features)), self.trace or None

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
-from onlinebregman._kernels._descent cimport BLOCKED, LEARNED, descent_step
+from onlinebregman._kernels._descent cimport BLOCKED, INTERRUPTED, LEARNED, LOSS_OVERFLOWED, descent_step
 from onlinebregman._kernels._geometry cimport Row
 from onlinebregman._kernels._learner cimport Learner, make_room, open_rows, plain_rows, reason
 from onlinebregman._kernels._rows cimport Rows
+from onlinebregman._kernels._transaction cimport under_way
 
 cdef extern from "row_ops.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -100,15 +102,21 @@ cdef class Team:
     Parameters
     ----------
     learners : list of Learner
+    summed : bool, default=True
+        Are they one model, whose loss is the sum of theirs?
     """
 
     cdef readonly list learners
+    cdef bint summed
 
-    def __init__(self, learners):
-        self.learners = list(learners)
+    def __cinit__(self, learners, bint summed=True):
+        self.learners = [<Learner?> learner for learner in learners]
+        if not self.learners:
+            raise ValueError("a team needs at least one learner")
+        self.summed = summed
 
     def __reduce__(self):
-        return type(self), (self.learners,)
+        return type(self), (self.learners, self.summed)
 
     @property
     def t(self):
@@ -136,6 +144,20 @@ cdef class Team:
         """See `Learner.failure`."""
         return next((learner.failure for learner in self.learners if learner.failure is not None), None)
 
+    def mark(self):
+        """See `Learner.mark`."""
+        return [learner.mark() for learner in self.learners]
+
+    def go_back(self, list marks):
+        """See `Learner.go_back`."""
+        for learner, mark in zip(self.learners, marks, strict=True):
+            learner.go_back(mark)
+
+    def commit(self):
+        """See `Learner.commit`."""
+        for learner in self.learners:
+            learner.commit()
+
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
         for learner in self.learners:
@@ -149,7 +171,9 @@ cdef class Team:
         """Learn without validation where that is safe, as `Learner.learn_fast`; False if nothing was learned."""
         cdef Rows rows
         cdef Py_ssize_t failed
-        if "feature_names_in_" in attributes or not self.in_force(attributes):
+        if "feature_names_in_" in attributes or not self.in_force(attributes) or under_way(attributes):
+            return False
+        if any((<Learner> learner).busy for learner in self.learners):
             return False
         rows = plain_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_rows != targets.shape[0]:
@@ -196,11 +220,16 @@ cdef class Team:
         cdef int status
         cdef Row row
         cdef Roster team
+        cdef Py_ssize_t claimed = 0
         cdef Learner learner
         row.buffer = NULL
+        team.learner, team.weights, team.dots = NULL, NULL, NULL
         if order is not None:
             permutation = &order[0]
         try:
+            for learner in self.learners:
+                learner._claim()
+                claimed += 1
             make_roster(&team, self.learners)
             for learner in self.learners:
                 room = max(room, learner.geometry.room(rows.widest))
@@ -214,13 +243,23 @@ cdef class Team:
                     status = self._loop(
                         &team, together, rows, targets, sample_weight, permutation, scores, &row, failed
                     )
-                if status != LEARNED:
-                    for learner in self.learners:
+                error = None
+                for learner in self.learners:
+                    error = error or learner._interruption()
+                for learner in self.learners:
+                    if status != LEARNED or error is not None:
                         learner._go_back(rows, permutation)
+                    else:
+                        learner._took(rows)
+                        learner.order = order if learner.n_marks else None
+                if error is not None:
+                    raise error
                 if status != BLOCKED:
                     return status
                 whole = True
         finally:
+            for learner in self.learners[:claimed]:
+                learner._release()
             free(row.buffer)
             free_roster(&team)
 
@@ -229,11 +268,13 @@ cdef class Team:
                    Py_ssize_t* failed) noexcept nogil:
         cdef Py_ssize_t i, j, k, stride = targets.shape[1] > 1
         cdef int status
-        cdef double weight = 1.0
+        cdef double weight = 1.0, total = 0.0
         cdef double* seen = NULL
         for j in range(rows.n_rows):
             i = failed[0] = j if order == NULL else order[j]
             rows.fetch(i, row)
+            if (<Learner> team.learner[0])._interrupted(row.n * team.n):
+                return INTERRUPTED
             if rows.indices != NULL and j + 1 < rows.n_rows:
                 for k in range(team.n):
                     (<Learner> team.learner[k])._ask_for(rows, j + 1 if order == NULL else order[j + 1])
@@ -251,4 +292,5 @@ cdef class Team:
             status = (<Learner> team.learner[k])._end()
             if status != LEARNED:
                 return status
-        return LEARNED
+            total += (<Learner> team.learner[k]).clockwork.loss
+        return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED

@@ -72,44 +72,54 @@ OB_INLINE double ob_product(const ob_lanes *lanes) {
     return (product[0] * product[1]) * p[14];
 }
 
-/* e = exp(-(c x + shift)), within 1.2 units in the last place; 0 below -708, infinity above 709.
+/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709.
  *
  * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
  * 13, times 2^k put together from bits.
  */
-OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
+OB_INLINE double ob_exp1(double z0) {
     const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double z0 = -(c * x[i] + shift);
-        double z = z0 < -708.0 ? -708.0 : z0;
-        z = z > 709.0 ? 709.0 : z;
-        const double shifted = z * log2e + magic;
-        const double kd = shifted - magic;
-        const double r = (z - kd * ln2_hi) - kd * ln2_lo;
-        double p = 1.6059043836821613e-10;
-        p = p * r + 2.08767569878681e-09;
-        p = p * r + 2.505210838544172e-08;
-        p = p * r + 2.755731922398589e-07;
-        p = p * r + 2.7557319223985893e-06;
-        p = p * r + 2.48015873015873e-05;
-        p = p * r + 0.0001984126984126984;
-        p = p * r + 0.001388888888888889;
-        p = p * r + 0.008333333333333333;
-        p = p * r + 0.041666666666666664;
-        p = p * r + 0.16666666666666666;
-        p = p * r + 0.5;
-        p = p * r + 1.0;
-        p = p * r + 1.0;
-        uint64_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
-        double scale;
-        memcpy(&scale, &bits, sizeof scale);
-        double v = p * scale;
-        v = z0 < -708.0 ? 0.0 : v;
-        e[i] = z0 > 709.0 ? HUGE_VAL : v;
-    }
+    double z = z0 < -708.0 ? -708.0 : z0;
+    z = z > 709.0 ? 709.0 : z;
+    const double shifted = z * log2e + magic;
+    const double kd = shifted - magic;
+    const double r = (z - kd * ln2_hi) - kd * ln2_lo;
+    double p = 1.6059043836821613e-10;
+    p = p * r + 2.08767569878681e-09;
+    p = p * r + 2.505210838544172e-08;
+    p = p * r + 2.755731922398589e-07;
+    p = p * r + 2.7557319223985893e-06;
+    p = p * r + 2.48015873015873e-05;
+    p = p * r + 0.0001984126984126984;
+    p = p * r + 0.001388888888888889;
+    p = p * r + 0.008333333333333333;
+    p = p * r + 0.041666666666666664;
+    p = p * r + 0.16666666666666666;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    double v = p * scale;
+    v = z0 < -708.0 ? 0.0 : v;
+    return z0 > 709.0 ? HUGE_VAL : v;
+}
+
+/* e = exp(-(c x + shift)) */
+OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(c * x[i] + shift));
+}
+
+/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow */
+OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
+                                  ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(2.0 * (c * (0.5 * x[i] - 0.5 * origin)) + shift));
 }
 
 /* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2),
@@ -298,10 +308,11 @@ OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restr
     *square = OB_SUM8(q);
 }
 
-/* w = w(c), never below OB_TINY */
+/* w = w(c), never below OB_TINY; infinity beyond the domain of c */
 OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const double v = w[i] / (1.0 + c * (w[i] * x[i]));
+        const double ratio = 1.0 + c * (w[i] * x[i]);
+        const double v = ratio > 0.0 ? w[i] / ratio : INFINITY;
         w[i] = v < OB_TINY ? OB_TINY : v;
     }
 }
@@ -311,6 +322,37 @@ OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict 
                                      ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         r[i] = 1.0 + c * (w[i] * x[i]);
+}
+
+/* The same for c counted from the end of its domain, -1 / largest with `largest` one of the x w: the ratio of that one
+ * is c x w, and those of others near it keep their digits, too. */
+OB_CLONES static void ob_burg_ratios_beside(double *restrict r, const double *restrict w, const double *restrict x,
+                                            double largest, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = w[i] * x[i];
+        r[i] = (largest - u) / largest + c * u;
+    }
+}
+
+/* v = w / r, never below OB_TINY; v may be w or r */
+OB_CLONES static void ob_quotients(double *v, const double *w, const double *r, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double q = w[i] / r[i];
+        v[i] = q < OB_TINY ? OB_TINY : q;
+    }
+}
+
+/* sums of w x and of (w x)^2 */
+OB_CLONES static void ob_dot_square(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
+                                    double *square) {
+    double d = 0.0, q = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = w[i] * x[i];
+        d += u;
+        q += u * u;
+    }
+    *dot = d;
+    *square = q;
 }
 
 /* sum ln(1 + c x w) if all |c x w| <= 1/2: logarithms of products of 512 factors, which neither over- nor underflow */
@@ -327,15 +369,12 @@ OB_CLONES static double ob_burg_log(const double *restrict w, const double *rest
     return total;
 }
 
-/* largest x / (1/w - 1/upper), and 0: how fast the first weight reaches its upper bound */
-OB_CLONES static double ob_burg_speed(const double *restrict w, const double *restrict x, double inverse_upper,
-                                      ptrdiff_t n) {
-    double h = 0.0;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double v = x[i] / (1.0 / w[i] - inverse_upper);
-        h = v > h ? v : h;
-    }
-    return h;
+/* sum of the w whose x > 0 */
+OB_CLONES static double ob_burg_mass(const double *restrict w, const double *restrict x, ptrdiff_t n) {
+    double total = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        total += x[i] > 0.0 ? w[i] : 0.0;
+    return total;
 }
 
 /* --- binary entropy ----------------------------------------------------------------------------------------------- */

@@ -157,4 +157,48 @@ static void ob_update(double *restrict w, const double *restrict v, const double
     }
 }
 
+/* w -= c v v, for the diagonal of W -= c v v' */
+OB_CLONES static void ob_take_squares(double *restrict w, const double *restrict v, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        w[i] -= c * v[i] * v[i];
+}
+
+/* Is any w below so small a part of what it was first? */
+OB_CLONES static int ob_any_below(const double *restrict w, const double *restrict first, double part, ptrdiff_t n) {
+    int64_t below = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        below |= w[i] < part * first[i] ? 1 : 0;
+    return below != 0;
+}
+
+/* q += c (x x - y y), the diagonal of W^-1 + c (x x' - y y'); returns sum w q, and in size sum w (x x + y y). Without y
+ * if that is NULL. */
+OB_CLONES static double ob_inverse_diagonal(double *restrict q, const double *restrict w, const double *restrict x,
+                                            const double *restrict y, double c, ptrdiff_t n, double *size) {
+    ob_lanes s = OB_ZERO, z = OB_ZERO;
+    if (y == NULL) {
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T a = L(x), b = L(w), r = L(q) + c * (a * a);                                                            \
+        memcpy(q + i, &r, sizeof(T));                                                                                  \
+        A(s) += b * r;                                                                                                 \
+        A(z) += b * (a * a);                                                                                           \
+    }
+        OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    } else {
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T a = L(x), e = L(y), b = L(w), r = L(q) + c * ((a - e) * (a + e));                                      \
+        memcpy(q + i, &r, sizeof(T));                                                                                  \
+        A(s) += b * r;                                                                                                 \
+        A(z) += b * (a * a + e * e);                                                                                   \
+    }
+        OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    }
+    *size = OB_SUM8(z);
+    return OB_SUM8(s);
+}
+
 #endif

@@ -26,6 +26,16 @@ static void ob_sparse_axpy(double *restrict w, const ptrdiff_t *restrict index, 
         w[index[i]] -= c * x[i];
 }
 
+/* sum v x of lazily averaged weights v = total + w (clock - stamp) */
+OB_CLONES static double ob_average_dot(const double *restrict total, const double *restrict stamp,
+                                       const double *restrict w, double clock, const double *restrict x, ptrdiff_t n) {
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += (L(total) + L(w) * (clock - L(stamp))) * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
 /* v = w on the columns of a sparse row */
 static void ob_gather(double *restrict v, const double *restrict w, const ptrdiff_t *restrict index, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)

@@ -120,6 +120,16 @@ OB_CLONES static double ob_dot(const double *restrict a, const double *restrict 
     return OB_SUM8(s);
 }
 
+/* sum (a - b) x: exactly 0 where a = b, which the sum of a x and -b x is not */
+OB_CLONES static double ob_dot_twins(const double *restrict a, const double *restrict b, const double *restrict x,
+                                     ptrdiff_t n) {
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += (L(a) - L(b)) * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
 /* sum w x and, in the same pass, sum x x over a row x. What follows the row is asked for 4 KB ahead: nothing is read
  * ahead while weights are moved. What a step waits for is returned, it does not go through memory. */
 OB_CLONES static double ob_look(const double *restrict w, const double *restrict x, ptrdiff_t n, double *square) {

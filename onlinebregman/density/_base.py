@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Self
 
 import numpy as np
@@ -11,6 +13,36 @@ from sklearn.base import DensityMixin
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
 from .._validation import check_dense_rows, check_weights, fitted
+
+
+def in_float64(method: Callable) -> Callable:
+    """For what a density says of itself: finite numbers, or a ValueError; a single one may be -inf."""
+
+    @wraps(method)
+    def checked(self, *args, **kwargs):
+        with np.errstate(all="ignore"):
+            values = method(self, *args, **kwargs)
+        if not (np.isfinite(values) | (np.ndim(values) == 0 and values == -np.inf)).all():
+            raise ValueError(
+                f"{method.__name__} of this {type(self).__name__} is not finite in float64: rows, weights and the "
+                "prior are of too different a size, or a mean is at the edge of the family; scale the features "
+                "(sklearn.preprocessing.StandardScaler) and the weights, or change prior_weight."
+            )
+        return values
+
+    return checked
+
+
+def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | np.ndarray = True) -> np.ndarray:
+    """The log-densities of rows, or ValueError for one that overflows; -inf is for rows that are not `possible`."""
+    wrong = ~(np.isfinite(log_density) | (~np.broadcast_to(possible, len(X)) & (log_density == -np.inf)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; leave "
+            "the row out, or scale the features (sklearn.preprocessing.StandardScaler)."
+        )
+    return log_density
 
 
 class Density(DensityMixin):
@@ -117,7 +149,7 @@ class OnlineDensity(Density, OnlineEstimator):
 
     @property
     def regret_(self) -> float:
-        """`cumulative_loss_ - offline_loss_`."""
+        """`cumulative_loss_ - offline_loss_`; inf where the latter is -inf."""
         return self.cumulative_loss_ - self.offline_loss_
 
     def __sklearn_is_fitted__(self) -> bool:

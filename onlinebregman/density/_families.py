@@ -47,6 +47,10 @@ class Family(ABC):
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """ln P(x | mu)."""
 
+    def possible(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        """Can a member of mean mu give x? At the edge of the means it may be one that gives nothing but the mean."""
+        return np.ones(np.broadcast_shapes(x.shape, mu.shape), dtype=bool)
+
     @abstractmethod
     def log_base(self, x: np.ndarray) -> np.ndarray:
         """ln P_0(x)."""
@@ -110,6 +114,9 @@ class Bernoulli(Family):
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return xlogy(x, mu) + xlog1py(1 - x, -mu)
 
+    def possible(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return ((mu > 0) | (x == 0)) & ((mu < 1) | (x == 1))
+
     def log_base(self, x: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
 
@@ -129,6 +136,9 @@ class Poisson(Family):
 
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return xlogy(x, mu) - mu - gammaln(x + 1)
+
+    def possible(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return (mu > 0) | (x == 0)
 
     def log_base(self, x: np.ndarray) -> np.ndarray:
         return -gammaln(x + 1)

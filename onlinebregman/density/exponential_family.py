@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn_compat import Interval, StrOptions
-from .._validation import check_dense_rows
+from .._validation import check_dense_rows, read_only
 from ..divergences import Divergence
-from ._base import OnlineDensity, running
+from ._base import OnlineDensity, check_log_density, in_float64, running
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -180,18 +180,24 @@ class OnlineExponentialFamily(OnlineDensity):
         Returns
         -------
         log_density : ndarray of shape (n_samples,)
-            ln P(x | theta), summed over the coordinates.
+            ln P(x | theta), summed over the coordinates; -inf for what a coin or a Poisson variable of mean 0, or a
+            coin of mean 1, cannot give.
 
         Raises
         ------
         ValueError
-            If a value is not of the family.
+            If a value is not of the family, or a log-density beyond float64.
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
         self._family.check(X)
-        return self._family.log_density(X, self.expectation_parameters_).sum(axis=1)
+        mean = self.expectation_parameters_
+        with np.errstate(all="ignore"):
+            return check_log_density(
+                self._family.log_density(X, mean).sum(axis=1), X, self._family.possible(X, mean).all(axis=1)
+            )
 
+    @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw rows from the member that predicts the next row.
 
@@ -210,14 +216,15 @@ class OnlineExponentialFamily(OnlineDensity):
         check_is_fitted(self)
         return self._family.sample(check_random_state(random_state), self.expectation_parameters_, n_samples)
 
-    @property
+    @read_only
+    @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
         now, one = self._now(), np.ones(1)
         mean = self._mean - now.origin
         return now.origin + self._rule.predict(mean, now.total[None], now.weight * one, one, np.array([now.rows]))[0]
 
-    @property
+    @read_only
     def natural_parameters_(self) -> np.ndarray:
         """theta = f(mu) of the member that predicts the next row, shape (n_features,)."""
         return self.conjugate_.mirror(self.expectation_parameters_)
@@ -235,6 +242,7 @@ class OnlineExponentialFamily(OnlineDensity):
         return self._family.conjugate
 
     @property
+    @in_float64
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
@@ -250,6 +258,7 @@ class OnlineExponentialFamily(OnlineDensity):
         return now.base + prior - (n + k) * self._family.potential(best)
 
     @property
+    @in_float64
     def regret_bound_(self) -> float:
         """What `regret_` cannot exceed; AttributeError where no theorem says."""
         now, rule = self._now(), self._rule

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn_compat import Interval, StrOptions
-from .._validation import check_dense_rows
+from .._validation import check_dense_rows, read_only
 from ..divergences import Conjugate, Divergence
-from ._base import OnlineDensity, running
+from ._base import OnlineDensity, check_log_density, in_float64, running
 from ._scatters import DiagonalScatter, FullScatter
 
 _TINY = np.finfo(np.float64).tiny
@@ -170,12 +170,14 @@ class OnlineGaussian(OnlineDensity):
         Raises
         ------
         ValueError
-            If the covariance is singular in float64.
+            If the covariance is singular in float64, or a log-density beyond it.
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
-        return self._progress.scatter.log_density(X - self.location_, self.covariance_)
+        with np.errstate(all="ignore"):
+            return check_log_density(self._progress.scatter.log_density(X - self.location_, self.covariance_), X)
 
+    @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
         """Draw rows from the Gaussian that predicts the next row.
 
@@ -200,29 +202,34 @@ class OnlineGaussian(OnlineDensity):
         white = check_random_state(random_state).normal(size=(n_samples, len(self.location_)))
         return self.location_ + self._progress.scatter.colour(white, self.covariance_)
 
-    @property
+    @read_only
+    @in_float64
     def location_(self) -> np.ndarray:
         """Mean of the Gaussian that predicts the next row, shape (n_features,)."""
         now, (_, k1, mean, *_) = self._now(), self._prior
         return now.origin + (k1 * (mean - now.origin) + now.total) / (k1 + now.weight)
 
-    @property
+    @read_only
+    @in_float64
     def covariance_(self) -> np.ndarray:
         """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
         now, k1 = self._now(), self._prior.k1
         return self._whole(now, k1) / (k1 + now.weight)
 
-    @property
+    @read_only
+    @in_float64
     def precision_(self) -> np.ndarray:
         """Inverse of its covariance, of the same shape."""
         return self._now().scatter.precision(self.covariance_)
 
-    @property
+    @read_only
+    @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """W = E[z z'] with z = (x, 1), of all features or, (n_features, 2, 2), of one after the other."""
         return self._now().scatter.moments(self.location_, self.covariance_)
 
-    @property
+    @read_only
+    @in_float64
     def natural_parameters_(self) -> np.ndarray:
         """f(W) = -W^-1 / 2, of the shape of W."""
         return self._now().scatter.natural(self.location_, self.covariance_)
@@ -238,6 +245,7 @@ class OnlineGaussian(OnlineDensity):
         return Conjugate(self.conjugate_)
 
     @property
+    @in_float64
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W."""
         # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B

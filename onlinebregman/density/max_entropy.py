@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._containers import unmasked
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import (
     Interval,
@@ -23,7 +24,7 @@ from .._sklearn_compat import (
     fit_context,
     validate_parameters,
 )
-from .._validation import FLOATS, check_dense_rows, check_finite, check_weights, fitted
+from .._validation import FLOATS, check_dense_rows, check_finite, check_numbers, check_weights, fitted, read_only
 from ._base import Density
 from ._domain import Features, RowIndex, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
@@ -257,7 +258,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         q = self.probabilities_
         return self.domain_[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
 
-    @property
+    @read_only
     def probabilities_(self) -> np.ndarray:
         """q of all points, shape (n_points,)."""
         return np.exp(self._fitted_features().log_density(np.arange(len(self.domain_)), self._multipliers, self._log_z))
@@ -326,7 +327,7 @@ class MaxEntDensity(Density, OnlineEstimator):
             if self.features is not None:
                 raise ValueError("features are those of a domain; give domain, the points they are computed for.")
             return
-        domain = check_array(self.domain, dtype=FLOATS, ensure_all_finite=False, input_name="domain")
+        domain = check_numbers(self.domain, "domain", dtype=FLOATS)
         check_finite(domain, "domain")
         check_feature_names(self, self.domain, reset=True)
         self.domain_, self.n_features_in_ = domain, domain.shape[1]
@@ -360,7 +361,7 @@ class MaxEntDensity(Density, OnlineEstimator):
             values = self.transformer_.transform(points)
             if issparse(values):
                 raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
-            values = check_array(values, dtype=FLOATS, ensure_all_finite=False, input_name="features of the domain")
+            values = check_numbers(values, "features of the domain", dtype=FLOATS)
             check_finite(values, "features of the domain")
             if len(values) != len(points):
                 raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
@@ -377,12 +378,18 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._seen = low, high
         if not self._weight:
             self._origin = self._values[points[0]].astype(np.float64)
-        total = observed_sums(self._values, points, weights, self._origin)
-        if self._weight:
-            total += self._weight * self._observed
-        self._weight += float(weights.sum())
-        self._observed = total / self._weight  # less the origin, so that no digits are lost
-        self.empirical_expectations_ = self._origin + self._observed
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = observed_sums(self._values, points, weights, self._origin)
+            if self._weight:
+                total += self._weight * self._observed
+            self._weight += float(weights.sum())
+            self._observed = total / self._weight  # less the origin, so that no digits are lost
+            self.empirical_expectations_ = self._origin + self._observed
+        if not (self._weight < np.inf and np.isfinite(self.empirical_expectations_).all()):
+            raise ValueError(
+                "The observations, times their weights, add up to infinity; scale the weights, or the features "
+                "(sklearn.preprocessing.StandardScaler)."
+            )
 
     def _solve(self, stacklevel: int) -> None:
         """Multipliers for the empirical expectations, starting from those there are.
@@ -413,6 +420,11 @@ class MaxEntDensity(Density, OnlineEstimator):
         self.expectations_ = features.low + features.span * expected
         self._matched = empirical, expected  # of the scaled features
         self.entropy_bound_ = scaling.step(expected, multipliers)[1]
+        if not np.isfinite([*self.expectations_, self.log_loss_, self.entropy_, self.dual_gap_]).all():
+            raise ValueError(
+                "The expectations of the features, or the log-loss, overflow; scale the features "
+                "(sklearn.preprocessing.StandardScaler), or lower alpha."
+            )
         if self.tol is not None and self.entropy_bound_ > self.tol:
             remedy = "raise max_iter" if self.n_iter_ >= self.max_iter else "use solver='newton'"
             warnings.warn(
@@ -425,6 +437,7 @@ class MaxEntDensity(Density, OnlineEstimator):
 
 def _as_numbers(X: ArrayLike) -> np.ndarray | None:
     """X as numbers of points, if that is what it is: integers in one dimension."""
+    X = unmasked(X, "X")
     try:
         X = np.asarray(X)
     except ValueError:  # rows of different length; scikit-learn says so

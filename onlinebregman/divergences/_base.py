@@ -88,7 +88,9 @@ class Divergence(ABC):
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         """w(c) = f^-1(f(w) - c x), the form of every explicit or implicit update of a linear model (KB10, 2.3 and 3).
 
-        Raises ValueError when c is outside `step_range(w, x)`.
+        Raises ValueError when c is outside `step_range(w, x)`. A class may keep w(c) off the edge of the domain, where
+        weights could not be moved again, by no more than rounding, say by the smallest normal float: regret
+        certificates are about comparators no nearer to the edge.
         """
         return self.inverse_mirror(self.mirror(w) - c * self._direction(x))
 
@@ -124,20 +126,25 @@ class Divergence(ABC):
             return w.copy()
         # <w(c), x> falls with c: walk to c > 0 from above the hyperplane, to c < 0 from below it
         sign = 1.0 if excess > 0 else -1.0
-        low, high = self.step_range(w, x)
+        point, limit, speed = self._path(w, x, sign)
         slope = self.dot(self.hessian_inverse(w, x), x)
 
         def distance(s: float) -> float:
-            return sign * (self.dot(self.step(w, x, sign * s), x) - b)
+            return sign * (self.dot(point(s), x) - b)
 
         guess = abs(excess) / slope if slope > 0 else 1.0
-        root = decreasing_root(distance, guess, high if sign > 0 else -low)
+        root = decreasing_root(distance, guess / speed, limit)
         if root is None:
             raise ValueError(
                 f"No step along x takes <w, x> from {excess + b:g} to b = {b:g} within the domain {self.domain}; "
                 "choose a b that a point of the domain attains."
             )
-        return self.step(w, x, sign * root)
+        return point(root)
+
+    def _path(self, w: Array, x: Array, sign: float) -> tuple[Callable[[float], Array], float, float]:
+        """The points w(c) for c of this sign as a function of s from 0 up, where s ends, and the speed d|c|/ds at 0."""
+        low, high = self.step_range(w, x)
+        return lambda s: self.step(w, x, sign * s), high if sign > 0 else -low, 1.0
 
     def project_halfspace(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
         """argmin of D(u, w) over <u, x> <= b: w itself, bit for bit, where it satisfies the inequality already.
@@ -261,16 +268,16 @@ class SeparableDivergence(VectorDivergence):
         w, total, ones = as_array(w), check_total(total), np.ones(np.shape(w))
         excess = float(np.maximum(w, 0).sum()) - total
         sign = 1.0 if excess > 0 else -1.0
-        low, high = self.step_range(w, ones)
+        path, limit, speed = self._path(w, ones, sign)
         slope = float(self.hessian_inverse(w, ones).sum())
 
         def point(s: float) -> Array:
-            return np.maximum(self.step(w, ones, sign * s), 0.0)
+            return np.maximum(path(s), 0.0)
 
         root = decreasing_root(
             lambda s: sign * (float(point(s).sum()) - total),
-            abs(excess) / slope if slope > 0 else 1.0,
-            high if sign > 0 else -low,
+            (abs(excess) / slope if slope > 0 else 1.0) / speed,
+            limit,
         )
         if root is None:
             raise ValueError(f"No point of the domain {self.domain} has sum {total:g}; choose another total.")

@@ -38,6 +38,7 @@ def resolve_divergence(divergence: str | Divergence, n_features: int | None = No
 
     Examples
     --------
+    >>> from onlinebregman.divergences import resolve_divergence
     >>> resolve_divergence("burg")
     Burg()
     >>> round(resolve_divergence("p_norm", n_features=1000).p, 2)

@@ -5,6 +5,8 @@ Weights w have shape (n,), directions x are the rows of the data, c is the scala
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, wrightomega, xlogy
@@ -40,6 +42,7 @@ class RelativeEntropy(SeparableDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import RelativeEntropy
     >>> RelativeEntropy().divergence([1.0, 0.0], [1.0, 0.5])
     0.5
     >>> RelativeEntropy().step(np.array([1.0, 2.0]), np.array([np.log(2.0), 0.0]), 1.0)
@@ -113,6 +116,7 @@ class SimplexEntropy(VectorDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import SimplexEntropy
     >>> simplex = SimplexEntropy()
     >>> simplex.step(np.array([0.5, 0.5]), np.array([np.log(3.0), 0.0]), 1.0).round(12)
     array([0.25, 0.75])
@@ -161,9 +165,12 @@ class SimplexEntropy(VectorDivergence):
         return w * (x - (w @ x) / self.total)
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
-        exponent = -c * as_array(x)
-        moved = as_array(w) * np.exp(exponent - exponent.max())
-        return np.maximum(moved * (self.total / moved.sum()), TINY)
+        w, x = as_array(w), as_array(x)
+        with np.errstate(over="ignore"):  # far below the largest exponent
+            exponent = -2 * (c * (x / 2 - (x.min() if c > 0 else x.max()) / 2))  # at most 0, however large c x is
+        exponent -= (np.log(w) + exponent).max()  # the largest product is 1, however small its weight
+        moved = w * np.exp(exponent)
+        return np.maximum(self.total * (moved / moved.sum()), TINY)
 
     def project_simplex(self, w: ArrayLike, total: float | None = None) -> Array:
         """argmin of the relative entropy over the simplex, for any w > 0: rescaling. `total` can only be U or None."""
@@ -278,6 +285,7 @@ class Burg(SeparableDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import Burg
     >>> burg = Burg()
     >>> burg.step(np.array([1.0, 2.0]), np.array([1.0, -1.0]), 0.25)
     array([0.8, 4. ])
@@ -334,6 +342,20 @@ class Burg(SeparableDivergence):
         most, least = float(products.max(initial=0.0)), float(products.min(initial=0.0))
         return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
 
+    def _path(self, w: Array, x: Array, sign: float) -> tuple[Callable[[float], Array], float, float]:
+        """Towards an end of the range, made by the largest product p of w x, as c = -s / ((1 + s) p).
+
+        Beside the end c itself loses the digits that s keeps.
+        """
+        low, high = self.step_range(w, x)
+        end = high if sign > 0 else low
+        if not np.isfinite(end):
+            return super()._path(w, x, sign)
+        products = x * w
+        largest = products.min() if sign > 0 else products.max()
+        rest = (largest - products) / largest
+        return lambda s: w * ((1 + s) / (1 + s * rest)), np.inf, abs(end)
+
     def _shrink(self, w: Array, mu: float) -> Array:
         """-1/u + mu u = -1/w: a quadratic equation."""
         return 2 * w / (1 + np.hypot(1.0, 2 * np.sqrt(mu) * w))
@@ -354,6 +376,7 @@ class BinaryEntropy(SeparableDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import BinaryEntropy
     >>> BinaryEntropy().step(np.array([0.5]), np.array([np.log(3.0)]), -1.0).round(12)
     array([0.75])
     >>> round(BinaryEntropy().divergence([1.0], [0.5]), 12)  # ln 2

@@ -21,6 +21,7 @@ class SquaredEuclidean(SeparableDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import SquaredEuclidean
     >>> SquaredEuclidean().divergence([1.0, 2.0], [0.0, 0.0])
     2.5
     >>> SquaredEuclidean().project_simplex(np.array([0.9, 0.5, -1.0]))
@@ -70,8 +71,11 @@ class SquaredEuclidean(SeparableDivergence):
         """argmin of D(u, w) over norm_2(u) <= radius: rescaling by radius / norm_2(w)."""
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)
-        norm = float(np.linalg.norm(w))
-        return w.copy() if norm <= radius * (1 + SLACK) else w * (radius / norm)
+        largest = float(np.abs(w).max(initial=0.0))
+        unit = largest if largest > 1e150 else 1.0  # or its square overflows
+        scaled = w / unit
+        norm = float(np.linalg.norm(scaled))
+        return w.copy() if norm <= radius / unit * (1 + SLACK) else scaled * (radius / norm)
 
     def smoothness(self, x_bound: float) -> float:
         """M = x_bound^2 for norm_2(x) <= x_bound, as x'S x = x.x; D(w, w(c)) = c^2 x.x/2."""

@@ -82,6 +82,7 @@ class SquaredFrobenius(MatrixDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import SquaredFrobenius
     >>> W = SquaredFrobenius().step(np.eye(2), np.array([1.0, 0.0]), 3.0)
     >>> W.diagonal()
     array([-2.,  1.])
@@ -136,6 +137,7 @@ class VonNeumann(MatrixDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import VonNeumann
     >>> W = VonNeumann(trace=1.0).step(np.eye(2) / 2, np.array([1.0, 0.0]), np.log(3.0))
     >>> W.diagonal().round(12)
     array([0.25, 0.75])
@@ -230,6 +232,7 @@ class LogDet(MatrixDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import LogDet
     >>> logdet = LogDet()
     >>> logdet.step(np.eye(2), np.array([1.0, 0.0]), 1.0)
     array([[0.5, 0. ],

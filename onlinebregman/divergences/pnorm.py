@@ -42,6 +42,7 @@ class PNorm(VectorDivergence):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.divergences import PNorm
     >>> pnorm = PNorm(p=4.0)
     >>> w = np.array([0.3, -0.1, 0.0])
     >>> bool(np.allclose(pnorm.inverse_mirror(pnorm.mirror(w)), w))

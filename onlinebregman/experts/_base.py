@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-from contextlib import nullcontext
 from math import isfinite
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -16,10 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._copies import OwnCopyMixin
 from .._sklearn_compat import BaseComposition, Interval
-from .._validation import check_rows, fitted
-from ..pipeline import check_online, learns, restored_on_error
-from ._weights import Array, ExpertWeights
+from .._validation import check_rows, fitted, read_only
+from ..pipeline import check_instance, check_online, copies_to_learn, learns
+from ._weights import Array, ExpertWeights, History
 
 
 class RowCosts(NamedTuple):
@@ -30,7 +30,7 @@ class RowCosts(NamedTuple):
     costs: Array
 
 
-class ExpertMixture(MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
     A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
@@ -77,12 +77,12 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
     # --- what is known so far -------------------------------------------------------------------------------------
 
-    @property
+    @read_only
     def weights_(self) -> Array:
         """Weights of the experts in the next forecast, shape (n_experts,)."""
         return np.exp(self._fitted_mix().log_weights())
 
-    @property
+    @read_only
     def expert_losses_(self) -> Array:
         """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
         return self._fitted_mix().losses.copy()
@@ -101,6 +101,14 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     def t_(self) -> int:
         """Rows that were forecast and counted; rows of weight zero are not."""
         return self._fitted_mix().n_rows
+
+    @property
+    def weights_history_(self) -> Array:
+        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts); not writeable."""
+        history = vars(self).get("_history")
+        if history is None:
+            raise AttributeError("weights_history_ is kept of rows that are learned with history > 0")
+        return history.rows
 
     def tracking_bound(self, n_switches: int) -> float:
         """Bound on `cumulative_loss_` beyond that of the best sequence of experts with a number of switches.
@@ -131,7 +139,8 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        experts = [get_tags(pair[1]) for pair in self.estimators or [] if _is_pair(pair)]
+        pairs = self.estimators if isinstance(self.estimators, list) else []
+        experts = [get_tags(pair[1]) for pair in pairs if _is_pair(pair)]
         tags.input_tags.sparse = all(expert.input_tags.sparse for expert in experts)
         tags.input_tags.positive_only = any(expert.input_tags.positive_only for expert in experts)
         return tags
@@ -140,7 +149,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
     def _forget(self) -> None:
         """Nothing learned: the next rows are the first ones."""
-        for name in ("_mix", "weights_history_"):
+        for name in ("_mix", "_history"):
             vars(self).pop(name, None)
 
     def _start(self, X) -> None:
@@ -150,11 +159,14 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         self._mix = ExpertWeights(self._prior(n_experts), self._rate(n_experts), float(self.share))
         if self.history:
-            self.weights_history_ = np.empty((0, n_experts))
+            self._history = History(np.empty((0, n_experts)))
 
     def _fresh_experts(self) -> list:
         if self.estimators is None:
             return []
+        for pair in self.estimators:
+            if isinstance(pair, tuple) and len(pair) == 2:
+                check_instance(pair[1], f"Expert {pair[0]!r}")
         if not self.estimators or not all(map(_is_pair, self.estimators)):
             raise ValueError(
                 "'estimators' should be a non-empty list of (name, estimator) tuples; leave it out if the columns of X "
@@ -181,9 +193,12 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
     def _learn_rows(self, X, y, targets, sample_weight: Array | None, classes: ArrayLike | None = None) -> None:
         """Forecast each row, weigh the experts by what came, then let them learn it.
 
-        Without targets y and `targets` are None, and the experts are given rows alone.
+        Without targets y and `targets` are None, and the experts are given rows alone. What changes is copied first and
+        bound again, for whoever has to go back to what was bound before.
         """
-        if not self.__sklearn_is_fitted__():
+        if self.__sklearn_is_fitted__():
+            self.estimators_ = copies_to_learn(self.estimators_)
+        else:
             self._start(X)
         mix, history = copy.copy(self._mix), []
         stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
@@ -191,7 +206,7 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
         learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
         # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with restored_on_error(self.estimators_) if self.estimators_ else nullcontext(), quiet:
+        with quiet:
             for row in range(X.shape[0]):
                 weight = 1.0 if sample_weight is None else float(sample_weight[row])
                 if weight == 0.0:
@@ -217,8 +232,8 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
                 self._ready = True
         self._mix = mix
         if history:
-            known = vars(self).get("weights_history_", np.empty((0, len(mix.losses))))
-            self.weights_history_ = np.concatenate([known, history])[-self.history :]
+            known = vars(self).get("_history") or History(np.empty((0, len(mix.losses))))
+            self._history = known.extended(history, self.history)
 
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
@@ -229,7 +244,9 @@ class ExpertMixture(MetaEstimatorMixin, BaseComposition):
 
 
 def _is_pair(pair) -> bool:
-    return isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "get_params")
+    if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
+        return False
+    return hasattr(pair[1], "get_params") and not isinstance(pair[1], type)
 
 
 def _is_fitted(expert) -> bool:

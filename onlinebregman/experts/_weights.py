@@ -117,3 +117,45 @@ def are_numbers(*values) -> bool:
 def hoeffding_rate(spread: float, n_rows: int, n_experts: int) -> float:
     """The rate at which losses within `spread` of each other have a regret of spread sqrt(n_rows ln(n_experts) / 2)."""
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
+
+
+class History:
+    """The last rows of a table that grows, in an array with room at its end.
+
+    Tables made of one another share that array, and what has been written is never written again: the one from before
+    a refused call still is what it was.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        Rows to begin with.
+    """
+
+    def __init__(self, rows: Array) -> None:
+        self._array, self._first, self._last = rows, 0, len(rows)
+        self._written = [len(rows)]  # rows of the array that are taken, by whoever shares it
+
+    @property
+    def rows(self) -> Array:
+        """The rows, oldest first; not writeable."""
+        rows = self._array[self._first : self._last]
+        rows.flags.writeable = False
+        return rows
+
+    def extended(self, rows: list[Array], size: int) -> History:
+        """The last `size` of these rows and further ones; a row costs O(n_columns) on average."""
+        rows = rows[-size:]
+        new = History.__new__(History)
+        new._array, new._written, new._last = self._array, self._written, self._last + len(rows)
+        new._first = max(self._first, new._last - size)
+        if new._last > len(self._array) or self._written[0] != self._last:
+            kept = self._array[new._first : self._last]
+            new._array = np.empty((2 * (len(kept) + len(rows)), self._array.shape[1]))
+            new._array[: len(kept)] = kept
+            new._first, new._last, new._written = 0, len(kept) + len(rows), [0]
+        new._array[new._last - len(rows) : new._last] = rows
+        new._written[0] = new._last
+        return new
+
+    def __reduce__(self):
+        return History, (self.rows.copy(),)

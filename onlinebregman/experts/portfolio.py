@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_dense_rows, fitted
+from .._validation import check_dense_rows, fitted, read_only
 from ._wealth import check_relatives, from_log
 from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
 
@@ -188,7 +188,7 @@ class EGPortfolio(OnlineEstimator):
 
     def _learn(self, x: Array) -> None:
         mix = copy.copy(self._mix)
-        with np.errstate(divide="ignore"):  # an asset that is lost
+        with np.errstate(all="ignore"):  # an asset that is lost; what overflows is refused below
             for day, relatives in enumerate(x):
                 logs = mix.log_weights()
                 gain = float(np.sum(np.exp(logs) * relatives))
@@ -198,6 +198,11 @@ class EGPortfolio(OnlineEstimator):
                         "keeps its value, a column of ones."
                     )
                 mix.learn(logs, relatives / -gain, -np.log(gain), -np.log(relatives))
+                if not np.isfinite([mix.loss, mix.gap, *mix.costs, mix.rate * np.ptp(mix.costs)]).all():
+                    raise ValueError(
+                        f"The price relatives of row {day} (from {relatives.min():g} to {relatives.max():g}) are too "
+                        "far apart to be added up; correct them, or lower learning_rate."
+                    )
         self._mix = mix
 
     def _rate(self, n_assets: int) -> float:
@@ -215,7 +220,7 @@ class EGPortfolio(OnlineEstimator):
     def _fitted_mix(self) -> ExpertWeights:
         return fitted(self, vars(self).get("_mix"))
 
-    @property
+    @read_only
     def weights_(self) -> Array:
         """Shares of the capital for the next day, shape (n_assets,)."""
         return np.exp(self._fitted_mix().log_weights())
@@ -230,7 +235,7 @@ class EGPortfolio(OnlineEstimator):
         """-ln of the wealth."""
         return float(self._fitted_mix().loss)
 
-    @property
+    @read_only
     def expert_losses_(self) -> Array:
         """-ln of what each asset alone made, shape (n_assets,)."""
         return self._fitted_mix().losses.copy()

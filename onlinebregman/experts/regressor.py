@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights, dense
+from .._validation import check_rows, check_weights, dense, finite
 from ._base import ExpertMixture, RowCosts
 from ._weights import Array, are_numbers, hoeffding_rate
 
@@ -204,6 +204,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
             self._learn(X, y, sample_weight, allow_all_zero=True)
         return self
 
+    @finite("prediction")
     def predict(self, X) -> Array:
         """The weighted mean of the experts' forecasts.
 

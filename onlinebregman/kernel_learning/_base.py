@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._mirror import OnlineEstimator, VonNeumannMirrorMixin
-from .._validation import check_rows, check_symmetric, fitted
+from .._validation import check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
@@ -24,6 +24,7 @@ class KernelLearner(
     _parameter_constraints: dict = {"init": ["array-like", None]}
     trace = 1.0
 
+    @finite("prediction")
     def predict(self, X) -> np.ndarray:
         """z'Wz for each row z; for rows (e_a - e_b) / sqrt(2) half the squared distance of the objects a and b.
 
@@ -40,6 +41,7 @@ class KernelLearner(
         check_is_fitted(self)
         return Rows(check_rows(self, X, reset=False)).dot(self._fitted_geometry().factor)
 
+    @finite("mapping")
     def transform(self, X) -> np.ndarray:
         """Map rows to where their inner product is x'Wz: X @ components_.T.
 
@@ -77,17 +79,17 @@ class KernelLearner(
         distances = np.maximum(np.add.outer(kernel.diagonal(), kernel.diagonal()) - 2 * kernel, 0.0)
         return distances if squared else np.sqrt(distances)
 
-    @property
+    @read_only
     def kernel_(self) -> np.ndarray:
-        """W, shape (n_features, n_features): symmetric positive semidefinite, trace one; a copy."""
+        """W, shape (n_features, n_features): symmetric positive semidefinite, trace one; a read-only copy."""
         return self._fitted_geometry().coef()
 
-    @property
+    @read_only
     def log_kernel_(self) -> np.ndarray:
-        """The logarithm of W, shape (n_features, n_features), kept beside W and not computed from it; a copy."""
+        """The logarithm of W, shape (n_features, n_features), kept and not computed; a read-only copy."""
         return self._fitted_geometry().log_coef
 
-    @property
+    @read_only
     def components_(self) -> np.ndarray:
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
         factor, _ = svd_flip(self._fitted_geometry().factor[:, ::-1], None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -11,8 +13,18 @@ from .._validation import check_symmetric
 from ..schedules import Constant, Schedule
 
 
+class InForce(NamedTuple):
+    """The parameters that instances were learned with, as far as bounds depend on them."""
+
+    update: str
+    rate: float
+    power: float
+    scaled: bool  # is the rate divided by the square of the spread?
+    data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
+
+
 class LossBounds:
-    """Bounds on the loss of a kernel learner, for its rate and update.
+    """Bounds on the loss of a kernel learner, for the rate and update that its instances were learned with.
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
     """
@@ -22,70 +34,93 @@ class LossBounds:
 
         For every kernel U of trace one with the loss L_U = sum (tr(U X) - y)^2 / 2, and r the spread of the instances,
 
-            explicit, eta r^2 <= 4:    loss <= 4 / (4 - eta r^2) L_U + D(U, W_1) / eta
-            implicit, any eta:         loss <= (1 + eta r^2 / 4) (L_U + D(U, W_1) / eta).
+            explicit, h eta r^2 <= 4:    loss <= 4 / (4 - h eta r^2) L_U + D(U, W_1) / eta
+            implicit, any eta:           loss <= (1 + h eta r^2 / 4) (L_U + D(U, W_1) / eta),
 
+        where h is the largest sample weight, at least 1, and losses are multiplied by the weights of their instances.
         The first is Lemma 3.2 of the paper with the best constants for eta. The second follows from
-        tr(W(c) X) >= tr(W X) - c r^2 / 4, which the first rests on as well.
+        tr(W(c) X) >= tr(W X) - c r^2 / 4, which the first rests on as well. Both are sums over instances, those of
+        every epoch, of which an instance of weight h is one at h times the rate.
 
         Parameters
         ----------
         kernel : array-like of shape (n_features, n_features)
             U, symmetric positive semidefinite of trace one.
         comparator_loss : float, default=0.0
-            L_U; 0 if the targets are those of U. With `scale_eta`, an instance that was learned while `spread_` was
-            smaller by a factor f counts f^2 times.
+            L_U, each instance as often as it was learned; 0 if the targets are those of U. With `scale_eta`, an
+            instance that was learned while `spread_` was smaller by a factor f counts f^2 times.
 
         Returns
         -------
         bound : float
-            The bound; infinite for explicit steps with eta r^2 = 4 and a positive comparator loss.
+            The bound; infinite for explicit steps with h eta r^2 = 4 and a positive comparator loss.
 
         Raises
         ------
         ValueError
-            If U is no such kernel, or the theory says nothing: rates that change, or explicit steps with eta r^2 > 4.
-            It does not cover sample weights above one either, which is not checked.
+            If U is no such kernel, or the theory says nothing: rates that change, by their schedule or because
+            parameters were set in mid-stream, or explicit steps with h eta r^2 > 4.
         """
         check_is_fitted(self)
-        schedule = self._schedule()
-        if schedule.power != 0:
+        if len(self._in_force) > 1:
             raise ValueError(
-                f"There is a bound for constant rates only, not for {schedule!r}; use learning_rate='constant'."
+                "There is a bound for one constant rate and one update only, but eta0, learning_rate, update or "
+                "scale_eta were set in mid-stream; keep them as they are, or learn anew."
+            )
+        used = self._in_force[0]
+        if used.power != 0:
+            raise ValueError(
+                f"There is a bound for constant rates only, not for eta0 / t^{used.power:g}; use "
+                "learning_rate='constant'."
             )
         if not 0 <= comparator_loss < np.inf:
             raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
-        rate = schedule.scale if self._scaled else schedule.scale * self.spread_**2  # eta r^2
-        U = check_symmetric(kernel, "kernel", self.n_features_in_)
+        rate = used.rate if used.scaled else used.rate * self.spread_**2  # eta r^2
+        U = self._comparator(kernel)
         divergence = self.divergence_.divergence(U, self._first)
+        if rate == 0:  # nothing has been learned
+            return 0.0
         start = divergence * self.spread_**2 / rate
-        if self.update == "implicit":
-            return (1 + rate / 4) * (comparator_loss + start)
-        if rate > 4:
+        fastest = self._largest_weight * rate
+        if used.update == "implicit":
+            return (1 + fastest / 4) * (comparator_loss + start)
+        if fastest > 4:
             raise ValueError(
-                f"There is no bound for explicit steps with eta = {rate:g} / spread^2, above 4 / spread^2; "
-                "use a lower eta0 or update='implicit'."
+                f"There is no bound for explicit steps with eta = {fastest:g} / spread^2, above 4 / spread^2, sample "
+                "weights included; use a lower eta0 or update='implicit'."
             )
         if comparator_loss == 0:
             return start
-        return start + (comparator_loss / (1 - rate / 4) if rate < 4 else np.inf)
+        return start + (comparator_loss / (1 - fastest / 4) if fastest < 4 else np.inf)
 
     @property
     def regret_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus a kernel's loss, under learning_rate="theory".
 
-        It holds for all kernels and instances that keep to `data_bounds`: L <= factor L_U + constant, and the bound is
-        (factor - 1) data_bounds["loss"] + constant, losses being multiplied by the weights of their instances.
+        It holds for all kernels and instances that keep to the `data_bounds` they were learned with: L <= factor L_U +
+        constant, and the bound is (factor - 1) data_bounds["loss"] + constant, losses being multiplied by the weights
+        of their instances, and each instance counted as often as it was learned.
 
         The rate is made for instances of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h
         times the rate, for which the bound is larger, and for explicit steps can be infinite.
         """
         self._fitted_learner()
-        if self.learning_rate != "theory":
+        if any(used.data_bounds is None for used in self._in_force):
             raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
-        if "loss" not in self.data_bounds:
+        if len(self._in_force) > 1:
+            raise AttributeError(
+                "regret_bound_ is for one rate, but data_bounds or update were set in mid-stream; learn anew"
+            )
+        used = self._in_force[0]
+        bounds = dict(used.data_bounds)
+        if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return self._theory().regret(self.data_bounds["loss"])
+        if self.spread_ > (1 + 1e-12) * bounds["x"]:
+            raise AttributeError(
+                f"regret_bound_ is for instances of spread data_bounds['x'] = {bounds['x']:g} at most, but one of "
+                f"spread {self.spread_:g} was learned; raise it and learn anew"
+            )
+        return self._theory(used.update, bounds).regret(bounds["loss"])
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
         """Bound on the regret of this very run against a kernel: no assumption on the data.
@@ -114,7 +149,22 @@ class LossBounds:
             If U is no such kernel, or the run was not tracked.
         """
         learner = self._fitted_learner()
-        return self._certificate(learner, check_symmetric(kernel, "kernel", self.n_features_in_))
+        return self._certificate(learner, self._comparator(kernel))
+
+    def _comparator(self, kernel: ArrayLike) -> np.ndarray:
+        """A kernel to compare with: symmetric, positive semidefinite, of trace one."""
+        U = check_symmetric(kernel, "kernel", self.n_features_in_)
+        least, total = float(np.linalg.eigvalsh(U)[0]), float(np.trace(U))
+        if not least >= -1e-12 * abs(total):
+            raise ValueError(
+                f"kernel has the eigenvalue {least:g}, but kernels to compare with are positive semidefinite; project "
+                "it (SquaredFrobenius().project_psd) and divide by its trace."
+            )
+        if not abs(total - 1) <= 1e-8:
+            raise ValueError(
+                f"kernel has the trace {total:.10g}, but kernels to compare with have trace 1; divide by it."
+            )
+        return U
 
     @property
     def weighted_loss_(self) -> float:
@@ -126,15 +176,31 @@ class LossBounds:
         """Is the rate divided by the square of the spread?"""
         return self.scale_eta and self.learning_rate != "theory"
 
-    def _schedule(self) -> Schedule:
-        return Constant(self._theory().eta0) if self.learning_rate == "theory" else super()._schedule()
+    def _configure(self, learner):
+        learner = super()._configure(learner)
+        theory = self.learning_rate == "theory"
+        bounds = tuple(sorted(self.data_bounds.items())) if theory else None
+        schedule = self._schedule()
+        now = InForce(self.update, schedule.scale, schedule.power, self._scaled, bounds)
+        if len(self._in_force) < 2 and now not in self._in_force:  # two are too many for a bound
+            self._in_force += (now,)
+        return learner
 
-    def _theory(self) -> TheoryRate:
+    def _schedule(self) -> Schedule:
+        if self.learning_rate != "theory":
+            return super()._schedule()
         if self.init is not None:
             raise ValueError("learning_rate='theory' is for the kernel at which init=None starts; leave init out.")
-        divergence, loss = self.divergence_, self._learned_loss
-        bounds, d = self.data_bounds, self.n_features_in_
-        heaviest = self._largest_weight
+        return Constant(self._theory(self.update, self.data_bounds).eta0)
+
+    def _theory(self, update: str, data_bounds: dict[str, float] | None) -> TheoryRate:
         return theory_rate(
-            divergence, loss, self.update, bounds, d, signed=False, fit_intercept=False, largest_weight=heaviest
+            self.divergence_,
+            self._learned_loss,
+            update,
+            data_bounds,
+            self.n_features_in_,
+            signed=False,
+            fit_intercept=False,
+            largest_weight=self._largest_weight,
         )

@@ -8,10 +8,10 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_array
 
+from .._containers import readable
 from .._kernels._spectral_geometry import VonNeumannGeometry
-from .._validation import check_finite, check_indices, check_symmetric
+from .._validation import check_finite, check_indices, check_numbers, check_symmetric
 
 Array = NDArray[np.float64]
 
@@ -212,9 +212,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
 
 def check_matrices(matrices: ArrayLike, name: str) -> Array:
     """A stack of finite symmetric matrices, float64 of shape (n, d, d)."""
-    matrices = check_array(
-        matrices, allow_nd=True, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name
-    )
+    matrices = check_numbers(matrices, name, allow_nd=True, ensure_2d=False)
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
         raise ValueError(f"{name} has shape {matrices.shape}, but it has to be (n_matrices, d, d).")
     return np.stack([check_symmetric(matrix, f"{name}[{i}]") for i, matrix in enumerate(matrices)])
@@ -222,13 +220,11 @@ def check_matrices(matrices: ArrayLike, name: str) -> Array:
 
 def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, Array]:
     """Finite factors of shape (n, rank, d), and their signs of shape (n, rank)."""
-    factors = check_array(
-        factors, allow_nd=True, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="factors"
-    )
+    factors = check_numbers(factors, "factors", allow_nd=True, ensure_2d=False)
     if factors.ndim != 3 or factors.shape[1] == 0:
         raise ValueError(f"factors has shape {factors.shape}, but it has to be (n_samples, rank, d).")
     check_finite(factors, "factors")
-    signs = np.asarray(1 if signs is None else signs)
+    signs = np.asarray(1 if signs is None else readable(signs, "signs"))
     if signs.shape not in ((), factors.shape[1:2], factors.shape[:2]):
         raise ValueError(
             f"signs has shape {signs.shape}, but it has to be {factors.shape[1:2]}, one for each factor, or "
@@ -245,7 +241,7 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
 def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too: bool) -> Array:
     """One finite number for each of n instances."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.size == 0:
-        values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
+        values = check_numbers(values, name, ensure_2d=False)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")
     check_finite(values, name)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._kernels._spectral_geometry import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._threads import few_threads
+from .._validation import read_only
 from ._base import KernelLearner
 from ._constraints import Constraints, check_senses
 from ._instances import EPS, Array
@@ -99,6 +100,12 @@ class DefiniteBoost(KernelLearner):
     See Also
     --------
     MEGKernelLearner : A kernel from distances themselves, online.
+
+    Notes
+    -----
+    All constraints are kept, those of all calls, since the solution depends on each of them, and every round looks at
+    all: memory and time of a round grow with their number. A pair takes about 100 bytes (its row, bound, sense, the
+    range of its eigenvalues, alpha), a dense row of d features 8 d more, a matrix 8 d^2 more.
 
     References
     ----------
@@ -240,12 +247,12 @@ class DefiniteBoost(KernelLearner):
 
         return self._partial(check, None)
 
-    @property
+    @read_only
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
         return self.n_features_in_ * np.exp(self._log_dual)
 
-    @property
+    @read_only
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
         return self.n_features_in_ * np.exp(self._log_bound)
@@ -306,9 +313,24 @@ class DefiniteBoost(KernelLearner):
         violations = self._constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
         return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
+    def _check_finite(self, residuals: Array) -> None:
+        """Raise a ValueError if something overflowed."""
+        found = np.append(residuals, [self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads])
+        if not np.isfinite(found).all():
+            size = (
+                np.maximum(np.abs(self._constraints.lows), np.abs(self._constraints.highs)) / self._constraints.spreads
+            )
+            row = int(np.argmax(size))
+            raise ValueError(
+                f"The multipliers of the constraints overflow; constraint {row} is the most extreme one, with a bound "
+                f"{size[row]:g} times the length of its row, squared. Leave it out, or scale rows by some s and bounds "
+                "by s^2."
+            )
+
     def _round(self, i: int) -> bool:
         """Move one multiplier; True if there is nothing left to do."""
         violations, residuals = self._conditions()
+        self._check_finite(residuals)
         j = int(np.argmax(violations))
         if violations[j] < residuals.max():
             j = int(np.argmax(residuals))
@@ -380,6 +402,7 @@ class DefiniteBoost(KernelLearner):
     def _assess(self) -> str | None:
         """Set the measures of success; returns what to warn of."""
         violations, residuals = self._conditions()
+        self._check_finite(residuals)
         values = violations * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(values))
         self.dual_gap_ = float(-self.alpha_ @ values)
@@ -414,6 +437,7 @@ def approximate_step(r: float, low: float, high: float, margin: float, lowest: f
     least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
     `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
     """
+    margin = max(margin, 1e-12 * max(-low, high, abs(r)))  # bounds far beyond all eigenvalues
     low, high = min(low, -margin, r - margin), max(high, margin, r + margin)
     step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
     log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._factors import factor
 from .._mirror import MatrixBurgMirrorMixin, OnlineEstimator
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_symmetric, check_weights, dense
+from .._validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
 from ..schedules import Constant, Schedule
 
 # Where an init that is not given starts at the latest: n = 1 would be at the bound.
@@ -75,7 +75,8 @@ class MatrixBurgRegressor(
     eta_ : float
         Rate of the next step, before that row lowers it further.
     eta_history_ : ndarray of shape (n_changes, 2)
-        Row number t and new rate, each time the rate was lowered.
+        Row number t and new rate, where it had fallen by a tenth or more since the last entry: the first fall and a
+        few hundred, however long the stream.
     n_iter_ : int
         Epochs of the last `fit`.
     loss_curve_ : list of float
@@ -99,6 +100,16 @@ class MatrixBurgRegressor(
     most nine tenths of the way (in W^-1 - I), and a direction that has come to 1e-8 of the bound stays. The paper has
     the rate 1 / (4 R^2) for the loss (a - y)^2; its proof needs tr((W X)^2) <= R^4, so that 1 / (4 R^4) is meant, which
     is 1 / (2 R^4) for the loss here.
+
+    Its Theorem 2 then holds in this form: for every 0 < U < I, with eta_t the rate of row t, times its weight, and
+    L_t the loss (a - y)^2 / 2,
+
+        sum eta_t L_t(W_t)  <=  2 sum eta_t L_t(U) + D(U, W_0),
+
+    where D is the LogDet divergence, as D(W, W') <= (c R^2)^2 / 2 for each step. For rows of length R at most from the
+    first one on and the last rate eta, that is L <= L(U) / (eta R^4) + D(U, W_0) / eta. As printed, with R^2, and with
+    -log det U in place of D(U, W_0), it does not hold. Rows of directions at the bound, whose steps are left out, are
+    not covered.
 
     References
     ----------
@@ -203,6 +214,7 @@ class MatrixBurgRegressor(
             self._learn(X, y, sample_weight)
         return self
 
+    @finite("prediction")
     def predict(self, X) -> np.ndarray:
         """Predict z'Wz.
 
@@ -219,6 +231,7 @@ class MatrixBurgRegressor(
         check_is_fitted(self)
         return self._learner.predict(dense(check_rows(self, X, reset=False)))
 
+    @finite("mapping")
     def transform(self, X) -> np.ndarray:
         """Map rows to where their squared length is z'Wz: X @ components_.T.
 
@@ -235,12 +248,12 @@ class MatrixBurgRegressor(
         check_is_fitted(self)
         return check_rows(self, X, reset=False) @ self.components_.T
 
-    @property
+    @read_only
     def kernel_(self) -> np.ndarray:
-        """W, shape (n_features, n_features): symmetric with eigenvalues between 0 and 1; a copy."""
+        """W, shape (n_features, n_features): symmetric with eigenvalues between 0 and 1; a read-only copy."""
         return self._fitted_learner().coef
 
-    @property
+    @read_only
     def components_(self) -> np.ndarray:
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
         return factor(self.kernel_)
@@ -250,9 +263,9 @@ class MatrixBurgRegressor(
         """Rate of the next step."""
         return self._fitted_learner().next_rate
 
-    @property
+    @read_only
     def eta_history_(self) -> np.ndarray:
-        """Rows (t, rate) at which the rate was lowered, shape (n_changes, 2)."""
+        """Rows (t, rate) at which the rate had fallen by a tenth or more, shape (n_changes, 2)."""
         return self._fitted_learner().rate_history
 
     @property

@@ -366,6 +366,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
     def _start(self, prior: np.ndarray) -> None:
         self._first = prior
         self._largest_weight = 1.0
+        self._in_force = ()
         self._learner = self._make_learner(prior)
         self.n_collapsed_ = 0
         self.spread_ = self._loss_sum = 0.0
@@ -384,12 +385,13 @@ class MEGKernelLearner(LossBounds, KernelLearner):
             collapsed = (spread * spread == 0) | (spread < 1e-12 * np.maximum(-low, high))
             index, spread = index[~collapsed], np.maximum.accumulate(np.r_[self.spread_, spread[~collapsed]])[1:]
             weight = np.ones(len(index)) if weights is None else weights[index]
-            large = ~np.isfinite(spread * spread + weight * y[index] * y[index])
+            most = np.maximum(-low, high)[~collapsed] + np.abs(y[index])  # of |a - y|
+            large = ~np.isfinite(spread * spread + np.cumsum(np.r_[before, weight * most * most])[1:])
         if large.any():
             row = int(np.argmax(large))
             raise ValueError(
                 f"Row {index[row]} is too large: its spread {spread[row]:g}, its target {y[index[row]]:g} or the "
-                "square of one of them overflows. Scale the instances and their targets."
+                "square of one of them overflows, or the sum of the losses. Scale the instances and their targets."
             )
         self.n_collapsed_ += int(collapsed.sum())
         if len(index):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,30 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels._learner import Learner
+from .._kernels._team import Team
 from .._mirror import MirrorMixin, OnlineEstimator, starting_weights
+from .._regret import Terms, split
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._theory import TheoryRate, theory_rate
-from .._validation import check_rows, check_weights
+from .._validation import check_rows, check_weights, read_only
+from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, Schedule
+
+
+class _Start(NamedTuple):
+    """Parameters as they were when learning started: those that are not read again."""
+
+    signed: bool
+    init: np.ndarray | None
+    constraint: Constraint | None
+
+
+class _Theory(NamedTuple):
+    """What a theorem's rate and bound follow from."""
+
+    update: str
+    fit_intercept: bool
+    data_bounds: dict[str, float]
 
 
 class OnlineLinearModel(MirrorMixin, OnlineEstimator):
@@ -84,22 +103,30 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         self.verbose = verbose
 
     def _schedule(self) -> Schedule:
-        return Constant(self._theory().eta0) if self.learning_rate == "theory" else super()._schedule()
+        terms = self._theory_in_force()
+        return super()._schedule() if terms is None else Constant(self._theory(terms).eta0)
 
-    def _theory(self) -> TheoryRate:
-        if self.init is not None:
+    def _theory_in_force(self) -> _Theory | None:
+        if self.learning_rate != "theory":
+            return None
+        return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}))
+
+    def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
+        """The rate under these terms, and its guarantee for so many rows."""
+        if self._start.init is not None:
             raise ValueError(
                 "learning_rate='theory' is for weights that start where init=None puts them; leave it out."
             )
         return theory_rate(
             self._divergence,
             self._learned_loss,
-            self.update,
-            self.data_bounds,
+            terms.update,
+            terms.data_bounds,
             self.n_features_in_,
-            signed=self._signed,
-            fit_intercept=self.fit_intercept,
+            signed=self._start.signed,
+            fit_intercept=terms.fit_intercept,
             largest_weight=self._largest_weight,
+            rows=rows,
         )
 
     @property
@@ -107,23 +134,60 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         """The theorem's bound on `cumulative_loss_` minus a comparator's loss, under learning_rate="theory".
 
         It holds for all comparators and rows that keep to `data_bounds`, losses being multiplied by the weights of
-        their rows. For the squared loss L <= factor L_u + constant; the bound is
-        (factor - 1) data_bounds["loss"] + constant.
+        their rows, and added up over all rows learned, in every epoch anew. For the squared loss
+        L <= factor L_u + constant; the bound is (factor - 1) data_bounds["loss"] + constant.
 
         The rate is made for rows of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h times
-        the rate, for which the bound is larger; for explicit steps on the squared loss it can be infinite.
+        the rate, for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows
+        than data_bounds["n_rows"] are learned at the rate for so many, and the bound is larger, too.
+
+        AttributeError if it would be none: if rows were learned at other rates, or under other `data_bounds`, `update`
+        or `fit_intercept`, or with `average`, as the theorem is about the weights that learn, not about their average.
         """
-        self._fitted_learner()
-        if self.learning_rate != "theory":
+        t = self._fitted_learner().t
+        terms, *others = self._terms.of("theory", t)
+        if terms is None and not others:
             raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
-        theory = self._theory()
-        if theory.factor > 1 and "loss" not in self.data_bounds:
+        if others:
+            raise AttributeError(
+                "regret_bound_ is for learning_rate='theory' from the first row on, under the same data_bounds, update "
+                "and fit_intercept; they were changed in mid-stream, so learn anew"
+            )
+        if any(self._terms.of("average", t)):
+            raise AttributeError(
+                "regret_bound_ is for the weights that learn, but cumulative_loss_ is that of their average; learn "
+                "with average=False"
+            )
+        theory = self._theory(terms, t)
+        if theory.factor > 1 and "loss" not in terms.data_bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return theory.regret(self.data_bounds.get("loss", 0.0))
+        return theory.regret(terms.data_bounds.get("loss", 0.0))
 
     def _make_learner(self, start) -> Learner:
-        self._largest_weight = 1.0
+        self._largest_weight, self._all_weight_one = 1.0, True
+        self._terms = self._tracked = Terms()
+        init = None if self.init is None else np.array(self.init, dtype=np.float64)
+        self._start = _Start(self._signed, init, self._constraint())
         return super()._make_learner(start)
+
+    def _configure(self, learner: Learner | Team) -> Learner | Team:
+        tracking = _parts(learner)[0].origin is not None
+        learner = super()._configure(learner)
+        self._terms = self._terms.then(learner.t, **self._terms_of_bounds())
+        if not tracking:
+            self._tracked = Terms()
+        if _parts(learner)[0].origin is not None:
+            self._tracked = self._tracked.then(learner.t, **self._terms_of_certificate(learner))
+        return learner
+
+    def _terms_of_bounds(self) -> dict[str, Any]:
+        """The terms in force that bounds on all rows depend on."""
+        return {"theory": self._theory_in_force(), "average": bool(self.average)}
+
+    def _terms_of_certificate(self, learner: Learner | Team) -> dict[str, Any]:
+        """The terms in force that say which comparators a row's regret is bounded against."""
+        held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
+        return {"held_intercept": held}
 
     def _learn(self, X, y, sample_weight, order=None) -> float:
         loss = super()._learn(X, y, sample_weight, order)
@@ -131,8 +195,9 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         return loss
 
     def _note_weights(self, sample_weight: np.ndarray | None) -> None:
-        """For the theorem: how heavy rows were."""
+        """For the bounds: how heavy rows were."""
         if sample_weight is not None:
+            self._all_weight_one = self._all_weight_one and bool(((sample_weight == 0) | (sample_weight == 1)).all())
             self._largest_weight = max(self._largest_weight, float(sample_weight.max()))
 
     def _learn_from_scratch(self, X, y, sample_weight, **check) -> Self:
@@ -166,23 +231,78 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
         if scores is None:
             check_is_fitted(self)
-            scores = learner.predict(check_rows(self, X, reset=False), linked=linked)
+            X = check_rows(self, X, reset=False)
+            scores = learner.predict(X, linked=linked)
+            if not np.isfinite(scores).all():
+                self._refuse_prediction(X, int(np.argwhere(~np.isfinite(scores))[0, 0]))
         return scores
 
-    def _linear_certificate(self, learner: Learner, coef: ArrayLike, intercept: float) -> float:
-        """The certificate of one learner against checked weights and intercept."""
-        signed = bool(learner.geometry.doubled)  # as when learning started; the parameters may have been set since
-        u = starting_weights(self._divergence, coef, self.n_features_in_, signed, name="coef")
-        if intercept != 0 and not self.fit_intercept:
-            raise ValueError(f"intercept = {intercept:g}, but this run learned none; compare with intercept 0.")
+    def _refuse_prediction(self, X, row: int) -> None:
+        """Raise the error that says why the prediction for a row is not finite, and what to do."""
+        x = X[row : row + 1]
+        score = float(np.ravel(self._learner.predict(x, linked=False))[0])
+        if np.isfinite(score):
+            raise ValueError(
+                f"The prediction for row {row} overflows: the link of {self._learned_loss!r} at the score {score:g}. "
+                "Scale features as in rows that were learned, or lower eta0."
+            )
+        raise ValueError(
+            f"The prediction for row {row} (largest feature {abs(x).max():g}) is not finite: X @ coef_ + intercept_ "
+            "overflows. Scale features and targets (sklearn.preprocessing.StandardScaler)."
+        )
+
+    def _linear_certificate(self, number: int, coef: ArrayLike, intercept: float) -> float:
+        """The certificate of one of the learners against a comparator; ValueError if it is none for that."""
+        learner = _parts(self._fitted_learner())[number]
+        if learner.origin is None:
+            return self._certificate(learner, coef)  # which says that there is none
+        u = self._comparator(coef)
+        self._check_intercept(intercept, learner.t, number)
         return self._certificate(learner, u, intercept)
 
-    @property
+    def _comparator(self, coef: ArrayLike) -> np.ndarray:
+        """A comparator as a position of the learner, within the constraint that steps are projected onto."""
+        n, (signed, _, constraint) = self.n_features_in_, self._start
+        u = starting_weights(self._divergence, coef, n, signed, name="coef")
+        if signed and not self._is_feasible(u):
+            coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)
+            u, minimal = split(coef, self._divergence, constraint), np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
+            if u is None or not self._is_feasible(u):
+                why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
+                if constraint is not None and not constraint.contains(minimal):
+                    why = constraint.why_not(minimal, "(w+, w-)")
+                raise ValueError(f"coef is no difference of w+ and w- that this run could reach: {why}.")
+        elif constraint is not None and not constraint.contains(u):
+            raise ValueError(
+                f"The certificate is for comparators within the constraint alone: {constraint.why_not(u, 'coef')}."
+            )
+        return u
+
+    def _is_feasible(self, u: np.ndarray) -> bool:
+        try:
+            self._divergence.check_domain(u, closed=True)
+        except ValueError:
+            return False
+        return self._start.constraint is None or self._start.constraint.contains(u)
+
+    def _check_intercept(self, intercept: float, t: int, number: int) -> None:
+        """While the intercept is not learned, only comparators that have the same one are nearer after a step."""
+        if not np.isfinite(intercept):
+            raise ValueError(f"intercept = {intercept}; give a finite number.")
+        held = [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
+        if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
+            raise ValueError(
+                f"intercept = {intercept:g}, but this run learned none while it was held at "
+                f"{' and '.join(f'{value!r}' for value in held)}; "
+                + (f"compare with intercept {held[0]!r}." if len(set(held)) == 1 else "no certificate holds for both.")
+            )
+
+    @read_only
     def coef_(self) -> np.ndarray:
-        """Weights of the features; a copy."""
+        """Weights of the features; a read-only copy."""
         return self._fitted_learner().coef
 
-    @property
+    @read_only
     def intercept_(self) -> float | np.ndarray:
         """The intercept."""
         return self._fitted_learner().intercept
@@ -191,6 +311,10 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _parts(learner: Learner | Team) -> list[Learner]:
+    return learner.learners if isinstance(learner, Team) else [learner]
 
 
 class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
@@ -259,13 +383,15 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     def regret_certificate(self, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on the regret of this very run against a comparator: no assumption on the data.
 
-        For every linear model u = (coef, intercept) in the domain
+        For every linear model u = (coef, intercept) in the domain and within `constraint`
 
             sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
         the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
         explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). Under
-        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`.
+        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`; the
+        w_t are the weights that learn, averaged or not. Parameters may change in mid-stream; where `fit_intercept` was
+        False, the comparator has to have the intercept that was held.
 
         Parameters
         ----------
@@ -278,8 +404,13 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         -------
         bound : float
             The right side, from the row on at which `track_regret` was set.
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, or the certificate does not hold for the comparator.
         """
-        return self._linear_certificate(self._fitted_learner(), coef, intercept)
+        return self._linear_certificate(0, coef, float(intercept))
 
     @property
     def weighted_loss_(self) -> float:

@@ -6,14 +6,14 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from .._kernels._team import Team
 from .._labels import StreamClassifierMixin
 from .._sklearn_compat import StrOptions, fit_context
-from .._validation import check_rows, check_weights
+from .._validation import check_rows, check_weights, read_only
 from ..losses import LogisticLoss
 from ._base import OnlineLinearModel
 
@@ -71,7 +71,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """
         learner = vars(self).get("_learner")
         plain = classes is None and sample_weight is None and self.class_weight is None
-        if learner is not None and plain and type(y) is np.ndarray:
+        if learner is not None and plain and type(y) is np.ndarray and y.dtype.kind not in "cmM":
             codes, known = self._encode(y)
             if known.all() and codes.ndim == 1 and learner.learn_fast(vars(self), X, self._targets(codes)):
                 return self
@@ -113,13 +113,15 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray:
         """Bound on the regret of this very run against a comparator: no assumption on the data.
 
-        For every linear model u = (coef, intercept) in the domain
+        For every linear model u = (coef, intercept) in the domain and within `constraint`
 
             sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
         the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
         explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). Under
-        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`.
+        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`; the
+        w_t are the weights that learn, averaged or not. Parameters may change in mid-stream; where `fit_intercept` was
+        False, the comparator has to have the intercept that was held.
 
         Parameters
         ----------
@@ -133,13 +135,19 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         bound : ndarray of shape (n_learners,)
             The right side for each learner, one for two classes and one for each class otherwise, from the row on at
             which `track_regret` was set.
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, or the certificate does not hold for a comparator.
         """
         learners = self._fitted_learner().learners
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners))
-        return np.array([self._linear_certificate(*parts) for parts in zip(learners, coefs, intercepts, strict=True)])
+        numbers = range(len(learners))
+        return np.array([self._linear_certificate(*parts) for parts in zip(numbers, coefs, intercepts, strict=True)])
 
-    @property
+    @read_only
     def weighted_loss_(self) -> np.ndarray:
         """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each learner."""
         return np.array([learner.weighted_loss for learner in self._fitted_learner().learners])
@@ -187,10 +195,14 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            Minus infinity where a probability is 0.
+            Finite also where a probability is too small for a floating point number.
         """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return log_expit(np.hstack([-scores, scores]))
+        total = expit(scores).sum(axis=1, keepdims=True)
+        logs = log_expit(scores)
+        return np.where(total > 0, logs - np.log(np.where(total > 0, total, 1.0)), -np.log(logs.shape[1]))
 
     def _predicts_probabilities(self) -> bool:
         """Is the loss the logistic one?"""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from .._kernels._team import Team
 from .._mirror import starting_weights
-from .._validation import check_rows
+from .._validation import check_rows, read_only
 from ..divergences import SquaredEuclidean
 from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
@@ -55,16 +56,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)
 
-    def _make_learner(self, start) -> Team:
-        self._rates = ()
-        return super()._make_learner(start)
+    def _terms_of_bounds(self) -> dict[str, Any]:
+        return {"eta0": self.eta0, "fit_intercept": self.fit_intercept}
 
-    def _configure(self, learner: Team) -> Team:
-        if len(self._rates) < 2 and self.eta0 not in self._rates:  # two are too many for the bound
-            self._rates += (self.eta0,)
-        return super()._configure(learner)
-
-    @property
+    @read_only
     def n_mistakes_(self) -> np.ndarray:
         """Mistakes, each of which was a step: shape (1,) for two classes, else (n_classes,), one against the rest."""
         return np.array([learner.n_moves for learner in self._fitted_learner().learners])
@@ -76,7 +71,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         mistake brings the weights closer to u by eta gamma - eta^2 M / 2 or more, M the divergence's smoothness for
         rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) of them. In
         the squared Euclidean divergence, from weights 0, the comparator can be scaled at will, which gives
-        M norm(u)^2 / gamma^2 for every eta. It is a bound for one rate, the present `eta0`, from the first row on.
+        M norm(u)^2 / gamma^2 for every eta. It is a bound for one rate eta, `eta0`, from the first row on, and on the
+        mistakes of the weights that learn, averaged or not.
 
         Parameters
         ----------
@@ -98,7 +94,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         ------
         ValueError
             If the comparator errs on a row, the labels or the comparator do not fit, or the bound is not for what was
-            learned: more than two classes, class weights, or an `eta0` that was changed in mid-stream.
+            learned: more than two classes, weights of classes or rows, or an `eta0` or `fit_intercept` that was changed
+            in mid-stream.
         """
         learner = self._fitted_learner()
         if len(self.classes_) != 2:
@@ -107,13 +104,25 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             )
         if self.class_weight is not None:
             raise ValueError("The bound is for rows of weight 1; set class_weight=None.")
-        if len(self._rates) > 1:
+        if not self._all_weight_one:
             raise ValueError(
-                f"The bound is for one constant rate, but rows were learned with eta0 = "
-                f"{', then '.join(f'{eta0:g}' for eta0 in self._rates)}; keep eta0 as it is, or learn anew."
+                "The bound is for rows of weight 1, but some were learned with other weights; learn anew without "
+                "class_weight and sample_weight."
+            )
+        eta0, *others = self._terms.of("eta0", learner.t)
+        if others:
+            raise ValueError(
+                f"The bound is for one constant rate, but rows were learned with eta0 = {eta0:g}, then {others[0]:g}; "
+                "keep eta0 as it is, or learn anew."
+            )
+        fit_intercept, *others = self._terms.of("fit_intercept", learner.t)
+        if others:
+            raise ValueError(
+                f"The bound is for one kind of step, but rows were learned with fit_intercept={fit_intercept}, then "
+                f"{others[0]}; keep fit_intercept as it is, or learn anew."
             )
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
-        if intercept != 0 and not self.fit_intercept:
+        if intercept != 0 and not fit_intercept:
             raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")
         X, y = check_rows(self, X, y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.doubled)
@@ -127,11 +136,12 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
                 "give one with a positive margin on every row."
             )
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
-        smoothness = self._divergence.smoothness(max(map(self._divergence.row_size, rows))) + self.fit_intercept
-        if isinstance(self._divergence, SquaredEuclidean) and self.init is None:
+        smoothness = self._divergence.smoothness(max(map(self._divergence.row_size, rows))) + fit_intercept
+        init = self._start.init
+        if isinstance(self._divergence, SquaredEuclidean) and init is None:
             return float(smoothness * (u @ u + intercept**2) / margins.min() ** 2)
-        start = starting_weights(self._divergence, self.init, self.n_features_in_, signed)
-        progress = self.eta0 * margins.min() - self.eta0**2 * smoothness / 2
+        start = starting_weights(self._divergence, init, self.n_features_in_, signed)
+        progress = eta0 * margins.min() - eta0**2 * smoothness / 2
         distance = self._divergence.divergence(position, start) + intercept**2 / 2
         return float(distance / progress) if progress > 0 else np.inf
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._mirror import BurgMirrorMixin
 from .._sklearn_compat import Interval, StrOptions
+from .._validation import read_only
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 
@@ -27,8 +29,13 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     Parameters
     ----------
     upper_bound : float or None, default=None
-        Largest weight: each step is followed by the projection onto w <= upper_bound. None: no bound, except for
-        update="gradient", where it is 1.
+        Largest weight, in units of the weights: from the next row learned on all weights are at most so large, and each
+        step is followed by the projection onto w <= upper_bound. None: no bound, except for update="gradient", where it
+        is 1.
+    sum_bound : float or None, default=None
+        For update="gradient": m, what the sum of the weights is not expected to exceed, in units of the weights. The
+        rate of the papers' Algorithm 1 is that of sum_bound = n_features * upper_bound. A smaller one learns faster.
+        None: the largest sum met so far. A sum that grows beyond `sum_bound` takes its place.
     eta0 : float, default=3.0
         Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
         targets: see Notes.
@@ -89,7 +96,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)
-        Row number t and new rate, each time update="gradient" lowered its rate below the schedule's.
+        Row number t and new rate, where update="gradient" lowered its rate below the schedule's and it had fallen by a
+        tenth or more since the last entry: the first fall and a few hundred, however long the stream.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -102,12 +110,18 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     Notes
     -----
-    With update="gradient" the rate adapts: it starts at 1 / (2 m R^2), R the largest feature value so far and m the
-    largest possible sum of the weights, and when a weight grows it is lowered as far as that weight needs to stay
-    below upper_bound. It never rises, so that a stream of targets out of reach makes it very small for good, and eta0
-    with its schedule only limits it. As printed, the algorithm lets a weight reach its bound exactly, after which the
-    rate is 0 and learning stops for good; here a weight goes at most nine tenths of the way (in 1/w), and one that
-    starts at its bound or beyond is set to nine tenths of it. For its loss bound, set fit_intercept=False.
+    With update="gradient" the rate adapts: it is at most 1 / (2 (m B R^2 + i)), with B = upper_bound, R the largest
+    feature value so far, m the largest sum so far of the weights at the nonzero features of a row (or `sum_bound`), and
+    i = 1 if an intercept is learned, else 0. It never rises, and eta0 with its schedule only limits it: raise eta0 to
+    leave the algorithm to itself. With eta_1 and eta_T the first and the last rate, and half the squared difference of
+    the intercepts in D(u, w_1),
+
+        sum L_t(w_t) <= 2 eta_1 / eta_T sum L_t(u) + D(u, w_1) / eta_T
+
+    for every comparator 0 < u <= upper_bound with any intercept, losses being multiplied by the weights of their rows;
+    the user guide has the proof. The papers' rate is that of sum_bound = n_features * upper_bound. As printed, the
+    algorithm lowers it for good where a weight would pass 1, so far that the weight ends at 1; after that the rate is 0
+    and learning stops. Here the weight is set to upper_bound, the projection, and the rate stays.
 
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
@@ -134,13 +148,15 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         **OnlineLinearRegressor._parameter_constraints,
         "update": [StrOptions({"implicit", "explicit", "importance", "gradient"})],
         "upper_bound": [Interval(Real, 0, None, closed="neither"), None],
+        "sum_bound": [Interval(Real, 0, None, closed="neither"), None],
     }
-    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, "upper_bound")
+    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, "upper_bound", "sum_bound")
 
     def __init__(
         self,
         *,
         upper_bound: float | None = None,
+        sum_bound: float | None = None,
         eta0: float = 3.0,
         learning_rate: str | Schedule = "invscaling",
         power_t: float = 0.5,
@@ -159,6 +175,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         verbose: int = 0,
     ) -> None:
         self.upper_bound = upper_bound
+        self.sum_bound = sum_bound
         super().__init__(
             eta0=eta0,
             learning_rate=learning_rate,
@@ -180,9 +197,24 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     def _configure(self, learner):
         learner.geometry.upper = self._upper_bound()
-        if self.update == "gradient":
-            learner.geometry.confine()
+        learner.geometry.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
         return super()._configure(learner)
+
+    def _terms_of_certificate(self, learner) -> dict[str, Any]:
+        """Comparators have to keep to every bound that rows were learned under."""
+        lowest = min((self._upper_bound(), *self._tracked.learned("upper", learner.t)))
+        return {**super()._terms_of_certificate(learner), "upper": lowest}
+
+    def _comparator(self, coef: ArrayLike) -> np.ndarray:
+        u = super()._comparator(coef)
+        upper = min(self._tracked.of("upper", self.t_))
+        if (u > upper * (1 + 1e-10)).any():
+            worst = int(np.argmax(u))
+            raise ValueError(
+                f"coef[{worst}] = {u[worst]:g}, but the certificate is for comparators up to upper_bound={upper:g}, "
+                "under which rows were learned."
+            )
+        return u
 
     def _upper_bound(self) -> float:
         if self.upper_bound is not None:
@@ -194,9 +226,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         """Rate of the next step."""
         return self._fitted_learner().next_rate
 
-    @property
+    @read_only
     def eta_history_(self) -> np.ndarray:
-        """Rows (t, rate) at which update="gradient" lowered its rate below the schedule's, shape (n_changes, 2)."""
+        """Rows (t, rate) at which the rate of update="gradient" had fallen by a tenth or more, shape (n_changes, 2)."""
         return self._fitted_learner().rate_history
 
     def __sklearn_tags__(self):

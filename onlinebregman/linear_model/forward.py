@@ -7,14 +7,13 @@ from numbers import Real
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels._forward import ForwardLearner
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights, fitted
+from .._validation import check_rows, check_weights, fitted, read_only
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
@@ -61,7 +60,8 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
         over the targets.
     regret_bound_ : float
-        What the regret of forward predictions cannot exceed on these rows; see Notes.
+        What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
+        learned with forward=False.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -243,12 +243,12 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
                 raise ValueError(f"The prediction for row {row} ({_size(X, row)}) is not finite; {_REMEDY}")
         return predictions
 
-    @property
+    @read_only
     def coef_(self) -> np.ndarray:
-        """Ridge weights of the features, shape (n_features,) or (n_targets, n_features); a copy."""
+        """Ridge weights of the features, shape (n_features,) or (n_targets, n_features); a read-only copy."""
         return self._fitted_learner().coef
 
-    @property
+    @read_only
     def intercept_(self) -> float | np.ndarray:
         """The intercept, or one for each target, shape (n_targets,)."""
         return self._fitted_learner().intercept
@@ -270,8 +270,17 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     @property
     def regret_bound_(self) -> float:
-        """What `regret_` cannot exceed as long as `forward` is True: sum of weight * y^2 / 2 (1 - 1/s)."""
-        return self._fitted_learner().regret_bound
+        """What `regret_` cannot exceed: sum of weight * y^2 / 2 (1 - 1/s).
+
+        AttributeError if a row was learned with forward=False: the ridge prediction has no such bound.
+        """
+        learner = self._fitted_learner()
+        if learner.n_ridge:
+            raise AttributeError(
+                f"regret_bound_ is for forward predictions, but {learner.n_ridge} of {learner.t} rows were predicted "
+                "with forward=False, whose regret has no such bound; regret_ is what it is"
+            )
+        return learner.regret_bound
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
@@ -287,8 +296,6 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     def _check(self, X, y, sample_weight, learner: ForwardLearner | None, *, allow_all_zero: bool):
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
-        if sparse.issparse(y):
-            raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
         X, y = check_rows(self, X, y=y, reset=learner is None, multi_output=True)
         if learner is not None and y.shape[1:] != learner.target_shape:
             expected = str(("n_samples", *learner.target_shape)).replace("'", "")

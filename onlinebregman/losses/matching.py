@@ -20,6 +20,7 @@ class SquaredLoss(ResidualLoss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import SquaredLoss
     >>> loss = SquaredLoss()
     >>> float(loss.value(3.0, 1.0)), float(loss.derivative(3.0, 1.0))
     (2.0, 2.0)
@@ -43,6 +44,7 @@ class LogisticLoss(Loss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import LogisticLoss
     >>> loss = LogisticLoss()
     >>> float(loss.link(0.0)), float(loss.derivative(0.0, 1.0))
     (0.5, -0.5)
@@ -88,6 +90,7 @@ class PoissonLoss(Loss):
     Examples
     --------
     >>> import numpy as np
+    >>> from onlinebregman.losses import PoissonLoss
     >>> loss = PoissonLoss()
     >>> float(loss.value(np.log(3.0), 3.0))
     0.0
@@ -143,6 +146,7 @@ class HingeLoss(Loss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import HingeLoss
     >>> HingeLoss().value([-1.0, 0.0, 1.0, 2.0], 1.0)
     array([2., 1., 0., 0.])
     >>> HingeLoss().derivative([-1.0, 0.0, 1.0, 2.0], 1.0)

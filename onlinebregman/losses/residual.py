@@ -41,6 +41,7 @@ class AbsoluteLoss(InsensitiveLoss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import AbsoluteLoss
     >>> loss = AbsoluteLoss()
     >>> loss.value([0.0, 2.0, 5.0], 2.0), loss.derivative([0.0, 2.0, 5.0], 2.0)
     (array([2., 0., 3.]), array([-1.,  0.,  1.]))
@@ -69,6 +70,7 @@ class EpsilonInsensitiveLoss(InsensitiveLoss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import EpsilonInsensitiveLoss
     >>> loss = EpsilonInsensitiveLoss(epsilon=0.5)
     >>> loss.value([0.0, 1.75, 3.0], 2.0), loss.derivative([0.0, 1.75, 3.0], 2.0)
     (array([1.5, 0. , 0.5]), array([-1.,  0.,  1.]))
@@ -102,6 +104,7 @@ class HuberLoss(ResidualLoss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import HuberLoss
     >>> loss = HuberLoss(epsilon=1.0)
     >>> loss.value([0.5, 1.0, 10.0], 0.0), loss.derivative([0.5, 1.0, 10.0], 0.0)
     (array([0.125, 0.5  , 9.5  ]), array([0.5, 1. , 1. ]))
@@ -145,6 +148,7 @@ class BoundLoss(ResidualLoss):
 
     Examples
     --------
+    >>> from onlinebregman.losses import BoundLoss
     >>> loss = BoundLoss()
     >>> loss.value([1.0, 2.0, 4.0], 2.0), loss.derivative([1.0, 2.0, 4.0], 2.0)  # a <= 2
     (array([0., 0., 2.]), array([0., 0., 2.]))

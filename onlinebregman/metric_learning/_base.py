@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Self
@@ -19,7 +20,7 @@ from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context,
 from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
-from ._checks import check_bounds, check_column, check_labels, check_size
+from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
@@ -112,17 +113,30 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Warns
+        -----
+        UserWarning
+            If all rows are of one class: pairs and triplets join rows of two.
         """
-        return self._fit(
+        self._fit(
             lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=False),
             self._learn_labelled,
         )
+        if len(self._sampler.labels) < 2:
+            warnings.warn(
+                "All rows were of one class, of which nothing was learned: the metric is what it was. Give rows of two "
+                "classes or more, or pairs with labels or targets of their own (fit_pairs).",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these labelled rows, once, in their order, together with rows remembered from before.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
-        none.
+        none. As long as all rows were of one class, the metric stays what it is at the start.
 
         Parameters
         ----------
@@ -250,15 +264,27 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         Parameters
         ----------
         U : array-like of shape (n_features, n_features)
-            The metric to compare with.
+            The metric to compare with: symmetric positive semidefinite, in the LogDet divergence positive definite, and
+            of the trace that the learner keeps to, if any.
 
         Returns
         -------
         bound : float
             The right side, from the row on at which `track_regret` was set.
+
+        Raises
+        ------
+        ValueError
+            If U is no such metric, or the run was not tracked.
         """
-        U = check_symmetric(U, "U", self.n_features_in_)
-        return self._certificate(self._fitted_learner(), U)
+        learner, U = self._fitted_learner(), check_symmetric(U, "U", self.n_features_in_)
+        values = np.linalg.eigvalsh(U)
+        if not values[0] >= -1e-12 * np.abs(values).max():
+            raise ValueError(
+                f"U has the eigenvalue {values[0]:g}, but metrics to compare with are positive semidefinite; project "
+                "it (SquaredFrobenius().project_psd)."
+            )
+        return self._certificate(learner, U)
 
     @property
     def weighted_loss_(self) -> float:
@@ -436,6 +462,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
+        check_flat(X, f"give each row once, and the {name} as row numbers")
+        check_flat(indices, f"give the rows as X, and the {name} as row numbers, {width} each")
         X = check_size(dense(check_rows(self, X, reset=reset), np.float64))
         return X, check_indices(indices, len(X), name, "row", width)
 

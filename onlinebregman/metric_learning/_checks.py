@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
 
-from .._validation import check_finite
+from .._validation import check_finite, check_numbers
 
 
 def check_bounds(bounds) -> tuple[float, float] | None:
@@ -17,6 +16,14 @@ def check_bounds(bounds) -> tuple[float, float] | None:
     if values.shape != (2,) or not 0 <= values[0] < values[1] < np.inf:
         raise ValueError(f"bounds = {bounds!r}, but it is two squared distances, 0 <= same class < different classes.")
     return float(values[0]), float(values[1])
+
+
+def check_flat(X, remedy: str) -> None:
+    """Raise a ValueError for an array of pairs or triplets of rows in place of rows."""
+    if not hasattr(X, "ndim"):
+        X = np.asarray(X)
+    if X.ndim > 2:
+        raise ValueError(f"Found an array of shape {tuple(X.shape)}, but rows make an array with dim 2; {remedy}.")
 
 
 def check_size(X: np.ndarray) -> np.ndarray:
@@ -32,7 +39,7 @@ def check_size(X: np.ndarray) -> np.ndarray:
 
 def check_column(values, n: int, name: str, what: str) -> np.ndarray:
     """Finite numbers, one a pair."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    values = check_numbers(values, name, ensure_2d=False)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
     check_finite(values, name)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._factors import factor
 from .._sklearn_compat import Interval
-from .._validation import check_rows, dense
+from .._validation import check_rows, dense, finite, read_only
+from ._checks import check_flat
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -23,6 +24,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """A number that is another one when W is, and W."""
         raise NotImplementedError
 
+    @finite("mapping")
     def transform(self, X) -> np.ndarray:
         """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
 
@@ -39,6 +41,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return check_rows(self, X, reset=False) @ self.components_.T
 
+    @finite("squared distance")
     def predict(self, Z) -> np.ndarray:
         """Squared distances z'Wz.
 
@@ -53,8 +56,10 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             The squared distances.
         """
         check_is_fitted(self)
+        check_flat(Z, "give the differences of the two rows of each pair: pairs[:, 0] - pairs[:, 1]")
         return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
 
+    @finite("distance")
     def pair_distance(self, X, Y) -> np.ndarray:
         """Distances (not squared) between the rows of X and the rows of Y, one by one.
 
@@ -69,11 +74,14 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             The distance of X[i] and Y[i].
         """
         check_is_fitted(self)
+        check_flat(X, "give the first rows of all pairs as X, their second ones as Y: pairs[:, 0] and pairs[:, 1]")
+        check_flat(Y, "give the first rows of all pairs as X, their second ones as Y: pairs[:, 0] and pairs[:, 1]")
         X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
         if X.shape != Y.shape:
             raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
         return np.sqrt(self._squared_lengths(X - Y))
 
+    @finite("distance")
     def pairwise_distances(self, X, Y=None) -> np.ndarray:
         """Distances (not squared) between all rows of X and all rows of Y.
 
@@ -106,7 +114,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return Mahalanobis(self._all_components())
 
-    @property
+    @read_only
     def components_(self) -> np.ndarray:
         """L with W = L'L, shape (n_features, n_features); rows are the principal directions, longest first.
 

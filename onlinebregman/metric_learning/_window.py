@@ -26,8 +26,18 @@ class Window:
         self._offset = self.first = first  # _offset: the number of the row at the beginning of the arrays
         self.last = first + len(rows)
 
-    def append(self, rows: np.ndarray, codes: np.ndarray, size: int | None) -> None:
-        """Add rows, and keep the last `size` (all, if None); a row costs O(n_features) on average."""
+    def extended(self, rows: np.ndarray, codes: np.ndarray, size: int | None) -> Window:
+        """The window once more rows have come, of which it keeps the last `size` (all, if None).
+
+        It takes over the arrays and the room at their end, so that a row costs O(n_features) on average. This one stays
+        what it is, to be extended again only if the longer one is given up.
+        """
+        longer = Window(self._rows, self._codes)
+        vars(longer).update(vars(self))
+        longer._append(rows, codes, size)
+        return longer
+
+    def _append(self, rows: np.ndarray, codes: np.ndarray, size: int | None) -> None:
         last = self.last + len(rows)
         first = self.first if size is None else max(self.first, last - size)
         rows, codes = rows[-(last - first) :], codes[-(last - first) :]

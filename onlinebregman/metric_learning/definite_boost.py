@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, dense
+from .._validation import check_rows, dense, read_only
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
@@ -200,7 +200,7 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
             self._factor = {}
         return self
 
-    @property
+    @read_only
     def classes_(self) -> np.ndarray:
         """Labels that have come, sorted."""
         return np.unique(list(self._labels))

@@ -20,7 +20,8 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
 
     or, with update="explicit", by c = eta (a - y). At most one eigenvalue turns negative, and P sets it to zero: it is
     found by Lanczos steps from z, O(d^2) each, not by an eigendecomposition. A direction whose distances have become 0
-    is not lost, later pairs raise it again.
+    is not lost, later pairs raise it again. In float64 W is positive semidefinite up to rounding: no W_ii is negative,
+    and no eigenvalue below -1e-12 times the largest one.
 
     A triplet, anchor, similar and dissimilar row, has X = p p' - q q' in place of z z', with p the difference of the
     anchor to the dissimilar row and q that to the similar one. tr(W X), by how much the first squared distance exceeds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from numbers import Integral
@@ -14,16 +13,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from .._copies import OwnCopyMixin
 from .._labels import StreamClassifierMixin
-from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, dense, fitted
-from ..pipeline import OnlinePipeline, check_online, learn_more, learns, restored_on_error
+from .._validation import check_rows, dense, fitted, read_only
+from ..pipeline import check_online, copies_to_learn, learn_more, learns
 from ._window import Window
 from .logdet import LogDetMetricLearner
 
 
-class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
+class MetricKNeighborsClassifier(OwnCopyMixin, StreamClassifierMixin, BaseEstimator):
     """k-nearest-neighbours classifier whose metric and whose rows come from one stream.
 
     Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
@@ -155,7 +154,9 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         with all_or_nothing(self):
             X, y = self._check(X, y, reset=True)
             codes = self._class_numbers(y, None, first=True, partial=False)
-            self.metric_ = self._new_metric().fit(X, y)
+            with warnings.catch_warnings():  # of one class there is but one answer, in any metric
+                warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
+                self.metric_ = self._new_metric().fit(X, y)
             self._start(X, codes)
         if len(self._window) < len(y):
             warnings.warn(
@@ -187,17 +188,15 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
             first = not self.__sklearn_is_fitted__()
             X, y = self._check(X, y, reset=first)
             codes = self._class_numbers(y, classes, first=first, partial=True)
-            metric = self._new_metric() if first else self.metric_
+            metric = self._new_metric() if first else copies_to_learn([self.metric_])[0]
             check_online(metric, "metric_learner")
-            # the estimators of this package take back by themselves what they refuse
-            own = isinstance(metric, OnlineEstimator | OnlinePipeline)
-            with contextlib.nullcontext() if first or own else restored_on_error([metric]):
-                learn_more(metric, X, y)
+            learn_more(metric, X, y)
             if first:
-                self.metric_ = metric
                 self._start(X, codes)
             else:
-                self._window.append(X, codes, self.window_size)
+                self._mapped = self._mapped.by_successor(self.metric_, metric)
+                self._window = self._window.extended(X, codes, self.window_size)
+            self.metric_ = metric
         return self
 
     def _check(self, X, y, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -214,8 +213,8 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         return clone(self.metric_learner)
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> None:
-        self._window = Window(np.empty((0, X.shape[1])), np.empty(0, dtype=np.intp))
-        self._window.append(X, codes, self.window_size)
+        empty = Window(np.empty((0, X.shape[1])), np.empty(0, dtype=np.intp))
+        self._window = empty.extended(X, codes, self.window_size)
         self._mapped = _Mapped()
 
     # --- neighbours -----------------------------------------------------------------------------------------------
@@ -320,7 +319,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, BaseEstimator):
         """The rows in the window, oldest first, as they came; not writeable."""
         return self._fitted_window().rows
 
-    @property
+    @read_only
     def y_(self) -> np.ndarray:
         """The labels of the rows in the window."""
         window = self._fitted_window()
@@ -364,6 +363,14 @@ class _Mapped:
     """Mapped rows and the search among them. They follow from all the rest, so that no copy carries them."""
 
     content: tuple | None = None
+
+    def by_successor(self, metric, successor) -> _Mapped:
+        """The same for a copy of the metric that has learned more; if that has moved it, its state says so."""
+        mapped = _Mapped()
+        if self.content is not None and self.content[0][0] == _Same(metric):
+            (_, *place), *rest = self.content
+            mapped.content = ((_Same(successor), *place), *rest)
+        return mapped
 
     def __reduce__(self):
         return _Mapped, ()

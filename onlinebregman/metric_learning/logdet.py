@@ -15,7 +15,11 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         W' = W - c / (1 + c a) W z z'W,    a = z'Wz,    c = eta (abar - y),
 
     where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a =
-    0. W stays positive definite whatever comes.
+    0. W stays positive definite whatever comes, in float64, too: the matrix W_ij / sqrt(W_ii W_jj) has no eigenvalue
+    below 10 n_features eps, eps = 2.2e-16, and W has a Cholesky factor. A step after which that would not hold, one
+    that makes a single distance 1e14 times longer, say, is refused, and the call that brought it learns nothing. To
+    know it costs O(d) a step, and now and then a Cholesky factor where W is near its limit; a large step that shrinks a
+    distance is made in parts, which keeps the digits of what is left.
 
     A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference
     of the anchor to the dissimilar row and q that to the similar one. tr(W X), by how much the first squared distance

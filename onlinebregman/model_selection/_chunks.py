@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_consistent_length
+
+from .._containers import sound_csr, unmasked
 
 
 def as_pieces(X, y, sample_weight) -> Iterable:
@@ -41,7 +43,9 @@ def cut(pieces: Iterable, size: int | None, *, numeric: bool, why_no_weights: st
             )
         if weighted and why_no_weights:
             raise ValueError(why_no_weights)
-        X, y, weights = _sliceable(X), _targets(y, numeric), np.asarray(weights) if weighted else None
+        X, y = _sliceable(X), _targets(y, numeric)
+        weights = np.atleast_1d(unmasked(weights, "sample_weight")) if weighted else None
+        _check_block(X, y, number)
         check_consistent_length(X, y, weights)
         rows = getattr(X, "iloc", X)
         plain = isinstance(X, np.ndarray)
@@ -55,10 +59,30 @@ def cut(pieces: Iterable, size: int | None, *, numeric: bool, why_no_weights: st
 def _sliceable(X):
     """X as something whose rows can be cut by a slice (of its `iloc`, if it has one)."""
     if sparse.issparse(X):
-        return X.tocsr()
+        return sound_csr(X)
+    X = unmasked(X, "X")
     return np.asarray(X) if isinstance(X, list | tuple) else X
 
 
+def _check_block(X, y: np.ndarray, number: int) -> None:
+    """Raise a ValueError if a chunk is a single row and no block of them, which looks like anything else later on."""
+    if isinstance(X, Mapping):
+        raise ValueError(
+            f"Chunk {number} has a dict for X, but chunks are blocks of rows. Give arrays, such as "
+            "sklearn.feature_extraction.DictVectorizer makes them of a list of dicts; a list, [x], where the first "
+            "step of a pipeline reads dicts."
+        )
+    one_row = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
+    if y.ndim == 0 or (one_row and len(y) == 1 < len(X)):
+        raise ValueError(
+            f"Chunk {number} is a single row, but chunks are blocks of rows. Give X of shape (1, n_features) and y of "
+            "shape (1,), such as X[i : i + 1] and y[i : i + 1]; arrays X and y given as they are, without zip, are "
+            "read row by row."
+        )
+
+
 def _targets(y, numeric: bool) -> np.ndarray:
-    y = np.asarray(y)
-    return np.ascontiguousarray(y, dtype=np.float64) if numeric and y.dtype.kind in "biuf" else y
+    if sparse.issparse(y):
+        raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
+    y = np.asarray(unmasked(y, "y"))
+    return np.require(y, np.float64, "CA") if numeric and y.dtype.kind in "biuf" else y

@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.optimize import lsq_linear, nnls
 from sklearn.utils import check_X_y
 
-from .._validation import check_finite, check_weights
+from .._containers import readable
+from .._validation import check_finite, check_targets_readable, check_weights
 from ..divergences._numerics import EPS, check_total
 
 Array = NDArray[np.float64]
@@ -95,6 +96,7 @@ def offline_comparator(
     --------
     >>> import numpy as np
     >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.model_selection import offline_comparator
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> y = X @ [0.5, 0.5, 0.0] + 0.1 * np.sin(np.arange(500))
     >>> best = offline_comparator(X, y)
@@ -108,8 +110,7 @@ def offline_comparator(
     if domain not in DOMAINS:
         raise ValueError(f"domain = {domain!r} is not known; use one of {', '.join(map(repr, DOMAINS))}.")
     total = check_total(total)
-    if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
-        check_finite(np.asarray(y), "y")
+    X, y = readable(X), check_targets_readable(y, labels=False)
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_all_finite=False)
     check_finite(X)
     y = y.astype(np.float64, copy=False)

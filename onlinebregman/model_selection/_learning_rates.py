@@ -14,18 +14,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._copies import OwnCopyMixin
 from .._kernels._hedge import Hedge
-from .._kernels._learner import Learner
 from .._kernels._team import Team
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, fitted
+from .._validation import check_rows, finite, fitted, read_only
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
 _BLOCK = 4096  # rows whose scores are held at once
 
 
-class _LearningRates(MetaEstimatorMixin, BaseEstimator):
+class _LearningRates(OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once."""
 
     _parameter_constraints: dict = {
@@ -55,7 +55,7 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
+        with all_or_nothing(self, *vars(self).get("estimators_", ())):
             vars(self).pop("estimators_", None)
             self._learn(X, y, sample_weight, allow_all_zero=False)
         return self
@@ -82,15 +82,22 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
         if "estimators_" not in vars(self):
             validate_parameters(self)
         extra = {"classes": classes, "partial": True} if self._classifies() else {}
-        with all_or_nothing(self):
+        with all_or_nothing(self, *vars(self).get("estimators_", ())):
             self._learn(X, y, sample_weight, allow_all_zero=True, **extra)
         return self
 
     def _base(self) -> OnlineLinearModel:
+        """The model to make clones of."""
         return ImplicitGDRegressor() if self.estimator is None else self.estimator
 
+    def _kind(self) -> OnlineLinearModel:
+        """A model of the kind that learns, or will; `estimator` may be no model, or have been set since."""
+        if "estimators_" in vars(self):
+            return self.estimators_[0]
+        return self._base() if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
+
     def _classifies(self) -> bool:
-        return is_classifier(self._base())
+        return is_classifier(self._kind())
 
     def _rates(self) -> list[float]:
         """The rates, increasing; by default doubling, around that of the estimator."""
@@ -121,45 +128,25 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
                 self.classes_ = learned["classes_"]
         self._learn_rows(X, y, sample_weight)
 
-    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> list:
-        """One pass of all models over a slice of validated rows; `scores` receives what they predicted.
-
-        Returns what `_go_back` needs to undo it.
-        """
-        before = [_saved(estimator._learner) for estimator in self.estimators_]
+    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
+        """One pass of all models over a slice of validated rows; `scores` receives what they predicted."""
         learners = [estimator._learner for estimator in self.estimators_]
         if self._classifies():
             learners = [learner for team in learners for learner in team.learners]
         targets = y[rows, np.newaxis] if y.ndim == 1 else np.tile(y[rows], len(self.estimators_))
         weights = None if sample_weight is None else sample_weight[rows]
-        refused = Team(learners).learn(X[rows], np.ascontiguousarray(targets), weights, None, scores)
+        refused = Team(learners, summed=False).learn(X[rows], np.ascontiguousarray(targets), weights, None, scores)
         if refused is not None:
             reason, row = refused
             self.estimators_[-1]._refuse(reason, rows.start + row, y)
         with np.errstate(over="ignore"):
             finite = np.isfinite(self.cumulative_losses_).all()
-        if not finite:
-            self._go_back(before)
-            row, n_rows = rows.start, len(targets)
-            if n_rows > 1:  # one of the two halves alone is refused, too, and names the row
-                middle = row + n_rows // 2
-                try:
-                    for half in (slice(row, middle), slice(middle, row + n_rows)):
-                        _LearningRates._learn_rows(self, X, y, sample_weight, half)
-                finally:
-                    self._go_back(before)
-            raise _infinite(row)
+        if not finite:  # the learners of a classifier together; each one's own sum is
+            raise _infinite(rows.start + len(targets) - 1)
         for estimator in self.estimators_ if weights is not None else ():
             estimator._note_weights(weights)
-        return before
 
-    def _go_back(self, before: list) -> None:
-        """Make the learners anew as they were; `before` can be used again."""
-        for k, estimator in enumerate(self.estimators_):
-            estimator._learner = _made(before[k])
-            before[k] = _saved(estimator._learner)
-
-    @property
+    @read_only
     def cumulative_losses_(self) -> np.ndarray:
         """Loss of each rate over all rows, each predicted before it was learned, shape (n_rates,)."""
         return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
@@ -193,26 +180,11 @@ class _LearningRates(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._base())
+        inner = get_tags(self._kind())
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags, tags.input_tags.sparse = inner.target_tags, True
         return tags
-
-
-def _saved(learner: Learner | Team):
-    """What makes a learner anew as it is now: its arrays are copies, which takes a tenth of what deepcopy takes."""
-    if isinstance(learner, Team):
-        return [_saved(one) for one in learner.learners]
-    make, (geometry, loss, settings, clockwork, rates, origin) = learner.__reduce__()
-    return make, geometry.__reduce__(), (loss, settings, clockwork, list(rates), origin)
-
-
-def _made(saved) -> Learner | Team:
-    if isinstance(saved, list):
-        return Team([_made(one) for one in saved])
-    make, (make_geometry, of_geometry), rest = saved
-    return make(make_geometry(*of_geometry), *rest)
 
 
 def _infinite(row: int) -> ValueError:
@@ -291,7 +263,7 @@ class LearningRatePath(_LearningRates):
         """
         return self._best().predict(check_rows(self, X, reset=False))
 
-    @available_if(lambda self: hasattr(self._base(), "decision_function"))
+    @available_if(lambda self: hasattr(self._kind(), "decision_function"))
     def decision_function(self, X) -> np.ndarray:
         """Scores by the best model so far.
 
@@ -307,7 +279,7 @@ class LearningRatePath(_LearningRates):
         """
         return self._best().decision_function(check_rows(self, X, reset=False))
 
-    @available_if(lambda self: hasattr(self._base(), "predict_proba"))
+    @available_if(lambda self: hasattr(self._kind(), "predict_proba"))
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities of the classes by the best model so far.
 
@@ -425,6 +397,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
         "estimator": [OnlineLinearRegressor, None],
     }
 
+    @finite("prediction")
     def predict(self, X) -> np.ndarray:
         """Predict by the mean of the models' scores.
 
@@ -440,9 +413,9 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        return np.asarray(self.estimators_[0]._loss().link(X @ self.coef_ + self.intercept_))
+        return np.asarray(self.estimators_[0]._learned_loss.link(X @ self.coef_ + self.intercept_))
 
-    @property
+    @read_only
     def coef_(self) -> np.ndarray:
         """Mean of the models' weights, shape (n_features,)."""
         return self.weights_ @ np.stack([estimator.coef_ for estimator in self.estimators_])
@@ -452,7 +425,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
         """Mean of the models' intercepts."""
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
 
-    @property
+    @read_only
     def weights_(self) -> np.ndarray:
         """Weights of the models in the next prediction, shape (n_rates,)."""
         return self._fitted_hedge().weights
@@ -488,11 +461,10 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
             rows = slice(start, start + _BLOCK)
             weights = None if sample_weight is None else sample_weight[rows]
             scores = np.empty((len(y[rows]), len(self.estimators_)))
-            before = super()._learn_rows(X, y, sample_weight, rows, scores)
+            super()._learn_rows(X, y, sample_weight, rows, scores)
             learned = copy.deepcopy(hedge)
             learned.learn(scores, y[rows], loss, weights)
             if not (isfinite(learned.loss) and isfinite(learned.gap)):
-                self._go_back(before)
                 raise _infinite(start + _first_infinite(hedge, scores, y[rows], loss, weights))
             hedge = learned
         self._hedge = hedge

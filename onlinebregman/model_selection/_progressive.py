@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from numbers import Integral
 
 import numpy as np
@@ -229,7 +229,7 @@ def _labels(learner, y, classes, started: bool):
             raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit takes none; leave it out.")
         return None
     if classes is not None or started:
-        return classes
+        return list(classes) if isinstance(classes, Set) else classes
     if y is None:
         raise ValueError(
             f"classes is None, but the first chunk of an iterable need not hold every label that "

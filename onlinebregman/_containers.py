@@ -1,0 +1,238 @@
+"""What rows, targets and weights come in: looked at before scikit-learn and SciPy, which trust it, read it.
+
+SciPy takes the arrays of a sparse matrix as they are: a column number out of range is a crash. scikit-learn reads the
+times of a datetime64 array as numbers, and what a masked array hides as if it were there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+_REMEDY = (
+    "Build it anew, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
+    "arrays inside it alone."
+)
+
+
+class _Malformed(Exception):
+    """What is wrong with the arrays inside a sparse matrix."""
+
+
+def readable(values, name: str = "X", *, labels: bool = False):
+    """`values`, if they are of a kind that can be numbers, or `labels`; sparse ones as CSR that can be trusted.
+
+    Raises
+    ------
+    ValueError
+        If something is masked, if numbers are complex, times or structured, or a sparse matrix is malformed.
+    """
+    if sparse.issparse(values):
+        return sound_csr(values, name)
+    of_rows = isinstance(values, list | tuple) or (
+        isinstance(values, np.ndarray) and values.ndim and values.dtype == object
+    )
+    if isinstance(values, dict) or (of_rows and len(values) and isinstance(values[0], dict)):
+        raise ValueError(
+            f"{name} is made of dicts, but rows are arrays of numbers here; use "
+            "sklearn.feature_extraction.DictVectorizer or FeatureHasher to make them."
+        )
+    values = unmasked(values, name)
+    if isinstance(values, list | tuple):
+        values = np.asarray(values)
+    for dtype in [values.dtype] if hasattr(values, "dtype") else set(getattr(values, "dtypes", ())):
+        check_kind(dtype, name, labels=labels)
+    return values
+
+
+def unmasked(values, name: str):
+    """A masked array as a plain one, if nothing is masked; everything else as it is."""
+    if isinstance(values, list | tuple) and any(isinstance(value, np.ma.MaskedArray) for value in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    mask = np.ma.getmaskarray(values)
+    if mask.dtype.names is None and mask.any():
+        place = [int(i) for i in np.argwhere(mask)[0]]
+        where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
+        raise ValueError(
+            f"Input {name} is masked ({where}). Leave such rows out, or fill what is masked with numbers that mean "
+            f"something, {name}.filled(value)."
+        )
+    return np.ma.getdata(values)
+
+
+def check_kind(dtype, name: str, *, labels: bool = False) -> None:
+    """Raise a ValueError if values of this dtype, of NumPy, pandas or polars, are neither numbers nor `labels`."""
+    kind = getattr(dtype, "kind", "")
+    if kind == "c":
+        instead = "numpy.hstack([X.real, X.imag])" if name == "X" else f"{name}.real"
+        raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Give real values, such as {instead}.")
+    if kind in ("M", "m") or getattr(dtype, "is_temporal", bool)():  # the latter of polars
+        numbers = " / numpy.timedelta64(1, 'h')" if kind == "m" else ".astype('datetime64[s]').astype(float)"
+        instead = f"labels, such as {name}.astype(str)" if labels else f"numbers in a unit you choose: {name}{numbers}"
+        raise ValueError(f"{name} has dtype {dtype}, but times are no numbers here. Give {instead}.")
+    if kind == "V":
+        raise ValueError(
+            f"{name} has the structured dtype {dtype}. Give plain columns, such as "
+            f"numpy.lib.recfunctions.structured_to_unstructured({name})."
+        )
+
+
+# --- sparse matrices --------------------------------------------------------------------------------------------------
+
+
+def sound_csr(X, name: str = "X"):
+    """A sparse matrix or array as CSR of the same kind, every index of which has been looked at.
+
+    CSR shares its arrays with what is returned, where they are integers of 4 or 8 bytes and numbers that SciPy knows.
+    Nothing is taken from the flags of X, which a change of its arrays leaves as they were.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not make a matrix of the shape it says; the message names the first row, and its index.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(X.shape)}D array instead: {name} is a sparse array of shape {X.shape}. Give "
+            "rows, a single one as X.reshape(1, -1)."
+        )
+    try:
+        return _READERS[X.format](X)
+    except _Malformed as fault:
+        raise ValueError(
+            f"Input {name} is a malformed sparse matrix in {X.format.upper()} format: {fault}. {_REMEDY}"
+        ) from None
+
+
+def _made(X, kind: str, **arrays):
+    """An empty matrix in format `kind`, a sparse array if X is one, that is given these arrays."""
+    new = getattr(sparse, f"{kind}_{'array' if isinstance(X, sparse.sparray) else 'matrix'}")(X.shape)
+    for part, array in arrays.items():
+        setattr(new, part, array)
+    return new
+
+
+def _array(X, part: str, ndim: int = 1) -> np.ndarray:
+    """One of the arrays inside X, with this number of dimensions."""
+    values = getattr(X, part, None)
+    if not isinstance(values, np.ndarray):
+        raise _Malformed(f"{part} is of type {type(values).__name__}, but it has to be an array")
+    if values.ndim != ndim:
+        raise _Malformed(f"{part} has {values.ndim} dimensions, but it has to have {ndim}")
+    return np.require(unmasked(values, part), requirements="CA")
+
+
+def _values(X, ndim: int = 1) -> np.ndarray:
+    """Its numbers, as SciPy can read them."""
+    values = _array(X, "data", ndim)
+    check_kind(values.dtype, "X")
+    known = values.dtype.kind in "biuf" and values.dtype.isnative and values.dtype != np.float16
+    return values if known else values.astype(np.float64)
+
+
+def _integers(values: np.ndarray, part: str) -> np.ndarray:
+    if values.dtype.kind not in "iu":
+        raise _Malformed(f"{part} has dtype {values.dtype}, but it has to hold integers")
+    return values if values.dtype in (np.int32, np.int64) else values.astype(np.int64)
+
+
+def _check_range(indices: np.ndarray, n: int, what: str, where) -> None:
+    """All from 0 to n - 1; `where` names the place of the entry of a given number."""
+    if indices.size and not 0 <= indices.min() <= indices.max() < n:
+        entry = int(np.argmax((indices < 0) | (indices >= n)))
+        raise _Malformed(f"{where(entry)} has the {what} index {indices[entry]}, but there are {n} {what}s")
+
+
+def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
+    """CSR, CSC (axis=1) or BSR (blocks) with arrays that hold together."""
+    of_blocks = " of blocks" if kind == "bsr" else ""
+    (n_major, major), (n_minor, minor) = (
+        (X.shape[k] // block[k], ("row", "column")[k] + of_blocks) for k in (axis, 1 - axis)
+    )
+    data = _values(X, 3 if kind == "bsr" else 1)
+    indices, indptr = (_integers(_array(X, part), part) for part in ("indices", "indptr"))
+    if indices.dtype != indptr.dtype:
+        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    room = min(len(data), len(indices))
+    if len(indptr) != n_major + 1:
+        raise _Malformed(f"indptr has {len(indptr)} entries, but {n_major} {major}s need {n_major + 1}")
+    if indptr[0] != 0:
+        raise _Malformed(f"indptr starts at {indptr[0]} and not at 0, so that {major} 0 has no beginning")
+    if indptr.max() > room:
+        first = int(np.argmax(indptr > room))
+        raise _Malformed(
+            f"{major} {first - 1} ends at entry {indptr[first]}, but there are {len(indices)} indices and {len(data)} "
+            "values"
+        )
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        first = int(np.argmax(falls))
+        raise _Malformed(f"indptr falls from {indptr[first]} to {indptr[first + 1]} at {major} {first}")
+    data, indices = data[: indptr[-1]], indices[: indptr[-1]]
+    _check_range(
+        indices, n_minor, minor, lambda entry: f"{major} {int(np.searchsorted(indptr, entry, side='right')) - 1}"
+    )
+    return _made(X, kind, data=data, indices=indices, indptr=indptr)
+
+
+def _from_bsr(X):
+    block = _array(X, "data", 3).shape[1:]
+    if 0 in block or X.shape[0] % block[0] or X.shape[1] % block[1]:
+        raise _Malformed(f"blocks of shape {block} do not make a matrix of shape {X.shape}")
+    return _compressed(X, "bsr", block=block).tocsr()
+
+
+def _from_entries(X, values: np.ndarray, rows: np.ndarray, columns: np.ndarray):
+    """Entries at rows and columns."""
+    if not len(values) == len(rows) == len(columns):
+        raise _Malformed(f"there are {len(values)} values, {len(rows)} row indices and {len(columns)} column indices")
+    _check_range(rows, X.shape[0], "row", lambda entry: f"entry {entry}")
+    _check_range(columns, X.shape[1], "column", lambda entry: f"row {rows[entry]}")
+    kind = sparse.coo_array if isinstance(X, sparse.sparray) else sparse.coo_matrix
+    return kind((values, (rows, columns)), shape=X.shape).tocsr()
+
+
+def _from_coo(X):
+    return _from_entries(X, _values(X), *(_integers(_array(X, part), part) for part in ("row", "col")))
+
+
+def _from_dia(X):
+    data, offsets = _values(X, 2), _integers(_array(X, "offsets"), "offsets")
+    if len(data) != len(offsets) or len(np.unique(offsets)) != len(offsets):
+        raise _Malformed(f"there are {len(data)} diagonals and {len(np.unique(offsets))} different offsets")
+    inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])  # others have no entries
+    return _made(X, "dia", data=data[inside], offsets=offsets[inside]).tocsr()
+
+
+def _from_lil(X):
+    rows, data = _array(X, "rows"), _array(X, "data")
+    if not len(rows) == len(data) == X.shape[0]:
+        raise _Malformed(f"it has {X.shape[0]} rows, but {len(rows)} lists of columns and {len(data)} of values")
+    for i, (columns, values) in enumerate(zip(rows, data, strict=True)):
+        if not (isinstance(columns, list) and isinstance(values, list) and len(columns) == len(values)):
+            raise _Malformed(f"row {i} is not a list of columns and a list of as many values")
+    lengths = [len(columns) for columns in rows]
+    columns = np.array([column for columns in rows for column in columns] or [0])[: sum(lengths)]
+    values = np.array([value for values in data for value in values], dtype=X.dtype)
+    return _from_entries(X, values, np.repeat(np.arange(len(rows)), lengths), _integers(columns, "rows"))
+
+
+def _from_dok(X):
+    places = np.array(list(X.keys()) or [(0, 0)])[: len(X.keys())]
+    if places.ndim != 2 or places.shape[1] != 2:
+        raise _Malformed("a key is not a pair of a row and a column")
+    values = np.array(list(X.values()), dtype=X.dtype)
+    return _from_entries(X, values, *_integers(places, "keys").T)
+
+
+_READERS = {
+    "csr": lambda X: _compressed(X, "csr"),
+    "csc": lambda X: _compressed(X, "csc", axis=1).tocsr(),
+    "bsr": _from_bsr,
+    "coo": _from_coo,
+    "dia": _from_dia,
+    "lil": _from_lil,
+    "dok": _from_dok,
+}

@@ -1,0 +1,124 @@
+"""All or nothing for estimators: a call that raises leaves them as they were, and one thread at a time learns.
+
+Python looks for Ctrl-C between any two of its own instructions, but never within a compiled function: entering and
+leaving a transaction is one step each, and nothing is half put back.
+"""
+
+import threading
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+cdef enum:
+    PATIENCE = 1 << 24  # numbers touched between two looks for signals: some milliseconds
+
+cdef long main_thread = threading.main_thread().ident
+cdef dict learning = {}  # id of the attributes of an estimator that is learning: the thread that it learns in
+
+
+cdef bint under_way(dict attributes):
+    """Is a transaction of the estimator with these attributes under way?"""
+    return len(learning) != 0 and id(attributes) in learning
+
+
+cdef Py_ssize_t patience() noexcept:
+    """How many numbers a loop may touch before it looks for signals, which only the main thread receives."""
+    return PATIENCE if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
+
+
+cdef object signal_raised():
+    """The exception that a signal has raised, such as KeyboardInterrupt; None for none."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        return error
+    return None
+
+
+cdef int check_idle(bint busy) except -1:
+    """Raise an error if a thread is learning."""
+    if busy:
+        raise RuntimeError(
+            "This model is learning in another thread. It can predict meanwhile; to learn, to copy or to save it, wait "
+            "for that call to end, for example by a threading.Lock."
+        )
+    return 0
+
+
+cdef class Transaction:
+    """Context in which estimators learn.
+
+    If its body raises, they get back every attribute they had, and what learned in place (`_learner`) goes back. The
+    body must bind new objects otherwise, and learn in place by one call at most.
+
+    Parameters
+    ----------
+    *estimators : object
+        Those that a call may change.
+    keep : tuple of str
+        Attributes that stay as the body left them.
+
+    Raises
+    ------
+    RuntimeError
+        On entry, if another thread is learning one of them.
+    """
+
+    cdef tuple estimators, keep
+    cdef list before          # of each estimator: its attributes, what they were, and its learner's mark
+    cdef list claimed
+
+    def __init__(self, *estimators, tuple keep=()):
+        self.estimators, self.keep = estimators, keep
+
+    def __enter__(self):
+        cdef dict attributes
+        thread = PyThread_get_thread_ident()
+        self.before, self.claimed = [], []
+        try:
+            for estimator in self.estimators:
+                attributes = vars(estimator)
+                if id(attributes) not in learning:
+                    learning[id(attributes)] = thread
+                    self.claimed.append(id(attributes))
+                elif learning[id(attributes)] != thread:
+                    raise _busy(estimator)
+                learner = attributes.get("_learner")
+                self.before.append((attributes, dict(attributes), None if learner is None else learner.mark()))
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace):
+        cdef dict attributes, before
+        try:
+            if kind is not None:
+                for attributes, before, mark in self.before:
+                    kept = {key: attributes[key] for key in self.keep if key in attributes}
+                    attributes.clear()
+                    attributes.update(before)
+                    attributes.update(kept)
+                    if mark is not None:
+                        before["_learner"].go_back(mark)
+        finally:
+            self._leave()
+        return False
+
+    cdef object _leave(self):
+        for _, before, mark in self.before:
+            if mark is not None:
+                before["_learner"].commit()
+        for key in self.claimed:
+            del learning[key]
+        self.before, self.claimed = [], []
+
+
+def _busy(estimator):
+    return RuntimeError(
+        f"This {type(estimator).__name__} is learning in another thread; let one call end before the next begins, for "
+        "example by a threading.Lock, or give each thread a model of its own."
+    )
