@@ -1,6 +1,7 @@
 """What several test files share: the public estimators, data that suits each, and exact comparison of models."""
 
 import contextlib
+import functools
 import inspect
 
 import numpy as np
@@ -164,8 +165,46 @@ def expected_failures(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
 
 
+def is_online_learner(estimator):
+    """Does its `fit` run epochs over the rows?"""
+    return "shuffle" in estimator.get_params()
+
+
+# Fixtures that suit some of the estimators: tests which ask for them are made for those alone.
+SUITED = {
+    "online": is_online_learner,
+    "sparse_rows": lambda estimator: get_tags(estimator).input_tags.sparse,
+    "weighted": lambda estimator: has_fit_parameter(estimator, "sample_weight"),
+}
+
+
+@functools.cache
+def named_configurations():
+    """Every configuration with its name in a test's id, and whether it is a variant; tests get clones of them."""
+    plain = {repr(estimator) for estimator in configurations({})}
+    return [(estimator, repr(estimator), repr(estimator) not in plain) for estimator in configurations()]
+
+
+def suited_configurations(metafunc):
+    """(configuration, name, marks) of those that suit the test's fixtures and its marks `only`."""
+    wanted = [SUITED[name] for name in metafunc.fixturenames if name in SUITED]
+    wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
+    with_variants = getattr(metafunc.module, "WITH_VARIANTS", True)
+    return [
+        (estimator, name, [pytest.mark.exhaustive] if variant else [])
+        for estimator, name, variant in named_configurations()
+        if all(suits(estimator) for suits in wanted) and (with_variants or not variant)
+    ]
+
+
 def pytest_generate_tests(metafunc):
-    """`estimator`: every configuration; with `check`, each of scikit-learn's checks; with `left_out`, the others."""
+    """`estimator`: every configuration; with `check`, each of scikit-learn's checks; with `left_out`, the others.
+
+    A test marked `only(where=f)` is made for the estimators of which `f(estimator)` is true; one that is marked
+    `only(where=f, name=values)`, for the pairs of an estimator and a value of which `f(estimator, value)` is true.
+    A module whose tests do not depend on parameters says so: WITH_VARIANTS = False. Tests of other than the default
+    configuration of an estimator are `exhaustive`.
+    """
     if "check" in metafunc.fixturenames:
         # every xfail here is strict: pyproject sets xfail_strict
         mark = estimator_checks.parametrize_with_checks(
@@ -178,11 +217,24 @@ def pytest_generate_tests(metafunc):
             (estimator, name)
             for estimator in configurations(CHECKED_VARIANTS)
             for name in LEFT_OUT + (LEFT_OUT_OF_TRANSFORMERS if hasattr(estimator, "transform") else [])
+            if hasattr(estimator_checks, name)  # older ones lack some
         ]
         metafunc.parametrize("estimator, left_out", pairs, ids=[f"{e}-{name}" for e, name in pairs])
     elif "estimator" in metafunc.fixturenames:
-        values = list(configurations())
-        metafunc.parametrize("estimator", values, ids=[repr(value) for value in values], indirect=True)
+        suited = suited_configurations(metafunc)
+        paired = [mark for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 2]
+        if not paired:
+            values = [pytest.param(estimator, id=name, marks=marks) for estimator, name, marks in suited]
+            return metafunc.parametrize("estimator", values, indirect=True)
+        (mark,) = paired
+        ((name, values),) = ((key, given) for key, given in mark.kwargs.items() if key != "where")
+        values = [
+            pytest.param(estimator, value, id=f"{id}-{value}", marks=marks)
+            for estimator, id, marks in suited
+            for value in values
+            if mark.kwargs["where"](estimator, value)
+        ]
+        metafunc.parametrize(f"estimator, {name}", values, indirect=["estimator"])
 
 
 @pytest.fixture
@@ -192,6 +244,12 @@ def estimator(request):
     if "random_state" in fresh.get_params():
         fresh.set_params(random_state=0)
     return fresh
+
+
+@pytest.fixture
+def online(estimator):
+    """A fresh estimator whose `fit` runs epochs over the rows."""
+    return estimator
 
 
 @pytest.fixture
@@ -250,6 +308,8 @@ def _canonical(value):
         return "array", value.dtype.str, (), value.tobytes()
     if isinstance(value, float):
         return value.hex()
+    if isinstance(value, np.random.RandomState):  # what it will draw, not what it was seeded with
+        return "RandomState", _canonical(value.get_state(legacy=False))
     if value is None or isinstance(value, bool | int | str | bytes):
         return value
     if isinstance(value, dict):
@@ -299,7 +359,7 @@ def outputs():
 @pytest.fixture(scope="session")
 def is_online():
     """Does `fit` run epochs over the rows, so that one epoch equals one `partial_fit`?"""
-    return lambda estimator: "shuffle" in estimator.get_params()
+    return is_online_learner
 
 
 @pytest.fixture(scope="session")

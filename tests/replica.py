@@ -12,6 +12,7 @@ from scipy.special import expit, logit, xlogy
 from scipy.stats import norm
 
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman.divergences import Divergence
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
 
@@ -159,3 +160,16 @@ def agree(model, replica, rtol, *, signs):
     assert_allclose(np.ravel(model.coef_), coef, rtol=rtol, atol=rtol * max(1.0, np.abs(coef).max()) if signs else 0.0)
     assert_allclose(model.intercept_, replica.b, rtol=rtol, atol=rtol)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=100 * rtol, atol=100 * rtol)
+
+
+class Cosh(Divergence):
+    """F(w) = sum cosh w, by its three methods alone: learned by the NumPy path."""
+
+    def potential(self, w):
+        return float(np.cosh(w).sum())
+
+    def mirror(self, w):
+        return np.sinh(w)
+
+    def inverse_mirror(self, theta):
+        return np.arcsinh(theta)

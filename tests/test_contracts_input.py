@@ -164,12 +164,12 @@ def doubled(X):
 
 @pytest.fixture
 def sparse_rows(estimator, rows):
-    if not get_tags(estimator).input_tags.sparse:
-        pytest.skip("takes no sparse rows")
+    """Rows of an estimator that takes sparse ones, about half of their entries 0."""
     X, y = rows
     return np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.5, X, 0.0), y
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", SPARSE)
 def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, kind, says_the_same, output):
     X, y = sparse_rows
@@ -210,19 +210,17 @@ def test_a_sparse_fit_is_the_dense_fit(estimator, sparse_rows, output, is_online
         assert_allclose(values, output(dense, X)[name], rtol=1e-9, atol=1e-12)
 
 
-def test_a_sparse_stream_may_be_cut_anywhere(estimator, sparse_rows, learn, learned, is_online):
+def test_a_sparse_stream_may_be_cut_anywhere(online, sparse_rows, learn, learned):
     X, y = sparse_rows
-    if not is_online(estimator):
-        pytest.skip("solves for all it knows at each call")
     X = sparse.csr_array(X)
-    whole = learn(clone(estimator), X, y)
+    whole = learn(clone(online), X, y)
     for cut in ([1] * 40, [13, 27]):
-        parts, start = clone(estimator), 0
+        parts, start = clone(online), 0
         for length in cut:
             learn(parts, X[start : start + length], y[start : start + length])
             start += length
         assert learned(parts) == learned(whole)
-    assert learned(estimator.set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)) == learned(whole)
+    assert learned(online.set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)) == learned(whole)
 
 
 def test_sparse_rows_of_float32(estimator, sparse_rows, learn, says_the_same):
@@ -283,11 +281,12 @@ FORMS = {
 }
 
 
-def bad_forms(estimator, fault, X, y):
-    """The bad rows in every container that can hold them: (X, y, what the error says)."""
+def bad_forms(estimator, fault, X, y, forms=tuple(FORMS)):
+    """The bad rows in those of the containers that can hold them: (X, y, what the error says)."""
     spoil, message = {**BAD, **BAD_TARGETS}[fault]
     X_bad, y_bad = spoil(X[:10], y[:10])
-    for form, make in FORMS.items():
+    for form in forms:
+        make = FORMS[form]
         if fault in NOT_IN.get(form, ()):
             continue
         if form == "csr" and not get_tags(estimator).input_tags.sparse:
@@ -298,16 +297,26 @@ def bad_forms(estimator, fault, X, y):
             yield make(X_bad), y_bad, message
 
 
-@pytest.mark.parametrize("fault", [*BAD, *BAD_TARGETS])
-def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, learn, fault, unchanged, learned):
+def concerns(estimator, fault):
+    """Is it a fault for this estimator? Not all of them have targets, or numbers as targets."""
+    tags = get_tags(estimator)
+    if fault in BAD_TARGETS:
+        bounds = "kernel_learning" in type(estimator).__module__
+        return tags.target_tags.required and (is_regressor(estimator) or bounds)
+    return tags.target_tags.required or fault not in ABOUT_TARGETS
+
+
+@pytest.mark.only(where=concerns, fault=[*BAD, *BAD_TARGETS])
+@pytest.mark.parametrize(
+    "forms",
+    [["array", "csr"], pytest.param(["float32", "list", "fortran", "frame"], marks=pytest.mark.exhaustive)],
+    ids=["usual forms", "other forms"],
+)
+def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, learn, fault, forms, unchanged, learned):
     X, y = rows
-    if fault in BAD_TARGETS and y.dtype.kind != "f":
-        pytest.skip("its targets are labels")
-    if fault in ABOUT_TARGETS and not get_tags(estimator).target_tags.required:
-        pytest.skip("has no targets")
     multi_output = get_tags(estimator).target_tags.multi_output  # then two columns are right for a first y
     stream, reference = (learn(clone(estimator), X, y) for _ in range(2))
-    for X_bad, y_bad, message in bad_forms(estimator, fault, X, y):
+    for X_bad, y_bad, message in bad_forms(estimator, fault, X, y, forms):
         with unchanged(stream, message):
             stream.partial_fit(X_bad, y_bad)
         if fault not in BLAMELESS_FIRST and not (fault == "y in two columns" and multi_output):
@@ -321,13 +330,10 @@ def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, le
         assert learned(stream.partial_fit(X, y)) == learned(reference.partial_fit(X, y))
 
 
-@pytest.mark.parametrize("fault", ["NaN", "infinity", "one column more", "no rows", "y too short", "NaN in y"])
+@pytest.mark.exhaustive
+@pytest.mark.only(where=concerns, fault=["NaN", "infinity", "one column more", "no rows", "y too short", "NaN in y"])
 def test_all_paths_give_the_same_error(estimator, rows, learn, fault):
     X, y = rows
-    if fault in BAD_TARGETS and y.dtype.kind != "f":
-        pytest.skip("its targets are labels")
-    if fault in ABOUT_TARGETS and not get_tags(estimator).target_tags.required:
-        pytest.skip("has no targets")
     X_bad, y_bad = {**BAD, **BAD_TARGETS}[fault][0](X[:10], y[:10])
     messages = set()
     for form in ("array", "fortran", "float32"):
@@ -352,9 +358,8 @@ def test_bad_rows_are_not_predicted(estimator, rows, learn, fault, state, output
         assert state(estimator) == before
 
 
+@pytest.mark.only(where=lambda estimator: get_tags(estimator).input_tags.positive_only)
 def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn, unchanged):
-    if not get_tags(estimator).input_tags.positive_only:
-        pytest.skip("takes any sign")
     X, y = rows
     learn(estimator, X, y)
     for form in ("array", "list", "csr") if get_tags(estimator).input_tags.sparse else ("array", "list"):
@@ -365,9 +370,8 @@ def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn,
                 estimator.partial_fit(FORMS[form](X[:10]), put(y[:10], 6, -0.5))
 
 
+@pytest.mark.only(where=is_regressor)
 def test_targets_of_a_wrong_kind_are_refused_by_regressors(estimator, rows, learn, unchanged):
-    if not is_regressor(estimator):
-        pytest.skip("its targets are labels or bounds")
     X, y = rows
     learn(estimator, X, y)
     for bad in (["a"] * 40, np.array(["1.0 "] * 39 + ["one"], dtype=object), y.astype(complex)):
@@ -375,10 +379,14 @@ def test_targets_of_a_wrong_kind_are_refused_by_regressors(estimator, rows, lear
             estimator.partial_fit(X, bad)
 
 
+def has_one_vector(estimator):
+    """Others code labels, keep the scores of several models, or have no vector of weights."""
+    return is_regressor(estimator) and hasattr(type(estimator), "coef_") and not hasattr(estimator, "eta0s")
+
+
+@pytest.mark.only(where=has_one_vector)
 @pytest.mark.parametrize("form", ["float64", "float32", "csr"])
 def test_a_block_of_rows_is_read_where_it_lies(estimator, rows, learn, form):
-    if not (is_regressor(estimator) and hasattr(type(estimator), "coef_")) or hasattr(estimator, "eta0s"):
-        pytest.skip("codes labels, keeps the scores of several models, or has no vector of weights")
     X, y = (np.tile(part, (2000, *[1] * (part.ndim - 1))) for part in rows)
     if estimator.__dict__.get("constraint") is not None:
         X, y = X[:2000], y[:2000]  # at the speed of NumPy

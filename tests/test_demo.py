@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 from onlinebregman import __version__
 from onlinebregman.__main__ import main
 from onlinebregman._demo import _figure, _kernels, _metric, _regression, _report, _run
 from onlinebregman._demo._progress import Progress
-from onlinebregman.datasets._files import DATA_HOME_VARIABLE
 from onlinebregman.divergences import VonNeumann
 
 
@@ -24,22 +24,8 @@ def quiet(n_parts=4):
 
 
 @pytest.fixture(scope="module")
-def spectra(tmp_path_factory):
-    """A small mixture of spectra in the form of the unmixing data."""
-    rng = np.random.default_rng(0)
-    spectra = rng.uniform(0.0, 0.8, size=(80, 9))
-    target = spectra @ np.repeat([0.15, 0.1, 1 / 12], 3)
-    folder = tmp_path_factory.mktemp("data")
-    header = ",".join([f"{kind}_{i}" for kind in ("Soil", "Tree", "Water") for i in range(3)] + ["target"])
-    np.savetxt(folder / "samson_scene_mean.csv", np.c_[spectra, target], delimiter=",", header=header, comments="")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def result(spectra):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(DATA_HOME_VARIABLE, str(spectra))
-        return _run.compute(_run.QUICK, quiet(), unmixing=True)
+def result():
+    return _run.compute(_run.QUICK, quiet())
 
 
 @pytest.fixture
@@ -125,24 +111,42 @@ def test_report_hides_numbers_of_blown_up_models(result):
     assert "blown up" in row and "0000" not in row
 
 
-def test_unmixing_search(result):
-    unmixing = result.unmixing
-    assert unmixing.groups == [kind for kind in ("Soil", "Tree", "Water") for _ in range(3)]
-    assert_allclose(unmixing["EGRegressor (simplex)"].coef.sum(), 1.0)
+def test_the_heap_of_digits():
+    library, mean, digits, shares = _regression.heap_of_digits()
+    assert library.shape == (64, 100) and mean.shape == (64,)
+    assert np.bincount(digits).tolist() == [10] * 10
+    assert library.min() >= 0 and library.max() <= 1
+    assert_allclose(shares, [0, *np.log10(1 + 1 / np.arange(1, 10))], atol=2e-3)
+    assert shares[0] == 0
+    labels = load_digits().target  # no image is in the library and in the heap
+    for digit in range(1, 10):
+        assert 10 + round(shares[digit] * 500) <= (labels == digit).sum()
+
+
+def test_digits_search(result):
+    digits = result.digits
+    assert (digits.n_samples, digits.n_features) == (64, 100)
+    assert_allclose(digits["EGRegressor (simplex)"].coef.sum(), 1.0)
     for name in "EGRegressor (simplex)", "EGRegressor (positive)", "BurgRegressor":
-        assert (unmixing[name].coef > 0).all()
-        assert unmixing[name].r2 > 0.9
-    row = next(row for row in _report.regression_report(unmixing).splitlines() if "(batch)" in row)
-    assert "0.45/0.30/0.25" in row
+        assert (digits[name].coef > 0).all()
+        assert digits[name].r2 > 0.9
+        assert digits.misplaced(digits[name]) < 0.25
+    assert (digits["SGDRegressor"].coef < 0).any()
 
 
-def test_unmixing_is_left_out_without_data(monkeypatch, tmp_path, spectra):
-    monkeypatch.delenv(DATA_HOME_VARIABLE, raising=False)
-    assert not _run.has_unmixing_data()
-    monkeypatch.setenv(DATA_HOME_VARIABLE, str(tmp_path))
-    assert not _run.has_unmixing_data()
-    monkeypatch.setenv(DATA_HOME_VARIABLE, str(spectra))
-    assert _run.has_unmixing_data()
+def test_misplaced_is_what_has_to_move(result):
+    shares, digits = result.digits.shares, result.digits.groups
+    right = replace(result.digits.searches[0], coef=shares[digits] / 10)
+    assert_allclose(result.digits.misplaced(right), 0.0, atol=1e-15)
+    ones_as_zeros = replace(right, coef=np.where(digits == 0, shares[1], shares[digits] * (digits != 1)) / 10)
+    assert_allclose(result.digits.misplaced(ones_as_zeros), shares[1])
+    blown_up = replace(right, r2=-1.0)
+    row = next(
+        row
+        for row in _report.regression_report(replace(result.digits, searches=[blown_up])).splitlines()
+        if "SGDRegressor" in row
+    )
+    assert "blown up" in row and "%" not in row
 
 
 # ------------------------------------------------------------------------------------------------ kernels
@@ -220,8 +224,6 @@ def test_report_fits_a_terminal_and_has_all_parts(result):
     for heading in "1. A metric", "2a. Learning rates", "2b. Weights that must not be negative", "3. A kernel", "Took ":
         assert f"\n{heading}" in "\n" + text
     assert max(map(len, text.splitlines())) <= 110
-    assert "Set the environment variable" not in text
-    assert "Set the environment variable" in _run.report(replace(result, unmixing=None))
 
 
 def test_table_aligns_columns():
@@ -232,7 +234,7 @@ def test_table_aligns_columns():
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_figure(result, tmp_path, ending):
     path = tmp_path / f"figure.{ending}"
-    _figure.draw(path, result.metric, result.diabetes, result.kernels, "a note")
+    _figure.draw(path, result.metric, result.diabetes, result.digits, result.kernels, "a note")
     assert path.stat().st_size > 10_000
     if ending == "svg":
         assert path.read_text().count("<image") == 0
@@ -240,7 +242,7 @@ def test_figure(result, tmp_path, ending):
 
 def test_figure_without_matplotlib(no_matplotlib, result, tmp_path):
     with pytest.raises(ImportError):
-        _figure.draw(tmp_path / "figure.png", result.metric, result.diabetes, result.kernels, "")
+        _figure.draw(tmp_path / "figure.png", result.metric, result.diabetes, result.digits, result.kernels, "")
 
 
 # ------------------------------------------------------------------------------------------------ progress
@@ -298,24 +300,22 @@ def computed(monkeypatch, result):
     """The demo with its results at hand; yields the arguments it was called with."""
     calls = []
 
-    def compute(size, progress, *, unmixing):
-        calls.append((size, progress.n_parts, unmixing))
+    def compute(size, progress):
+        calls.append((size, progress.n_parts))
         return result
 
     monkeypatch.setattr(_run, "compute", compute)
     return calls
 
 
-def test_command_line(computed, monkeypatch, tmp_path, capsys, spectra):
-    monkeypatch.delenv(DATA_HOME_VARIABLE, raising=False)
+def test_command_line(computed, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     assert (tmp_path / "onlinebregman-demo.png").is_file()
     assert "Figure: onlinebregman-demo.png" in capsys.readouterr().out
-    monkeypatch.setenv(DATA_HOME_VARIABLE, str(spectra))
     assert main(["demo", "--quick", "--output", str(tmp_path / "other.pdf")]) == 0
     assert (tmp_path / "other.pdf").is_file()
-    assert computed == [(_run.FULL, 3, False), (_run.QUICK, 4, True)]
+    assert computed == [(_run.FULL, 4), (_run.QUICK, 4)]
 
 
 def test_command_line_without_matplotlib(computed, no_matplotlib, tmp_path, capsys):

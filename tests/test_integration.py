@@ -110,6 +110,7 @@ def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
     assert score > 0.95 and score > sgd - 0.015
 
 
+@pytest.mark.exhaustive
 def test_a_learned_metric_finds_the_features_that_matter():
     """Iris beside thirty features of noise: neighbours are lost in them, those of the learned metric are not."""
     X, y = load_iris(return_X_y=True)
@@ -123,6 +124,7 @@ def test_a_learned_metric_finds_the_features_that_matter():
 # --- searches and cross-validation ------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @every
 def test_a_grid_search_over_rates_with_two_workers(name, diabetes):
     X, y = diabetes

@@ -65,7 +65,8 @@ class Replica:
         x = self.signed(np.asarray(x, dtype=np.float64))
         eta = weight * self.eta0 / self.t**self.power
         a = self.w @ x + self.b
-        self.loss += weight * (a - y) ** 2 / 2
+        w, b = self.averaged
+        self.loss += weight * (w @ x + b - y) ** 2 / 2  # what is predicted, and not what learns
         c = eta * (a - y)
         if self.update == "implicit" and c != 0:
 

@@ -1,5 +1,7 @@
 """The compiled entropies against extended precision: one row, steps from far below rounding to where weights end."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -178,3 +180,41 @@ def test_a_sparse_row_without_values_moves_the_intercept_only(kind, signed):
         learner.learn(sparse.csr_array((1, 5)), np.array([2.0]))
         assert_allclose(learner.position[0], w, rtol=4e-16)
         assert_allclose(learner.intercept, 2.0 if update == "explicit" else 1.0, rtol=1e-15)
+
+
+# --- the running total of the simplex ---------------------------------------------------------------------------------
+
+
+def drift(learner):
+    """How far the total is from the sum of the weights, in units in the last place."""
+    weights, total = learner.geometry._arguments()[0], learner.geometry.get_state()[0]["total"]
+    return abs(total / math.fsum(weights) - 1.0) / np.finfo(float).eps
+
+
+@twins
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_the_total_of_many_sparse_steps_does_not_drift(signed, update):
+    """It is a sum of differences: without a fresh one now and then the errors of all steps would add up."""
+    rows, n = 30_000, 50
+    rng = np.random.default_rng(1)
+    columns = np.sort((rng.integers(n, size=(rows, 1)) + np.array([0, 7, 30])) % n, axis=1).astype(np.int32)
+    starts = np.arange(0, 3 * rows + 1, 3, dtype=np.int32)
+    X = sparse.csr_array((rng.normal(size=3 * rows), columns.ravel(), starts), shape=(rows, n))
+    learner = learner_of("simplex", np.full(2 * n if signed else n, 1.0 / n), signed, eta=0.003, update=update)
+    drifts = []
+    for _ in range(10):
+        assert learner.learn(X, rng.normal(size=rows)) is None
+        drifts.append(drift(learner))
+    assert max(drifts) <= 30.0
+
+
+def test_a_total_that_falls_is_summed_afresh():
+    """The rounding errors of a large total would be large in a small one."""
+    w = np.r_[1.0, np.full(3, 1e-3)]
+    learner = learner_of("simplex", w, eta=1.0, fit_intercept=False)
+    row = sparse.csr_array(([1.0], [0], [0, 1]), shape=(1, 4))
+    for step in [2.0, 1.0, 2.5]:  # the weight falls to e^-5.5, the total to a hundredth and less
+        before = learner.predict(row)[0]
+        learner.learn(row, np.array([before - step]))
+        assert drift(learner) <= 10.0
+    assert learner.geometry.get_state()[0]["total"] < 0.01

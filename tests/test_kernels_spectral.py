@@ -271,6 +271,7 @@ def test_no_drift_over_a_long_stream(trace):
     assert_allclose(vectors.T @ vectors, np.eye(d), rtol=0, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_long_learning_keeps_matrix_and_logarithm_together():
     rng = np.random.default_rng(5)
     rows, y = stream(rng, 100_000, 4, "pairs")

@@ -136,7 +136,7 @@ def test_blocks_in_an_order_are_the_rows_in_that_order(geometry, average, layout
     assert block.learn(layout(X), y, weights, order, scores) is None
     for i in order:
         row = layout(X[i : i + 1])
-        if weights[i] > 0 and not average:  # the average predicts, but is not what learns
+        if weights[i] > 0:  # where weights are averaged, by the average
             assert_allclose(cut.predict(row, linked=False), scores[i], rtol=1e-12, atol=1e-15)
         assert cut.learn(row, y[i : i + 1], weights[i : i + 1], None, seen) is None
         assert_array_equal(seen[0], scores[i])

@@ -21,6 +21,11 @@ def learns_rows(online):
     return (is_regressor(online) or is_classifier(online)) and has_fit_parameter(online, "sample_weight")
 
 
+def remembers_rows(online):
+    """Whether it remembers the rows of a call for pairs to come: each once, in however many epochs it comes."""
+    return hasattr(online, "memory_size")
+
+
 def losses_before(model, X, y):
     """The loss of each row under the weights as they are, the sum over the learners of a classifier."""
     if not hasattr(model, "coef_"):  # a quadratic form
@@ -33,13 +38,6 @@ def losses_before(model, X, y):
     labels = model.classes_[-scores.shape[1] :]
     targets = np.where(y[:, None] == labels, 1.0, 0.0 if hasattr(model, "predict_proba") else -1.0)
     return loss.value(scores, targets).sum(axis=1)
-
-
-@pytest.fixture
-def online(estimator, is_online):
-    if not is_online(estimator):
-        pytest.skip("does not run epochs over the rows")
-    return estimator
 
 
 class Recorder:
@@ -75,13 +73,16 @@ class Recorder:
 # --- epochs and their order -------------------------------------------------------------------------------------------
 
 
+def test_one_epoch_is_a_pass_over_the_rows_in_order(online, rows, learn, learned):
+    X, y = rows
+    fitted = clone(online).set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)
+    assert learned(fitted) == learned(learn(clone(online), X, y))
+    assert fitted.n_iter_ == 1 and len(fitted.loss_curve_) == 1
+
+
+@pytest.mark.only(where=lambda online: not remembers_rows(online))
 def test_epochs_are_passes_over_the_rows_in_order(online, rows, learn, learned):
     X, y = rows
-    if hasattr(online, "memory_size"):
-        assert learned(clone(online).set_params(max_iter=1, shuffle=False).fit(X, y)) == learned(
-            learn(clone(online), X, y)
-        )
-        pytest.skip("remembers a row once, in however many epochs it comes")
     fitted = clone(online).set_params(max_iter=3, shuffle=False, tol=None).fit(X, y)
     passes = clone(online)
     for _ in range(3):
@@ -99,10 +100,9 @@ def test_every_epoch_is_shuffled_by_the_random_state(online, rows, learned):
     assert learned(clone(online).set_params(shuffle=False).fit(X, y)) != learned(one)
 
 
+@pytest.mark.only(where=learns_rows)  # others draw from their random state besides shuffling
 def test_a_shuffled_epoch_takes_the_permutations_of_the_random_state(online, rows, learn, learned):
     X, y = rows
-    if not learns_rows(online):
-        pytest.skip("draws from its random state besides shuffling")
     fitted = clone(online).set_params(max_iter=2, shuffle=True, tol=None, random_state=7).fit(X, y)
     by_hand, rng = clone(online), check_random_state(7)
     for _ in range(2):
@@ -126,13 +126,14 @@ def epochs_until_settled(losses, tol, patience):
     """The rule, once more: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
     best, stale = np.inf, 0
     for n, loss in enumerate(losses, start=1):
-        stale = stale + 1 if best - loss < tol or not np.isfinite(loss) else 0
+        stale = stale + 1 if best - loss <= tol or not np.isfinite(loss) else 0
         best = min(best, loss)
         if stale == patience:
             return n
     return None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tol, patience", [(1e-2, 1), (1e-2, 3), (0.0, 2), (1e6, 4)])
 def test_it_stops_when_the_loss_has_settled(online, rows, tol, patience):
     X, y = rows
@@ -163,16 +164,14 @@ def test_not_settling_is_said_and_settling_is_not(online, rows, learn):
         learn(clone(online), X, y)
 
 
+@pytest.mark.only(where=learns_rows)
 def test_the_loss_curve_is_the_mean_loss_before_each_row(online, rows, learn):
     X, y = rows
-    if not learns_rows(online):
-        pytest.skip("does not learn the rows themselves")
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     class_weight = online.get_params().get("class_weight") or {}
     counted = weights * [class_weight.get(label, 1.0) for label in y]
     online.set_params(max_iter=2, shuffle=False, tol=None)
     fitted, by_hand, losses = clone(online).fit(X, y, sample_weight=weights), clone(online), []
-    by_hand.set_params(average=False) if "average" in by_hand.get_params() else None
     for i in 2 * list(range(len(y))):
         row = slice(i, i + 1)
         losses.append(counted[i] * losses_before(by_hand, X[row], y[row])[0] if losses else None)
@@ -194,10 +193,15 @@ def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
     t = twice.t_
     twice.fit(X, y)
     assert twice.t_ == 2 * t if learns_rows(online) else twice.t_ > t
-    if hasattr(online, "memory_size"):
-        pytest.skip("remembers a row once, in however many epochs of a call it comes")
-    assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
     assert twice.n_iter_ == 2
+
+
+@pytest.mark.only(where=lambda online: not remembers_rows(online))
+def test_two_warm_fits_are_one_of_as_many_epochs(online, rows, learned):
+    X, y = rows
+    online.set_params(max_iter=2, shuffle=False, tol=None)
+    twice = clone(online).set_params(warm_start=True).fit(X, y).fit(X, y)
+    assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
 
 
 def test_warm_start_goes_on_after_partial_fit(online, rows, learn, learned):

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from replica import Cosh
 
 from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._mirror import starting_weights
@@ -22,7 +23,6 @@ from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,
     Burg,
-    Divergence,
     PNorm,
     RelativeEntropy,
     SimplexEntropy,
@@ -40,19 +40,6 @@ class OwnBurg(Burg):
 
 class OwnSimplex(SimplexEntropy):
     pass
-
-
-class Cosh(Divergence):
-    """F(w) = sum cosh w."""
-
-    def potential(self, w):
-        return float(np.cosh(w).sum())
-
-    def mirror(self, w):
-        return np.sinh(w)
-
-    def inverse_mirror(self, theta):
-        return np.arcsinh(theta)
 
 
 GEOMETRIES = {

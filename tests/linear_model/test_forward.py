@@ -85,7 +85,8 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, fi
         found = np.column_stack([np.reshape(model.coef_, (-1, d)), np.reshape(model.intercept_, (-1, 1))])
         assert_allclose(found[:, : d + fit_intercept].T, replica.weights, rtol=1e-10, atol=1e-11)
     assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
-    assert model.regret_bound_ == pytest.approx(replica.bound, rel=1e-10)
+    if forward:
+        assert model.regret_bound_ == pytest.approx(replica.bound, rel=1e-10)
     assert model.regret_ == pytest.approx(replica.loss - replica.hindsight, rel=1e-10, abs=1e-11 * replica.loss)
     assert model.t_ == rows and (fit_intercept or not np.any(model.intercept_))
 
@@ -187,10 +188,33 @@ def test_ridge_predictions_have_no_such_bound():
     X, y = [[1.0], [100.0]], [1.0, -1.0]
     forward = ForwardRegressor(fit_intercept=False).partial_fit(X, y)
     ridge = ForwardRegressor(fit_intercept=False, forward=False).partial_fit(X, y)
-    assert forward.regret_bound_ == ridge.regret_bound_ < np.log1p(1 + 100.0**2) / 2 < 5
+    assert forward.regret_bound_ < np.log1p(1 + 100.0**2) / 2 < 5
     assert forward.regret_ < forward.regret_bound_
     assert ridge.regret_ > 1000
     assert_array_equal(forward.coef_, ridge.coef_)
+    with pytest.raises(AttributeError, match="2 of 2 rows were predicted with forward=False, whose regret has no such"):
+        _ = ridge.regret_bound_
+
+
+def test_a_bound_is_lost_with_the_first_ridge_prediction():
+    X, y = some_rows(40, 3)
+    model = ForwardRegressor().partial_fit(X[:10], y[:10])
+    bound = model.regret_bound_
+    model.set_params(forward=False)  # which has learned nothing
+    assert model.regret_bound_ == bound
+    with pytest.raises(ValueError, match="overflow"):
+        model.partial_fit(np.full((1, 3), 1e200), [1.0])
+    model.partial_fit(X[10:11], y[10:11], sample_weight=[0.0])
+    assert model.regret_bound_ == bound
+    for rows in (slice(10, 11), slice(11, 12)):  # by the checked way in and by the fast one
+        one = copy.deepcopy(model)
+        one.partial_fit(X[rows].tolist() if rows.start == 10 else X[rows], y[rows]).set_params(forward=True)
+        one.partial_fit(X[20:], y[20:])
+        for twin in (one, pickle.loads(pickle.dumps(one))):
+            with pytest.raises(AttributeError, match="1 of 31 rows were predicted with forward=False"):
+                _ = twin.regret_bound_
+    model.set_params(forward=True).fit(X, y)
+    assert model.regret_ <= model.regret_bound_
 
 
 # --- several targets --------------------------------------------------------------------------------------------------
@@ -206,7 +230,7 @@ def test_several_targets_are_as_many_models(forward, make):
     assert_array_equal(together.coef_, [model.coef_ for model in apart])
     assert_array_equal(together.intercept_, [model.intercept_ for model in apart])
     assert_array_equal(together.predict(X), np.transpose([model.predict(X) for model in apart]))
-    for name in ("cumulative_loss_", "regret_", "regret_bound_"):
+    for name in ("cumulative_loss_", "regret_") + ("regret_bound_",) * forward:
         assert getattr(together, name) == pytest.approx(sum(getattr(model, name) for model in apart), rel=1e-12)
 
 

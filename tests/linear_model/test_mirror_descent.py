@@ -436,3 +436,29 @@ def test_poisson_from_far_up_the_exponential(divergence, unchanged):
     assert_allclose(c, 0.3 * (np.exp(x @ model.coef_) - 3.0), rtol=1e-8)
     with unchanged(model, "overflowed at row 0"):
         model.partial_fit([[1e7, 1e7]], [3.0])
+
+
+class OwnBinary(BinaryEntropy):
+    """Runs on its NumPy methods."""
+
+
+@pytest.mark.parametrize("divergence", ["relative_entropy", "simplex_entropy", "burg", "binary_entropy", OwnBinary()])
+@pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
+@pytest.mark.parametrize("n", [1, 7, 20])
+def test_signed_weights_score_exactly_0_before_the_first_row(divergence, update, n):
+    """The sum of w+ x and -w- x over pairs of equal weights would be rounding errors, and a label that is right."""
+    X = np.arange(1, n + 1)[None] / 10
+    settings = {
+        "divergence": divergence,
+        "signed": True,
+        "update": update,
+        "fit_intercept": False,
+        "track_regret": True,
+    }
+    model = MirrorDescentRegressor(**settings).partial_fit(X, [0.0])
+    assert model.cumulative_loss_ == 0 and model.predict(X) == 0
+    if update == "explicit":
+        models = [MirrorDescentClassifier(loss="perceptron", **settings) for _ in range(2)]
+        down, up = (model.partial_fit(X, [label], classes=[0, 1]) for label, model in enumerate(models))
+        assert_allclose(down.coef_, -up.coef_, rtol=1e-14)
+        assert np.all(up.coef_ > 0)

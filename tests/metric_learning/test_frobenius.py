@@ -128,6 +128,7 @@ def test_triplets_move_along_their_matrix():
     assert_allclose(learner.get_mahalanobis_matrix(), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_knn_in_a_pipeline_beats_the_euclidean_metric():
     X, y = load_wine(return_X_y=True)
     splits = StratifiedShuffleSplit(10, test_size=0.3, random_state=0)

@@ -300,7 +300,8 @@ def test_a_window_is_the_end_of_a_list(appends):
         if copying:
             views.append((window, list(kept)))
             window = pickle.loads(pickle.dumps(window)) if copying == "pickle" else copy.deepcopy(window)
-        window.append(rows, np.array(numbers), size)
+        views.append((window, list(kept)))
+        window = window.extended(rows, np.array(numbers), size)
         kept = (kept + numbers)[-(size or 10**6) :]
         seen, most = seen + n, max(most, len(kept))
         views.append((window.rows, list(kept)))
@@ -316,7 +317,7 @@ def test_a_window_is_the_end_of_a_list(appends):
 def test_rows_are_seldom_moved():
     window, arrays = Window(np.empty((0, 1)), np.empty(0, dtype=np.intp)), []
     for number in range(1000):
-        window.append(np.array([[number]]), np.array([number]), 100)
+        window = window.extended(np.array([[number]]), np.array([number]), 100)
         if not arrays or arrays[-1] is not window._rows:
             arrays.append(window._rows)
     assert len(arrays) < 1000 / 100 + np.log2(100) + 1
@@ -427,6 +428,7 @@ def test_before_learning():
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "metric",
     [make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0)), FunctionTransformer()],

@@ -236,7 +236,8 @@ def test_bounds_given_or_measured_in_the_prior():
 
 def test_one_class_leaves_the_prior():
     X = np.random.default_rng(0).normal(size=(40, 3))
-    learner = LogDetMetricLearner().fit(X, ["only"] * 40)
+    with pytest.warns(UserWarning, match="one class"):
+        learner = LogDetMetricLearner().fit(X, ["only"] * 40)
     assert learner.n_updates_ == 0
     assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(3))
 
@@ -292,6 +293,7 @@ def test_components_follow_the_stream(wine):
     )
 
 
+@pytest.mark.exhaustive
 def test_knn_in_a_pipeline_beats_the_euclidean_metric(wine):
     X, y = load_wine(return_X_y=True)
     splits = StratifiedShuffleSplit(10, test_size=0.3, random_state=0)
@@ -301,6 +303,7 @@ def test_knn_in_a_pipeline_beats_the_euclidean_metric(wine):
     assert error < 0.75 * baseline
 
 
+@pytest.mark.exhaustive
 def test_grid_search_with_two_workers():
     X, y = load_iris(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))

@@ -209,6 +209,7 @@ def test_triplets(trace):
     assert learner.t_ == 100
 
 
+@pytest.mark.exhaustive
 def test_neighbours_are_better_than_euclidean_ones():
     X, y = load_wine(return_X_y=True)
     plain = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(5)), X, y).mean()

@@ -203,9 +203,9 @@ def test_losses_that_add_up_to_infinity_are_refused(make, model, rows, bad, unch
     learned, alike = (make(model, eta0s=RATES).partial_fit(*stream(seed=1)) for _ in range(2))
     huge = y.copy()
     huge[bad] = 1e200
-    with unchanged(learned, f"losses up to row {bad} add up to infinity"):
+    with unchanged(learned, f"loss of row {bad} .*overflows"):
         learned.partial_fit(X, huge)
-    with pytest.raises(ValueError, match=f"losses up to row {bad} add up to infinity"):
+    with pytest.raises(ValueError, match=f"loss of row {bad} .*overflows"):
         make(model, eta0s=RATES).fit(X, huge)
     learned.partial_fit(X, y)
     alike.partial_fit(X, y)

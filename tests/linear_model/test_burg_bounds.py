@@ -1,0 +1,150 @@
+"""Weights inside their bounds from the first row learned on, and Burg steps that end beside a pole."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from onlinebregman import BurgRegressor, MirrorDescentRegressor
+from onlinebregman.constraints import Simplex, UpperBound
+from onlinebregman.divergences import Burg
+from onlinebregman.losses import AbsoluteLoss, HuberLoss
+
+UPDATES = ("implicit", "explicit", "importance", "gradient")
+
+
+def sparse_stream():
+    X = np.eye(5)[[0, 1] * 10]  # features 2, 3 and 4 are absent
+    return X, np.full(20, 0.3)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_the_start_is_projected_onto_the_bound(update):
+    X, y = sparse_stream()
+    for init in (None, [0.005, 5.0, 0.001, 5.0, 0.2]):
+        dense = BurgRegressor(update=update, upper_bound=0.01, init=init, eta0=0.1)
+        csr = clone(dense).partial_fit(sparse.csr_array(X), y)
+        dense.partial_fit(X, y)
+        expected = np.minimum(np.full(5, 0.2) if init is None else init, 0.01)
+        assert_array_equal(csr.coef_[2:], expected[2:])
+        assert_array_equal(csr.coef_, dense.coef_)
+        assert dense.coef_.max() <= 0.01
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("average", [False, True])
+def test_a_bound_lowered_in_mid_stream_holds_for_absent_features_too(update, average):
+    X, y = sparse_stream()
+    models = []
+    for layout in (np.asarray, sparse.csr_array):
+        model = BurgRegressor(update=update, eta0=0.1, average=average).partial_fit(layout(X), y)
+        model.set_params(upper_bound=0.1).partial_fit(layout(X), y, sample_weight=np.r_[np.zeros(19), 1.0])
+        models.append(model)
+    dense, csr = models
+    assert_allclose(csr.coef_, dense.coef_, rtol=1e-14)
+    if average:  # over 20 rows at 0.2 and one at 0.1
+        assert_allclose(csr.coef_[2:], (20 * 0.2 + 0.1) / 21, rtol=1e-14)
+    else:
+        assert_array_equal(csr.coef_[2:], 0.1)
+    # raised again, and lowered to where no weight is: nothing moves but by the rows
+    csr.set_params(upper_bound=None, average=False).partial_fit(sparse.csr_array(X), y)
+    assert_array_equal(csr.coef_[2:], 0.1)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_a_refused_call_leaves_weights_outside_of_the_new_bound_where_they_were(layout):
+    X, y = sparse_stream()
+    model = BurgRegressor(update="explicit", eta0=0.1, average=True).partial_fit(layout(X), y)
+    other = copy.deepcopy(model)
+    before = model.set_params(upper_bound=0.1).coef_
+    with pytest.raises(ValueError, match=r"row 2.*leaves the domain"):
+        model.partial_fit(layout(X), np.r_[y[:2], 1e9, y[3:]])
+    assert_array_equal(model.coef_, before)
+    model.set_params(upper_bound=None).partial_fit(layout(X), y)
+    assert_array_equal(model.coef_, other.partial_fit(layout(X), y).coef_)
+
+
+@settings(max_examples=50)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    update=st.sampled_from(UPDATES[:1] + UPDATES[2:]),
+    bounds=st.lists(st.sampled_from([0.05, 0.3, 1.0]), min_size=2, max_size=4),
+)
+def test_the_certificate_holds_for_bounds_that_change_in_mid_stream(seed, update, bounds):
+    rng = np.random.default_rng(seed)
+    model = BurgRegressor(update=update, eta0=0.5, learning_rate="constant", fit_intercept=False, track_regret=True)
+    u = min(bounds) * rng.choice([1.0, 0.5, 1e-3], size=3)
+    weighted_u = 0.0
+    for bound in bounds:
+        model.set_params(upper_bound=bound)
+        for x in rng.choice([0.0, 1.0, 3.0], size=(5, 3)):
+            y = rng.choice([0.0, 1.0, 10.0])
+            model.partial_fit(sparse.csr_array(x[np.newaxis]), [y])
+            assert model.coef_.max() <= bound
+            weighted_u += (model.eta_ if update == "gradient" else 0.5) * (x @ u - y) ** 2 / 2
+    bound = model.regret_certificate(u)
+    assert model.weighted_loss_ - weighted_u <= bound + 1e-9 * (abs(bound) + model.weighted_loss_)
+
+
+@pytest.mark.parametrize("divergence", ["burg", "relative_entropy", "binary_entropy", "squared_euclidean"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_constraints_of_other_estimators_hold_from_the_start(divergence, layout):
+    X, y = sparse_stream()
+    model = MirrorDescentRegressor(divergence=divergence, constraint=UpperBound(0.01), init=0.5, eta0=0.1)
+    assert_array_equal(model.partial_fit(layout(X), y).coef_[2:], 0.01)
+
+
+# --- beside a pole ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    update=st.sampled_from(["implicit", "importance"]),
+    size=st.sampled_from([1e3, 1e6, 1e9, 1e12]),
+    sign=st.sampled_from([1.0, -1.0]),
+    loss=st.sampled_from(["squared_error", AbsoluteLoss(), HuberLoss(0.1)]),
+    intercept=st.booleans(),
+    ties=st.booleans(),
+)
+def test_targets_far_above_the_scale_of_the_weights_are_reached(seed, update, size, sign, loss, intercept, ties):
+    """c ends beside the pole of w(c), where it tells no more; at such a rate the new prediction is the target."""
+    rng = np.random.default_rng(seed)
+    x = sign * (np.ones(4) if ties else rng.uniform(0.1, 1.0, size=4) * rng.choice([1.0, -0.5], size=4))
+    y = size * np.sign(x[np.argmax(np.abs(x))])
+    model = MirrorDescentRegressor(
+        divergence="burg", loss=loss, update=update, eta0=1e15, learning_rate="constant", fit_intercept=intercept
+    ).partial_fit([x], [y])
+    away = 0.1 if loss == HuberLoss(0.1) else 0.0
+    assert_allclose(model.predict([x]), y, rtol=1e-13, atol=away)
+    assert (model.coef_ > 0).all()
+
+
+@pytest.mark.parametrize("size", [1e16, 1e30, 1e100])
+def test_implicit_steps_reach_targets_of_any_size(size):
+    """w' = w / (1 + c x w) with c = eta (a' - y) for each weight: in the ratio of two that the pole does not touch."""
+    x = np.array([1.0, 0.5, 0.25])
+    model = BurgRegressor(eta0=1.0, learning_rate="constant", fit_intercept=False, track_regret=True)
+    model.partial_fit([x], [size])
+    assert_allclose(model.predict([x]), size, rtol=1e-14)
+    assert_allclose(model.coef_[1:], [1 / (3 - 1.5), 1 / (3 - 0.75)], rtol=1e-14)
+
+
+def test_projections_far_away_sum_to_what_they_should():
+    for w in ([1e-12], [1e-12] * 3, [1e-12, 3e-13, 1e-200]):
+        for total in (1.0, 1e-11, 1e200):
+            projected = Simplex(total).project(Burg(), w)
+            assert_allclose(projected.sum(), total, rtol=1e-14)
+    for b in (5.0, -5.0):
+        w = Burg().project_hyperplane([1e-12, 2e-12], [1.0, -1.0], b)
+        assert_allclose(w @ [1.0, -1.0], b, rtol=1e-14)
+        theta = -1 / w + 1 / np.array([1e-12, 2e-12])  # a multiple of x
+        assert_allclose(theta, theta[0] * np.array([1.0, -1.0]), rtol=1e-12)

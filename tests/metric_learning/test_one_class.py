@@ -1,0 +1,120 @@
+"""Metric learners that have nothing to learn from, and what is given to them in the wrong shape."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from onlinebregman._kernels._blocked_geometry import BlockedLogDetGeometry
+from onlinebregman._kernels._learner import Learner
+from onlinebregman._kernels._loss import SquaredLoss
+
+from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, VonNeumannMetricLearner
+from onlinebregman.metric_learning._memory import Reservoir
+from onlinebregman.schedules import Constant
+
+LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("pairs", ["neighbors", "random"])
+@pytest.mark.parametrize("n_components", [None, 2])
+def test_one_class_leaves_rows_where_they_are(learner, pairs, n_components):
+    X = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 0.1]
+    model = learner(pairs=pairs, n_components=n_components)
+    with pytest.warns(UserWarning, match=r"one class.*two classes or more") as caught:
+        model.fit(X, np.zeros(20, dtype=int))
+    assert caught[0].filename == __file__
+    if learner is VonNeumannMetricLearner:
+        np.testing.assert_allclose(model.transform(X), X[:, :n_components], rtol=1e-12)
+    else:
+        assert_array_equal(model.transform(X), X[:, :n_components])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, np.arange(20) % 2)
+        learner().partial_fit(X, np.zeros(20, dtype=int))  # other classes may come
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_pairs_as_one_array_are_explained(learner):
+    pairs = np.random.default_rng(0).normal(size=(5, 2, 3))
+    model = learner().partial_fit_pairs(np.eye(3), [[0, 1]], [1.0])
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 3\).*pairs\[:, 0\] and pairs\[:, 1\]"):
+        model.pair_distance(pairs, pairs)
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 3\).*pairs\[:, 0\] - pairs\[:, 1\]"):
+        model.predict(pairs)
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 3\).*row numbers"):
+        model.partial_fit_pairs(pairs, [[0, 1]], [1.0])
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 3\).*rows as X"):
+        model.partial_fit_pairs(pairs[:, 0], pairs, np.ones(5))
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 3\).*row numbers"):
+        model.fit_triplets(pairs.tolist(), [[0, 1, 2]])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_comparator_that_is_no_metric_is_refused(learner):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    model = learner(track_regret=True).partial_fit_pairs(X, [[0, 1], [2, 3]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="U has the eigenvalue -1"):
+        model.regret_certificate(np.diag([2.0, -1.0]))
+    assert np.isfinite(model.regret_certificate(np.diag([2.0, 1.0])))
+
+
+def test_logdet_wants_a_definite_comparator():
+    model = LogDetMetricLearner(track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
+    with pytest.raises(ValueError, match="eigenvalue 0"):
+        model.regret_certificate(np.diag([1.0, 0.0]))
+
+
+def test_a_comparator_of_another_trace_is_refused():
+    model = VonNeumannMetricLearner(trace=2.0, track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
+    with pytest.raises(ValueError, match="tr W = 3"):
+        model.regret_certificate(np.diag([1.0, 2.0]))
+
+
+class Fixed:
+    """A generator whose next number is known."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random_sample(self, size):
+        return np.full(size, self.number)
+
+
+@pytest.mark.parametrize("seen", [3, 4, 10, 1000])
+def test_a_late_row_is_kept_with_the_probability_of_a_uniform_sample(seen):
+    """Row number n of its class takes the place floor(u n) if that is one of the `size` places."""
+    size = 3
+    for place, u in [(0, 0.0), (size - 1, (size - 0.5) / (seen + 1)), (None, (size + 0.01) / (seen + 1))]:
+        memory = Reservoir(1, size)
+        for i in range(seen):
+            memory.add(np.array([float(i)]), 0, Fixed(0.9999999))  # never kept
+        before = memory.rows.copy()
+        memory.add(np.array([-1.0]), 0, Fixed(u))
+        changed = np.flatnonzero((memory.rows != before).any(axis=1))
+        assert changed.tolist() == ([] if place is None else [place])
+
+
+@pytest.mark.parametrize("n", [20, 32, 40, 63, 64, 100])
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("started", [0, 30])
+def test_blocks_of_updates_are_undone(n, width, started):
+    """The last row cannot be learned: what was worked in before it is taken back, triplets' two vectors a row, too."""
+    d = 100
+    rng = np.random.default_rng(n)
+    geometry = BlockedLogDetGeometry(np.eye(d))
+    learner = Learner(geometry, SquaredLoss())
+    learner.configure(update="implicit", schedule=Constant(1e-3))
+    learner.learn(rng.normal(size=(started, d)), rng.uniform(0, d, size=started))
+    before = geometry._arguments()[0]
+    rows, targets = rng.normal(size=(n, width * d)), rng.uniform(0, d, size=n)
+    targets[-1] = np.nan
+    assert learner.learn(rows, targets) == ("bad target", n - 1)
+    assert_array_equal(geometry._arguments()[0], before)
+    assert learner.learn(rows[:-1], targets[:-1]) is None
+    again = Learner(BlockedLogDetGeometry(before), SquaredLoss())
+    again.geometry.set_state({**geometry.get_state()[0], "steps": started}, None)
+    again.configure(update="implicit", schedule=Constant(1e-3))
+    again.learn(rows[:-1], targets[:-1])
+    assert_array_equal(geometry._arguments()[0], again.geometry._arguments()[0])

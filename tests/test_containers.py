@@ -1,0 +1,208 @@
+"""Sparse matrices that are none, and other containers: what comes out is sound, or a ValueError, and never a crash."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.preprocessing import MaxAbsScaler, Normalizer
+
+from onlinebregman import (
+    DefiniteBoost,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+)
+from onlinebregman._containers import sound_csr
+from onlinebregman.model_selection import offline_comparator, progressive_val_score
+from onlinebregman.pipeline import make_online_pipeline
+
+D = np.where(np.random.default_rng(0).uniform(size=(6, 8)) < 0.5, np.arange(48.0).reshape(6, 8), 0.0)
+Y = np.arange(6.0)
+FORMATS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
+VALUES = [0, 1, 2, 5, 6, 7, 8, 9, 23, 24, 25, -1, -2, 10**8, -(10**8), 2**31 - 1, -(2**31), 2**40, 2**63 - 1]
+
+
+def broken(part="indices", place=0, value=10**8):
+    X = sparse.csr_array(D)
+    getattr(X, part)[place] = value
+    return X
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("family", ["array", "matrix"])
+def test_every_format_is_read(kind, family):
+    for dtype in (np.float64, np.float32, np.int8, bool, np.longdouble):
+        X = getattr(sparse, f"{kind}_{family}")(D.astype(dtype))
+        read = sound_csr(X)
+        assert read.format == "csr"
+        assert isinstance(read, sparse.sparray) == (family == "array")
+        assert_array_equal(read.toarray(), D.astype(dtype))
+    assert sound_csr(getattr(sparse, f"{kind}_{family}")((3, 2))).nnz == 0
+
+
+def test_blocks_and_diagonals_of_any_size_are_read():
+    for blocksize in ((1, 1), (2, 4), (3, 2), (6, 8)):
+        assert_array_equal(sound_csr(sparse.bsr_array(D, blocksize=blocksize)).toarray(), D)
+    X = sparse.dia_array((np.arange(12.0).reshape(3, 4) + 1, [-9, 0, 2]), shape=(6, 8))  # -9 is outside
+    assert_array_equal(sound_csr(X).toarray(), X.toarray())
+
+
+def test_sound_rows_are_not_copied():
+    X = sparse.csr_array(D)
+    read = sound_csr(X)
+    assert all(np.shares_memory(getattr(read, part), getattr(X, part)) for part in ("data", "indices", "indptr"))
+    assert read is not X
+
+
+@st.composite
+def damaged(draw):
+    """A CSR, CSC, BSR, COO or DIA matrix of which some numbers, lengths, or dimensions were changed."""
+    kind = draw(st.sampled_from(("csr", "csc", "bsr", "coo", "dia")))
+    X = getattr(sparse, f"{kind}_{draw(st.sampled_from(('array', 'matrix')))}")(D)
+    parts = {"coo": ("data", "row", "col"), "dia": ("data", "offsets")}.get(kind, ("data", "indices", "indptr"))
+    for _ in range(draw(st.integers(1, 3))):
+        part = draw(st.sampled_from(parts))
+        array = np.array(getattr(X, part))
+        how = draw(st.sampled_from(("number", "number", "number", "cut", "longer", "dtype", "ndim")))
+        if how == "number" and part != "data" and array.ndim == 1 and len(array):
+            array = array.astype(np.int64)
+            array[draw(st.integers(0, len(array) - 1))] = draw(st.sampled_from(VALUES))
+        elif how == "cut":
+            array = array[: draw(st.integers(0, 3))] if array.ndim else array
+        elif how == "longer":
+            array = np.concatenate([array, array]) if array.ndim else array
+        elif how == "dtype":
+            array = array.astype(draw(st.sampled_from((np.int64, np.int32, np.uint8, np.float64, bool, object))))
+        elif how == "ndim":
+            array = draw(st.sampled_from((array[None], array.reshape(-1)[:1].reshape(()) if array.size else array)))
+        if kind == "coo" and part != "data":
+            X.coords = (array, X.coords[1]) if part == "row" else (X.coords[0], array)
+        else:
+            setattr(X, part, array)
+    for flag in ("has_canonical_format", "has_sorted_indices"):
+        if kind in ("csr", "csc") and draw(st.booleans()):
+            setattr(X, f"_{flag}", True)
+    return X
+
+
+MODEL = ImplicitGDRegressor().fit(D, Y)
+FORWARD = ForwardRegressor().fit(D, Y)
+CLASSIFIER = MirrorDescentClassifier().fit(D, Y > 2)
+
+
+@given(X=damaged())
+@settings(max_examples=150)
+def test_damaged_matrices_are_refused_or_are_matrices(X):
+    before = {part: np.array(value) for part, value in vars(X).items() if isinstance(value, np.ndarray)}
+    try:
+        read = sound_csr(X)
+        read.check_format(full_check=True)
+        rows = read.toarray().astype(np.float64)
+    except ValueError as error:
+        rows = None
+        assert "malformed" in str(error) or "could not convert" in str(error)
+    for model in (MODEL, FORWARD, CLASSIFIER):
+        if rows is None:
+            with pytest.raises(ValueError, match=r"malformed|could not convert"):
+                model.predict(X)
+        else:
+            np.testing.assert_allclose(model.predict(X), model.predict(rows), rtol=1e-9, atol=1e-9)
+    for part, value in before.items():
+        assert_array_equal(vars(X)[part], value)  # the caller's arrays are left alone
+
+
+def test_pipelines_look_before_their_first_step_does():
+    for first in (MaxAbsScaler(), Normalizer()):
+        model = make_online_pipeline(first, ImplicitGDRegressor()).partial_fit(sparse.csr_array(D), Y)
+        for bad in (broken(), broken("indptr", 1), broken("indptr", -1)):
+            for method in (model.partial_fit, model.fit, model.score):
+                with pytest.raises(ValueError, match="malformed sparse matrix in CSR format: row"):
+                    method(bad, Y)
+            with pytest.raises(ValueError, match="malformed"):
+                model.predict(bad)
+        assert model.predict(sparse.csr_array(D)).shape == (6,)
+        assert not hasattr(model, "predict_proba")
+        assert not hasattr(model, "transform")
+
+
+def test_other_ways_in_look_first():
+    for bad in (broken(), broken("indptr", 1), broken("indptr", -1)):
+        with pytest.raises(ValueError, match="malformed"):
+            offline_comparator(bad, Y)
+        with pytest.raises(ValueError, match="malformed"):
+            progressive_val_score(ImplicitGDRegressor(), bad, Y, chunk_size=2)
+        with pytest.raises(ValueError, match="malformed"):
+            progressive_val_score(ImplicitGDRegressor(), iter([(bad, Y)]))
+        with pytest.raises(ValueError, match="malformed"):
+            DefiniteBoost().partial_fit_matrices(bad)
+        with pytest.raises(ValueError, match="Input sample_weight is a malformed"):
+            ImplicitGDRegressor().fit(D, Y, sample_weight=bad)
+    with pytest.raises(ValueError, match=r"y is a sparse matrix; give dense targets"):
+        ImplicitGDRegressor().fit(D, sparse.csr_array(Y[:, np.newaxis]))
+
+
+def test_pairs_and_their_targets_may_lie_anywhere():
+    X, pairs, targets = np.random.default_rng(0).normal(size=(6, 3)), np.array([[0, 1], [2, 3], [4, 5]]), np.ones(3)
+
+    def odd(array):
+        memory = np.zeros(array.nbytes + 1, dtype=np.uint8)
+        memory[1:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+        return memory[1:].view(array.dtype).reshape(array.shape)
+
+    plain = LogDetMetricLearner().partial_fit_pairs(X, pairs, targets, sample_weight=targets)
+    learned = LogDetMetricLearner().partial_fit_pairs(odd(X), odd(pairs), odd(targets), sample_weight=odd(targets))
+    assert learned.components_.tobytes() == plain.components_.tobytes()
+    with pytest.raises(ValueError, match=r"Input pairs is masked \(row 1, column 0\)"):
+        plain.partial_fit_pairs(X, np.ma.array(pairs, mask=[[0, 0], [1, 0], [0, 0]]), targets)
+    with pytest.raises(ValueError, match=r"Input targets is masked \(row 2\)"):
+        plain.partial_fit_pairs(X, pairs, np.ma.array(targets, mask=[0, 0, 1]))
+    with pytest.raises(ValueError, match="targets has dtype timedelta64"):
+        plain.partial_fit_pairs(X, pairs, targets.astype("m8[s]"))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        ((D[0], 1.0), r"Chunk 0 is a single row.*X\[i : i \+ 1\]"),
+        ((D[0], [1.0]), "Chunk 0 is a single row"),
+        ((list(D[0]), np.float64(1.0)), "Chunk 0 is a single row"),
+        ((sparse.csr_matrix(D[:1]), 1.0), "Chunk 0 is a single row"),
+        (({"a": 1.0}, 1.0), "Chunk 0 has a dict for X.*DictVectorizer"),
+        (({"a": 1.0}, [1.0]), "Chunk 0 has a dict for X.*DictVectorizer"),
+        (([{"a": 1.0}], [1.0]), "X is made of dicts.*DictVectorizer"),
+        ({"a": 1.0}, "Chunk 0 of the iterable is not a tuple .* of type dict"),
+        ((np.ma.array(D, mask=D[2, 3] == D), Y), r"Input X is masked"),
+        ((D, np.ma.array(Y, mask=Y == 4)), r"Input y is masked \(row 4\)"),
+        ((D, Y, np.ma.array(Y, mask=Y == 4)), r"Input sample_weight is masked \(row 4\)"),
+        ((D, sparse.csr_array(Y[:, np.newaxis])), "y is a sparse matrix"),
+    ],
+)
+def test_chunks_that_are_no_blocks_of_rows(chunk, message):
+    with pytest.raises(ValueError, match=message):
+        progressive_val_score(ImplicitGDRegressor(), iter([chunk, chunk]))
+
+
+def test_a_row_and_its_target_are_no_stream():
+    with pytest.raises(ValueError, match=r"Chunk 0 is a single row.*without zip"):
+        progressive_val_score(ImplicitGDRegressor(), zip(D, Y, strict=True))
+    with pytest.raises(ValueError, match="Chunk 0 is a single row"):
+        progressive_val_score(ImplicitGDRegressor(), D[0], Y[0])
+
+
+def test_steps_that_read_dicts_are_given_them():
+    stream = [([{"a": float(k), "b": 1.0}], [float(k)]) for k in range(5)]
+    vectorizer = DictVectorizer().fit(stream[0][0])
+    vectorizer.partial_fit = lambda X, y=None: vectorizer
+    result = progressive_val_score(make_online_pipeline(vectorizer, ImplicitGDRegressor()), stream, warm_start=True)
+    assert result.n_scored == 4
+
+
+def test_a_set_of_classes_is_for_any_classifier():
+    labels = Y > 2
+    sets = progressive_val_score(MirrorDescentClassifier(), iter([(D, labels), (D, labels)]), classes={False, True})
+    lists = progressive_val_score(MirrorDescentClassifier(), iter([(D, labels), (D, labels)]), classes=[False, True])
+    assert sets.score == lists.score

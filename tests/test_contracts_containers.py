@@ -1,0 +1,322 @@
+"""Contracts of every public estimator about what SciPy and scikit-learn would take as it is, or crash on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+WITH_VARIANTS = False  # what is refused here is refused before parameters are looked at
+
+# --- malformed sparse matrices ----------------------------------------------------------------------------------------
+
+
+def put(part, place, value, dtype=None):
+    def spoil(X):
+        array = np.array(getattr(X, part), dtype=dtype)
+        array[place] = value
+        setattr(X, part, array)
+
+    return spoil
+
+
+def replace(part, make):
+    return lambda X: setattr(X, part, make(getattr(X, part)))
+
+
+def coordinates(axis, place, value):
+    def spoil(X):
+        X.coords = tuple(
+            put_in(index, place, value) if k == axis else index.astype(np.int64) for k, index in enumerate(X.coords)
+        )
+
+    return spoil
+
+
+def put_in(index, place, value):
+    index = index.astype(np.int64)
+    index[place] = value
+    return index
+
+
+COMPRESSED = {  # what is done to a CSR or CSC, and what the error says; the rows of a CSC are its columns
+    "index too large": (put("indices", 0, 10**8), r"{row} 0 has the {column} index 100000000, but there are \d+"),
+    "index of 64 bits": (put("indices", 0, 2**40, np.int64), r"{row} 0 has the {column} index 1099511627776"),
+    "index negative": (put("indices", -1, -1), r"{row} \d+ has the {column} index -1"),
+    "end too large": (put("indptr", 1, 10**8), r"{row} 0 ends at entry 100000000, but there are \d+ indices"),
+    "last end too large": (put("indptr", -1, 10**6), r"{row} \d+ ends at entry 1000000"),
+    "end negative": (put("indptr", 2, -7), r"indptr falls from \d+ to -7 at {row} 1"),
+    "ends fall": (put("indptr", 2, 1), r"indptr falls from \d+ to 1 at {row} 1"),
+    "start": (put("indptr", 0, 3), r"indptr starts at 3"),
+    "start negative": (put("indptr", 0, -3), r"indptr starts at -3"),
+    "too few ends": (replace("indptr", lambda a: a[:-1]), r"indptr has \d+ entries, but \d+ {row}s need"),
+    "no ends": (replace("indptr", lambda a: a[:0]), r"indptr has 0 entries"),
+    "too few values": (replace("data", lambda a: a[:2]), r"{row} \d ends at entry \d+, but there are .* and 2 values"),
+    "too few indices": (replace("indices", lambda a: a[:2]), r"there are 2 indices"),
+    "values in no dimension": (replace("data", lambda a: np.array(3.0)), "data has 0 dimensions"),
+    "indices in no dimension": (replace("indices", lambda a: np.array(3)), "indices has 0 dimensions"),
+    "ends in no dimension": (replace("indptr", lambda a: np.array(3)), "indptr has 0 dimensions"),
+    "values in two dimensions": (replace("data", lambda a: a[:, np.newaxis]), "data has 2 dimensions"),
+    "indices in two dimensions": (replace("indices", lambda a: a[:, np.newaxis]), "indices has 2 dimensions"),
+    "indices that are floats": (replace("indices", lambda a: a.astype(float)), "indices has dtype float64"),
+    "ends that are floats": (replace("indptr", lambda a: a.astype(np.float32)), "indptr has dtype float32"),
+    "indices that are objects": (replace("indices", lambda a: a.astype(object)), "indices has dtype object"),
+    "values in a list": (replace("data", lambda a: a.tolist()), "data is of type list"),
+    "no values": (replace("data", lambda a: None), "data is of type NoneType"),
+    "complex values": (replace("data", lambda a: a + 1j), "Complex data not supported"),
+    "times as values": (replace("data", lambda a: a.astype("m8[s]")), "times are no numbers"),
+    "words as values": (replace("data", lambda a: np.full(len(a), "a")), "could not convert"),
+}
+ENTRIES = {
+    "row too large": (coordinates(0, 3, 10**8), "entry 3 has the row index 100000000"),
+    "row negative": (coordinates(0, 3, -1), "entry 3 has the row index -1"),
+    "column too large": (coordinates(1, 0, 10**12), "row 0 has the column index 1000000000000"),
+    "column negative": (coordinates(1, 0, -2), "row 0 has the column index -2"),
+    "too few values": (replace("data", lambda a: a[:2]), r"there are 2 values, \d+ row indices"),
+    "values in no dimension": (replace("data", lambda a: np.array(1.0)), "data has 0 dimensions"),
+}
+FAULTS = {
+    **{("csr", fault): how for fault, how in COMPRESSED.items()},
+    **{("csc", fault): how for fault, how in COMPRESSED.items()},
+    **{("coo", fault): how for fault, how in ENTRIES.items()},
+    ("bsr", "index too large"): (put("indices", 0, 99), r"row of blocks 0 has the column of blocks index 99"),
+    ("bsr", "ends fall"): (put("indptr", 1, -1), "indptr falls from 0 to -1"),
+    ("bsr", "values in one dimension"): (replace("data", np.ravel), "data has 1 dimensions"),
+    ("bsr", "other blocks"): (replace("data", lambda a: np.ones((len(a), 7, 3))), "blocks of shape"),
+    ("dia", "too few offsets"): (replace("offsets", lambda a: a[:1]), r"\d+ diagonals and 1 different offsets"),
+    ("dia", "offsets that are floats"): (replace("offsets", lambda a: a + 0.5), "offsets has dtype float64"),
+    ("lil", "too few values"): (lambda X: X.data[0].pop(), "row 0 is not a list of columns"),
+    ("lil", "column too large"): (lambda X: X.rows[0].__setitem__(0, 99), "row 0 has the column index 99"),
+    ("dok", "row too large"): (lambda X: X.setdefault((10**6, 0), 1.0), "row index 1000000"),
+}
+
+
+def malformed(X, kind, fault, family="array"):
+    """X in a format, spoilt, and what the error says."""
+    spoil, message = FAULTS[kind, fault]
+    X = getattr(sparse, f"{kind}_{family}")(X)
+    spoil(X)
+    row, column = ("column", "row") if kind == "csc" else ("row", "column")
+    return X, message.replace("{row}", row).replace("{column}", column)
+
+
+@pytest.fixture
+def sparse_rows(estimator, rows):
+    if not get_tags(estimator).input_tags.sparse:
+        pytest.skip("takes no sparse rows")
+    return rows
+
+
+@pytest.mark.parametrize("kinds", [("csr",), ("csc", "coo", "bsr", "dia", "lil", "dok")], ids=["csr", "others"])
+def test_malformed_sparse_rows_are_refused_and_nothing_is_learned(
+    estimator, sparse_rows, learn, unchanged, outputs, kinds
+):
+    X, y = sparse_rows
+    stream = learn(clone(estimator), X, y)
+    said = [getattr(stream, name) for name in outputs if hasattr(stream, name)]
+    for number, (kind, fault) in enumerate(key for key in FAULTS if key[0] in kinds):
+        X_bad, message = malformed(X, kind, fault, "matrix" if number % 2 else "array")
+        with unchanged(stream, message):
+            stream.partial_fit(X_bad, y)
+        with unchanged(estimator, message):
+            learn(estimator, X_bad, y) if number % 2 else estimator.fit(X_bad, y)
+        for method in said:
+            with unchanged(stream, message):
+                method(X_bad)
+
+
+def in_one_dimension(values):
+    """The sparse arrays of one dimension that this SciPy makes: at least one kind."""
+    for make in (sparse.coo_array, sparse.csr_array, sparse.dok_array):
+        try:
+            row = make(values)
+        except ValueError:  # older ones know two dimensions alone of most kinds
+            continue
+        if row.ndim == 1:
+            yield row
+
+
+def test_sparse_arrays_in_one_dimension_are_no_rows(estimator, sparse_rows, learn, unchanged, outputs):
+    X, y = sparse_rows
+    learn(estimator, X, y)
+    found = list(in_one_dimension(X[0]))
+    assert found
+    for row in found:
+        with unchanged(estimator, "Expected 2D array, got 1D array"):
+            estimator.partial_fit(row, y)
+        for name in (name for name in outputs if hasattr(estimator, name)):
+            with unchanged(estimator, "Expected 2D array, got 1D array"):
+                getattr(estimator, name)(row)
+
+
+# --- arrays that lie in memory as they should not ---------------------------------------------------------------------
+
+
+def unaligned(array):
+    """The same numbers, beginning at an odd address."""
+    memory = np.zeros(array.nbytes + 1, dtype=np.uint8)
+    odd = memory[1:].view(array.dtype).reshape(array.shape)
+    odd[...] = array
+    assert not odd.flags.aligned
+    return odd
+
+
+def field(array):
+    """The same numbers as a field of a packed structure, five bytes apart."""
+    table = np.zeros(array.shape, dtype=[("flag", "i1"), ("value", array.dtype), ("more", "i4")])
+    table["value"] = array
+    return table["value"]
+
+
+def stale(X):
+    """Unsorted columns in each row, under flags that say the contrary."""
+    assert X.has_canonical_format
+    for start, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.indices[start:end], X.data[start:end] = X.indices[start:end][::-1].copy(), X.data[start:end][::-1].copy()
+    return X
+
+
+def with_parts(X, change):
+    X.data, X.indices, X.indptr = change(X.data), change(X.indices), change(X.indptr)
+    return X
+
+
+PLACES = {"unaligned": unaligned, "a field": field}
+SPARSE_PLACES = {
+    "unaligned": lambda X: with_parts(X, unaligned),
+    "a field": lambda X: with_parts(X, field),
+    "strided": lambda X: with_parts(X, lambda part: np.repeat(part, 2)[::2]),
+    "room at the end": lambda X: with_parts(X, lambda part: part if len(part) == 13 else np.r_[part, part[:3]]),
+    "unsigned": lambda X: with_parts(X, lambda part: part if part.dtype == float else part.astype(np.uint32)),
+    "stale flags": stale,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_arrays_at_odd_addresses_are_copied(estimator, rows, learn, learned, output, place):
+    X, y = (part[:12] for part in rows)
+    weighted = {"sample_weight": np.linspace(0.5, 1.0, 12)} if has_fit_parameter(estimator, "sample_weight") else {}
+    reference = learn(learn(clone(estimator), X, y), X, y, **weighted)
+    odd = PLACES[place]
+    weighted = {name: odd(weights) for name, weights in weighted.items()}
+    learn(learn(estimator, odd(X), odd(y)), odd(X), odd(y), **weighted)
+    assert learned(estimator) == learned(reference)
+    for name, values in output(estimator, odd(X)).items():
+        assert_array_equal(values, output(reference, X)[name])
+    with_floats = learn(clone(estimator), X.astype(np.float32), y)
+    assert learned(learn(clone(estimator), odd(X.astype(np.float32)), y)) == learned(with_floats)
+
+
+@pytest.mark.parametrize("place", SPARSE_PLACES)
+def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, learned, output, place):
+    X, y = sparse_rows
+    X, y = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.5, X, 0.0)[:12], y[:12]
+    reference = learn(learn(clone(estimator), sparse.csr_array(X), y), sparse.csr_array(X), y)
+    for _ in range(2):
+        learn(estimator, SPARSE_PLACES[place](sparse.csr_array(X)), y)
+    if place != "unsigned":  # which a model that keeps its rows keeps with wider indices
+        assert learned(estimator) == learned(reference)
+    for name, values in output(estimator, SPARSE_PLACES[place](sparse.csr_array(X))).items():
+        assert_array_equal(values, output(reference, sparse.csr_array(X))[name])
+
+
+# --- numbers that are none --------------------------------------------------------------------------------------------
+
+PAIRS = [("a", float), ("b", float)]
+NO_NUMBERS = {
+    "times": (lambda a: np.arange(a.size).astype("M8[s]").reshape(a.shape), "times are no numbers"),
+    "durations": (lambda a: np.arange(a.size).astype("m8[h]").reshape(a.shape), "times are no numbers"),
+    "complex": (lambda a: a + 0j, "Complex data not supported: .* has dtype complex128. Give"),
+    "structured": (lambda a: np.zeros(a.shape, dtype=PAIRS), "structured dtype"),
+    "structured, one field": (lambda a: np.zeros(a.shape, dtype=[("a", float)]), "structured dtype"),
+    "masked": (lambda a: np.ma.array(a, mask=np.arange(a.size).reshape(a.shape) == a[:7].size), r"is masked \(row 7"),
+}
+
+
+@pytest.mark.parametrize("what", NO_NUMBERS)
+def test_what_is_no_number_is_refused(estimator, rows, learn, unchanged, outputs, what):
+    X, y = rows
+    make, message = NO_NUMBERS[what]
+    stream = learn(clone(estimator), X, y)
+    X_bad, y_bad = make(X), make(y)
+    bad = [(X_bad, y, {})]
+    if what in ("times", "durations"):
+        bad.append((pd.DataFrame(X_bad, columns=list("abcdef")[: X.shape[1]]), y, {}))
+    if get_tags(estimator).target_tags.required:
+        bad.append((X, y_bad, {}))
+        bad.append((X, pd.Series(y_bad) if what in ("times", "durations", "complex") else y_bad, {}))
+    if has_fit_parameter(estimator, "sample_weight"):
+        bad.append((X, y, {"sample_weight": make(np.ones(40))}))
+    for X_in, y_in, weighted in bad:
+        for method in (stream.partial_fit, stream.fit):
+            with unchanged(stream, message):
+                method(X_in, y_in, **weighted)
+        with unchanged(estimator, message):
+            learn(estimator, X_in, y_in, **weighted)
+    for name in (name for name in outputs if hasattr(stream, name)):
+        with unchanged(stream, message):
+            getattr(stream, name)(X_bad)
+
+
+def test_masked_arrays_of_which_nothing_is_masked_are_arrays(estimator, rows, learn, learned, output):
+    X, y = rows
+    reference = learn(clone(estimator), X, y)
+    assert learned(learn(estimator, np.ma.array(X), np.ma.array(y, mask=False))) == learned(reference)
+    for name, values in output(estimator, np.ma.array(X)).items():
+        assert_array_equal(values, output(reference, X)[name])
+
+
+def test_dicts_are_no_rows(estimator, rows, learn, unchanged):
+    X, y = rows
+    learn(estimator, X, y)
+    for row in ({"a": 1.0, "b": 2.0}, [{"a": 1.0, "b": 2.0}]):
+        with unchanged(estimator, "X is made of dicts.*DictVectorizer"):
+            estimator.partial_fit(row, y[:1])
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def test_classes_may_come_in_any_container_that_has_them_all(estimator, rows, learned):
+    if not is_classifier(estimator):
+        pytest.skip("has no classes")
+    X, y = rows
+    labels = np.unique(y)
+    X, y, every = X[:6], y[:6], y
+    reference = learned(clone(estimator).partial_fit(X, y, classes=labels))
+    known = every.tolist()
+    several = (set(known), frozenset(known), dict.fromkeys(known).keys(), range(len(labels)), every)
+    for classes in (*several, labels.tolist(), pd.Series(labels), np.ma.array(labels)):
+        model = clone(estimator).partial_fit(X, y, classes=classes)
+        assert learned(model) == reference
+        model.partial_fit(X, y, classes=classes)  # and still are the same
+
+
+NO_CLASSES = [
+    (2, "classes = 2 is no list of labels; give all labels"),
+    ("ab", "classes = 'ab' is no list of labels"),
+    ([], r"A classifier needs at least|classes = \[\] is not the same"),
+    (set(), r"A classifier needs at least|classes = \[\] is not the same"),
+    ([[0, 1]], r"classes has shape \(1, 2\)"),
+    ({0: "no", 1: "yes"}, r"classes is a dict; give the labels as a list, list\(classes\)"),
+    ((k for k in (0, 1)), r"classes is a generator; give the labels as a list"),
+    ([0, "a"], r"classes = \[0, 'a'\] are words and numbers"),
+    (np.array([0, None], dtype=object), "cannot be sorted"),
+    (np.array([0, 1], dtype="M8[s]"), "times are no numbers"),
+    ([0, 1j], "Complex data not supported"),
+    (np.ma.array([0, 1, 2], mask=[0, 0, 1]), r"classes is masked \(row 2\)"),
+]
+
+
+def test_what_are_no_classes_is_said(estimator, rows, learn, unchanged):
+    if not is_classifier(estimator):
+        pytest.skip("has no classes")
+    X, y = rows
+    stream = learn(clone(estimator), X, y)
+    for classes, message in NO_CLASSES:
+        for model in (estimator, stream):
+            with unchanged(model, message):
+                model.partial_fit(X, y, classes=classes)

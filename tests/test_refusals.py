@@ -1,0 +1,56 @@
+"""What an error says about a row that cannot be learned: parameters that the estimator has, and a remedy that fits."""
+
+import re
+
+import numpy as np
+import pytest
+
+from onlinebregman import ImplicitGDRegressor, MirrorDescentRegressor, PerceptronClassifier
+from onlinebregman._mirror import MirrorMixin
+from onlinebregman.schedules import Constant
+
+REASONS = ["not finite", "overflowed", "loss overflowed", "left domain", "negative"]
+
+
+def test_errors_name_no_parameter_that_the_estimator_does_not_have(estimator, rows, learn):
+    model = learn(estimator, *rows)
+    if not isinstance(estimator, MirrorMixin) or "_learned_loss" not in vars(model):
+        pytest.skip("refuses rows in its own words")
+    for reason in REASONS:
+        with pytest.raises(ValueError, match="row 1") as error:
+            model._refuse(reason, 1, np.asarray(rows[1], dtype=np.float64))
+        words = set(re.findall(r"\w+", str(error.value)))
+        named = set(re.findall(r"(\w+)=", str(error.value))) | ({"eta0", "data_bounds", "average"} & words)
+        if reason == "negative":  # what it needs, said by the only step that does
+            named -= {"update"}
+        assert named <= set(model.get_params())
+
+
+def test_the_perceptron_has_no_implicit_step_to_offer(unchanged):
+    model = PerceptronClassifier(eta0=1e300).partial_fit([[1.0, 2.0], [2.0, 1.0]], [0, 1], classes=[0, 1])
+    with unchanged(model, r"row 0 is not finite: the weights diverge under eta0=1e\+300. Lower eta0, or scale [^=]*$"):
+        model.partial_fit([[1e300, -1e300], [-1e300, 1e300]], [0, 1])
+
+
+def test_a_rate_that_is_not_eta0_is_not_blamed_on_it(unchanged):
+    model = ImplicitGDRegressor(update="explicit", learning_rate=Constant(1e200), eta0=0.1).partial_fit([[1.0]], [1.0])
+    with unchanged(model, r"learning_rate=Constant\(.*Set learning_rate to lower rates, or scale.*update='implicit'"):
+        model.partial_fit([[1e200]], [1.0])
+    bounds = {"x": 1.0, "u": 1.0, "n_rows": 10}
+    theory = MirrorDescentRegressor(learning_rate="theory", data_bounds=bounds, loss="log_loss", update="explicit")
+    theory.partial_fit([[0.5]], [1.0])
+    with unchanged(theory, "learning_rate='theory'. Set learning_rate to lower rates"):
+        theory.partial_fit([[1e308]] * 40, [0.0] * 40)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, lambda X: np.asarray(X)[:, ::-1].copy()])
+def test_a_prediction_that_is_not_finite_names_its_row(layout):
+    model = ImplicitGDRegressor().partial_fit([[1.0, 2.0]], [1e10])
+    with pytest.raises(ValueError, match=r"row 1 \(largest feature 1e\+305\) is not finite: .*Scale features"):
+        model.predict(layout([[1.0, 1.0], [1e305, 1e305]]))
+    counts = MirrorDescentRegressor(loss="poisson", eta0=1.0).partial_fit([[1.0, 2.0]], [10.0])
+    assert np.isfinite(counts.predict([[100.0, 100.0]])).all()
+    with pytest.raises(ValueError, match=r"row 0 overflows: the link of PoissonLoss\(\) at the score \d+"):
+        counts.predict(layout([[1e6, 1e6]]))
+    with pytest.raises(ValueError, match="row 0 overflows"):
+        counts.predict([[1e6, 1e6]])  # a list takes the slower way in

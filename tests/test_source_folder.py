@@ -1,0 +1,56 @@
+"""Imported where nothing is compiled, the package says so; what is wrong with compiled modules it leaves as it is."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A copy of the package's sources, with nothing compiled."""
+    ignored = shutil.ignore_patterns("__pycache__", *(f"*{suffix}" for suffix in EXTENSION_SUFFIXES))
+    return shutil.copytree(ROOT / "onlinebregman", tmp_path / "onlinebregman", ignore=ignored)
+
+
+def import_error(package):
+    """The last line of what importing it says in the folder it lies in."""
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import onlinebregman"],  # -S: an editable installation shall not step in
+        cwd=package.parent,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    return done.stderr.splitlines()[-1]
+
+
+def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
+    error = import_error(sources)
+    assert error.startswith(f"ImportError: onlinebregman was imported from its source folder, {sources},")
+    assert "python -P" in error
+    *_, prepare, _, install, _ = error.split("`")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert prepare in readme and install in readme
+
+
+def test_an_installation_that_lacks_a_module_is_not_taken_for_it(sources):
+    for source in sources.glob("_kernels/*.pyx"):  # an installation has none
+        source.unlink()
+    error = import_error(sources)
+    assert "source folder" not in error and "_kernels" in error
+
+
+def test_compiled_modules_that_do_not_load_are_not_taken_for_it(sources):
+    for source in sources.glob("_kernels/*.pyx"):
+        source.with_name(source.stem + EXTENSION_SUFFIXES[0]).write_bytes(b"")
+    error = import_error(sources)
+    assert error.startswith("ImportError") and "source folder" not in error

@@ -1,0 +1,247 @@
+"""A call learns all of its rows or none, whatever ends it: Ctrl-C, exhausted memory, another thread, a bad row."""
+
+import copy
+import signal
+import threading
+
+import numpy as np
+import pytest
+from interrupts import assert_all_or_nothing, interrupt
+from scipy import sparse
+from sklearn.base import clone
+
+from onlinebregman import (
+    EGRegressor,
+    ExpertMixtureRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LogDetMetricLearner,
+    MEGKernelLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    VonNeumannMetricLearner,
+)
+from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.losses import SquaredLoss
+from onlinebregman.pipeline import OnlinePipeline
+
+RNG = np.random.default_rng(3)
+X, Y = RNG.normal(size=(60, 4)), RNG.normal(size=60)
+
+
+def other(parameters):
+    """Other values of the parameters that are read at each call."""
+    changes = {"eta0": lambda eta0: eta0 / 2, "average": lambda average: not average}
+    changes |= {"track_regret": lambda tracked: not tracked}
+    return {name: change(parameters[name]) for name, change in changes.items() if name in parameters}
+
+
+def count_lines(call):
+    """How many lines of Python the call runs in the package, or somewhat more."""
+    return next(2**k for k in range(5, 30) if not interrupt(call, 2**k))
+
+
+@pytest.mark.parametrize("error, most", [(KeyboardInterrupt, 60), (MemoryError, 15)])
+def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estimator, rows, learn, state, error, most):
+    X, y = rows
+    model = learn(estimator, X[:-4], y[:-4])
+    model.set_params(**other(model.get_params()))
+    X, y = X[-4:].tolist(), y[-4:].tolist()  # lists take the longer way
+    n_lines = count_lines(lambda: learn(copy.deepcopy(model), X, y))
+
+    def call(model):
+        try:
+            learn(model, X, y)
+        except AttributeError as raised:  # what scikit-learn's available_if makes of a MemoryError
+            assert isinstance(raised.__cause__, error)
+
+    assert_all_or_nothing(lambda: copy.deepcopy(model), call, state, error, stride=-(-n_lines // most))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ImplicitGDRegressor(average=True, track_regret=True),
+        EGRegressor(average=3),
+        MirrorDescentRegressor(divergence="p_norm", track_regret=True),
+        MirrorDescentClassifier(divergence="p_norm", average=True),
+    ],
+)
+def test_parameters_of_a_refused_call_are_not_in_force(model, form, learned):
+    model = clone(model)
+    y = (Y > 0).astype(int) if isinstance(model, MirrorDescentClassifier) else Y
+    first = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier) else {}
+    model.partial_fit(X[:30], y[:30], **first)
+    before = learned(model)
+    model.set_params(average=False, track_regret=False, update="explicit", eta0=1e300)
+    with pytest.raises(ValueError):
+        model.partial_fit(form(X * 1e100), y)
+    assert learned(model) == before
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def soon():
+    """Context of Ctrl-C in two milliseconds."""
+
+    class Soon:
+        def __enter__(self):
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+
+        def __exit__(self, *_):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield Soon()
+    signal.signal(signal.SIGALRM, before)
+
+
+def sparse_zeros(n_rows, n_columns):
+    index = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
+    return sparse.csr_array(
+        (np.zeros(len(index), np.float32), index, np.arange(0, len(index) + 1, n_columns, dtype=np.int32)),
+        shape=(n_rows, 10 * n_columns),
+    )
+
+
+@pytest.mark.parametrize(
+    "model, X",
+    [
+        (ImplicitGDRegressor(), np.zeros((10**6, 100), np.float32)),
+        (ImplicitGDRegressor(), sparse_zeros(10**5, 200)),
+        (EGRegressor(average=True), np.zeros((4 * 10**5, 100), np.float32)),
+        (ForwardRegressor(), np.zeros((10**5, 60), np.float32)),
+        (MEGKernelLearner(), np.eye(60)[np.arange(6 * 10**4) % 60]),
+        (LearningRateMixture(), np.zeros((10**5, 100), np.float32)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_long_block_can_be_interrupted(model, X, soon, state):
+    model, y = clone(model), np.full(len(X.indptr) - 1 if sparse.issparse(X) else len(X), 0.1)
+    model.partial_fit(X[:2], y[:2])
+    before = state(model)
+    with pytest.raises(KeyboardInterrupt), soon:
+        model.partial_fit(X, y)
+    assert state(model) == before
+
+
+def test_the_metric_of_many_pairs_can_be_interrupted(soon, state):
+    X, pairs = RNG.normal(size=(50, 120)), RNG.integers(50, size=(20_000, 2))
+    model = LogDetMetricLearner().partial_fit_pairs(X, pairs[:5], np.ones(5))
+    before = state(model)
+    with pytest.raises(KeyboardInterrupt), soon:
+        model.partial_fit_pairs(X, pairs, np.ones(len(pairs)))
+    assert state(model) == before
+
+
+class Raising(SquaredEuclidean):
+    """A divergence of one's own that is interrupted in the middle of a step."""
+
+    error = None
+
+    def step(self, w, x, c):
+        if self.error is not None:
+            raise self.error
+        return super().step(w, x, c)
+
+
+class RaisingLoss(SquaredLoss):
+    error = None
+
+    def derivative(self, a, y):
+        if self.error is not None:
+            raise self.error
+        return super().derivative(a, y)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("where", ["divergence", "loss"])
+def test_what_interrupts_a_divergence_or_loss_in_python_comes_through(where, error, learned, monkeypatch):
+    cls = {"divergence": Raising, "loss": RaisingLoss}[where]
+    model = MirrorDescentRegressor(**{where: cls()}, update="explicit").partial_fit(X[:5], Y[:5])
+    before = learned(model)
+    monkeypatch.setattr(cls, "error", error())
+    with pytest.raises(error):
+        model.partial_fit(X, Y)
+    monkeypatch.setattr(cls, "error", None)
+    assert learned(model) == before
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ImplicitGDRegressor(),
+        ImplicitGDRegressor(average=True, track_regret=True),
+        MirrorDescentClassifier(),
+        ForwardRegressor(),
+        LearningRateMixture(),
+        LogDetMetricLearner(random_state=0),
+        VonNeumannMetricLearner(random_state=0),
+        MEGKernelLearner(),
+        OnlinePipeline([("metric", LogDetMetricLearner(random_state=0)), ("model", ImplicitGDRegressor())]),
+        ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("eg", EGRegressor())]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
+def test_threads_that_learn_one_model_take_turns_or_are_refused(model, form):
+    model, X, y = clone(model), RNG.normal(size=(40, 6)), RNG.integers(2, size=40)
+    classes = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier) else {}
+    model.partial_fit(X, y, **classes)
+    learns_each_row_once = not isinstance(model, OnlinePipeline) and not hasattr(model, "memory_size")
+    updates = model.t_ if learns_each_row_once else None
+    X, y = form(X), form(y)
+    done, refused, other = [], [], []
+
+    def learn():
+        for _ in range(6):
+            try:
+                done.append(model.partial_fit(X, y))
+            except RuntimeError as error:
+                refused.append(str(error))
+            except Exception as error:
+                other.append(error)
+
+    def predict():
+        for _ in range(6):
+            assert np.isfinite(model.predict(np.asarray(X))).all()
+
+    threads = [threading.Thread(target=target) for target in (learn, learn, learn, predict)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not other and all("another thread" in message for message in refused)
+    assert done
+    if learns_each_row_once:
+        assert model.t_ == updates + len(y) * len(done)
+    copy.deepcopy(model).partial_fit(X, y)
+
+
+def test_a_model_that_learns_cannot_be_copied_but_predicts():
+    X = np.zeros((2 * 10**6, 100), np.float32)
+    y = np.zeros(len(X))
+    model = ImplicitGDRegressor().partial_fit(X[:2], y[:2])
+    messages = []
+
+    def meddle():
+        while thread.is_alive():
+            assert model.predict(X[:1]).item() == 0.0
+            for action in (copy.deepcopy, lambda model: model.partial_fit(X[:1], y[:1])):
+                try:
+                    action(model)
+                except RuntimeError as error:
+                    messages.append(str(error))
+
+    thread = threading.Thread(target=model.partial_fit, args=(X, y))
+    thread.start()
+    meddle()
+    thread.join()
+    assert messages and all("learning in another thread" in message for message in messages)

@@ -1,0 +1,117 @@
+"""What meta-estimators say of what is no estimator, and models of parameters that are gone."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.utils import get_tags
+
+from onlinebregman import (
+    BayesMixture,
+    DensityMixture,
+    ExpertMixtureClassifier,
+    ExpertMixtureRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    MirrorDescentClassifier,
+)
+from onlinebregman.pipeline import OnlinePipeline
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+Y = X @ [1.0, 2.0, 3.0]
+LABELS = (Y > 0).astype(int)
+
+
+def refused(unchanged, model, message, y=Y, **classes):
+    for method in (model.fit, lambda X, y: model.partial_fit(X, y, **classes)):
+        with unchanged(model, message):
+            method(X, y)
+
+
+@pytest.mark.parametrize("cls", [LearningRatePath, LearningRateMixture])
+@pytest.mark.parametrize("wrong", ["zzz", 3, ImplicitGDRegressor, Ridge()])
+def test_learning_rates_of_what_is_no_model(cls, wrong, unchanged):
+    model = cls(wrong)
+    refused(unchanged, model, r"The 'estimator' parameter of \w+ must be an instance of .*OnlineLinear")
+    assert get_tags(model).input_tags.sparse
+    assert not hasattr(model, "predict_proba")
+    assert model._repr_html_()
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("cls", [LearningRatePath, LearningRateMixture])
+def test_a_parameter_set_after_learning_began_is_read_when_it_begins_again(cls):
+    model = cls(ImplicitGDRegressor()).fit(X, Y)
+    expected = model.predict(X)
+    model.set_params(estimator="zzz")
+    assert model.predict(X).tobytes() == expected.tobytes()
+    assert model.partial_fit(X, Y).t_ == 40
+    path = LearningRatePath(MirrorDescentClassifier()).fit(X, LABELS).set_params(estimator=None)
+    assert path.partial_fit(X, LABELS).predict_proba(X).shape == (20, 2)
+
+
+@pytest.mark.parametrize("wrong", ["zzz", 3, LogDetMetricLearner])
+def test_neighbours_in_what_is_no_metric(wrong, unchanged):
+    model = MetricKNeighborsClassifier(metric_learner=wrong)
+    refused(unchanged, model, "The 'metric_learner' parameter .* must be an instance of", LABELS, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("zzz", "The 'estimators' parameter of .* must be an instance of 'list'"),
+        (3, "The 'estimators' parameter"),
+        (ImplicitGDRegressor(), "The 'estimators' parameter"),
+        ([], "non-empty list of"),
+        ([("a", "zzz")], "non-empty list of"),
+        ([ImplicitGDRegressor()], "non-empty list of"),
+        ([(1, ImplicitGDRegressor())], "non-empty list of"),
+        ([("a", ImplicitGDRegressor)], r"Expert 'a' is the class ImplicitGDRegressor; give .* ImplicitGDRegressor\(\)"),
+        ([("a", Ridge())], r"Expert 'a' \(Ridge\) has no partial_fit"),
+    ],
+)
+def test_mixtures_of_what_are_no_experts(wrong, message, unchanged):
+    refused(unchanged, ExpertMixtureRegressor(wrong), message)
+    refused(unchanged, DensityMixture(wrong), message)
+    for cls in (ExpertMixtureClassifier, BayesMixture):
+        refused(unchanged, cls(wrong), message, LABELS, classes=[0, 1])
+        assert get_tags(cls(wrong)).estimator_type == "classifier"
+
+
+class NoEstimator:
+    """Has nothing."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("zzz", r"steps = 'zzz', but it has to be a list of tuples \(name, estimator\)"),
+        (3, "steps = 3, but it has to be a list"),
+        (None, "steps = None, but it has to be a list"),
+        ([ImplicitGDRegressor()], "it has to be a list of tuples"),
+        ([(1, ImplicitGDRegressor())], "it has to be a list of tuples"),
+        ([("a", ImplicitGDRegressor)], r"Step 'a' is the class ImplicitGDRegressor; give .* ImplicitGDRegressor\(\)"),
+        ([("s", LogDetMetricLearner), ("a", ImplicitGDRegressor())], "Step 's' is the class LogDetMetricLearner"),
+    ],
+)
+def test_pipelines_of_what_are_no_steps(steps, message):
+    with pytest.raises(ValueError, match=message):
+        OnlinePipeline(steps).partial_fit(X, Y)
+
+
+def test_a_parameter_that_is_gone_is_missed_by_its_name():
+    model = ForwardRegressor().fit(X, Y)
+    expected = model.predict(X)
+    del model.forward
+    for method in (model.predict, lambda X: model.partial_fit(X, Y)):
+        with pytest.raises(AttributeError, match="has no attribute 'forward'"):
+            method(X)
+    model.forward = True
+    assert model.predict(X).tobytes() == expected.tobytes()
+    assert isinstance(model, BaseEstimator)
