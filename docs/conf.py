@@ -41,12 +41,6 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 doctest_default_flags = doctest.NORMALIZE_WHITESPACE
-# what examples in docstrings find in their own module
-doctest_global_setup = """
-from onlinebregman.divergences import *
-from onlinebregman.losses import *
-from onlinebregman.schedules import *
-"""
 
 
 def _skip_member(app, what, name, obj, skip, options):
