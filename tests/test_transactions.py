@@ -3,6 +3,7 @@
 import copy
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -223,6 +224,17 @@ def test_threads_that_learn_one_model_take_turns_or_are_refused(model, form):
     if learns_each_row_once:
         assert model.t_ == updates + len(y) * len(done)
     copy.deepcopy(model).partial_fit(X, y)
+
+
+def test_a_call_that_a_tracer_stops_at_its_end_lets_other_threads_learn():
+    rows = np.eye(4)[:3]
+    model = MEGKernelLearner().partial_fit(rows, [0.1, 0.2, 0.3])
+    number = 1
+    with ThreadPoolExecutor(1) as other:
+        while interrupt(lambda: model.partial_fit(rows, [0.1, 0.2, 0.3]), number):
+            other.submit(model.partial_fit, rows, [0.1, 0.2, 0.3]).result()
+            number += 1
+    assert number > 10
 
 
 def test_a_model_that_learns_cannot_be_copied_but_predicts():

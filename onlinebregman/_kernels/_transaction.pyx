@@ -108,13 +108,19 @@ cdef class Transaction:
             self._leave()
         return False
 
+    def __del__(self):
+        if self.claimed:  # what a debugger or a tracer raises at the end of the body keeps Python from `__exit__`
+            self._leave()
+
     cdef object _leave(self):
-        for _, before, mark in self.before:
-            if mark is not None:
-                before["_learner"].commit()
-        for key in self.claimed:
-            del learning[key]
-        self.before, self.claimed = [], []
+        try:
+            for _, before, mark in self.before:
+                if mark is not None:
+                    before["_learner"].commit()
+        finally:
+            for key in self.claimed:
+                del learning[key]
+            self.before, self.claimed = [], []
 
 
 def _busy(estimator):
