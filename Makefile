@@ -19,7 +19,7 @@ LOWEST =
 # What the build is set up with, beside what pyproject.toml says
 SETUP =
 
-PYTEST = pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+PYTEST = pytest -q -n logical --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: demo test test-exhaustive test-lowest sanitize docs clean
 

@@ -180,9 +180,19 @@ SUITED = {
 
 @functools.cache
 def named_configurations():
-    """Every configuration with its name in a test's id, and whether it is a variant; tests get clones of them."""
-    plain = {repr(estimator) for estimator in configurations({})}
-    return [(estimator, repr(estimator), repr(estimator) not in plain) for estimator in configurations()]
+    """Every configuration with its name in a test's id; tests get clones of them."""
+    return [(estimator, repr(estimator)) for estimator in configurations()]
+
+
+@functools.cache
+def default_names():
+    """The names of the default configurations."""
+    return {repr(estimator) for estimator in configurations({})}
+
+
+def marks_of_variants(estimator):
+    """Tests of other than the default configurations are exhaustive."""
+    return [] if repr(estimator) in default_names() else [pytest.mark.exhaustive]
 
 
 def suited_configurations(metafunc):
@@ -191,9 +201,9 @@ def suited_configurations(metafunc):
     wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
     with_variants = getattr(metafunc.module, "WITH_VARIANTS", True)
     return [
-        (estimator, name, [pytest.mark.exhaustive] if variant else [])
-        for estimator, name, variant in named_configurations()
-        if all(suits(estimator) for suits in wanted) and (with_variants or not variant)
+        (estimator, name, marks_of_variants(estimator))
+        for estimator, name in named_configurations()
+        if all(suits(estimator) for suits in wanted) and (with_variants or name in default_names())
     ]
 
 
@@ -210,8 +220,11 @@ def pytest_generate_tests(metafunc):
         mark = estimator_checks.parametrize_with_checks(
             list(configurations(CHECKED_VARIANTS)), expected_failed_checks=expected_failures
         )
-        names, values = mark.args
-        metafunc.parametrize(names, list(values), **mark.kwargs)
+        (names, values), pairs = mark.args, []
+        for value in values:  # plain pairs, and parameters with a mark
+            pair, marks = (value.values, value.marks) if hasattr(value, "marks") else (value, ())
+            pairs.append(pytest.param(*pair, marks=[*marks, *marks_of_variants(pair[0])]))
+        metafunc.parametrize(names, pairs, **mark.kwargs)
     elif "left_out" in metafunc.fixturenames:
         pairs = [
             (estimator, name)
@@ -219,7 +232,8 @@ def pytest_generate_tests(metafunc):
             for name in LEFT_OUT + (LEFT_OUT_OF_TRANSFORMERS if hasattr(estimator, "transform") else [])
             if hasattr(estimator_checks, name)  # older ones lack some
         ]
-        metafunc.parametrize("estimator, left_out", pairs, ids=[f"{e}-{name}" for e, name in pairs])
+        values = [pytest.param(e, name, id=f"{e}-{name}", marks=marks_of_variants(e)) for e, name in pairs]
+        metafunc.parametrize("estimator, left_out", values)
     elif "estimator" in metafunc.fixturenames:
         suited = suited_configurations(metafunc)
         paired = [mark for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 2]

@@ -14,6 +14,8 @@ KERNELS = Path(__file__).parents[1] / "onlinebregman" / "_kernels"
 HEADERS = sorted(path for path in KERNELS.glob("*.h") if path.name != "claim.h")  # which has no numbers
 FUNCTION = re.compile(r"^(?:OB_CLONES )?static (?:inline )?(double|int|void) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE)
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
+pytestmark = pytest.mark.exhaustive
+
 LENGTHS = [0, 1, 5, 8, 17, 100]
 
 

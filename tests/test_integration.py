@@ -180,6 +180,7 @@ def test_in_ensembles(name, diabetes):
     assert stack.score(X, y) > 0.45
 
 
+@pytest.mark.exhaustive
 @every_classifier
 def test_a_grid_search_over_the_rates_of_a_classifier(name):
     X, y = load_wine(return_X_y=True, as_frame=True)

@@ -110,12 +110,13 @@ WAYS = [
     through_deepcopy,
     through_copy,
 ]
+RARE = [through_dask, through_joblib]  # what they do to arrays is what `through_buffers` and `through_memmap` do
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("through", WAYS)
+@pytest.mark.parametrize("through", [pytest.param(way, marks=[pytest.mark.exhaustive] * (way in RARE)) for way in WAYS])
 def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(
     estimator, rows, learn, through, tmp_path, learned, output, state
 ):
