@@ -266,12 +266,8 @@ def online(estimator):
     return estimator
 
 
-@pytest.fixture
-def rows(estimator, request):
-    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects.
-
-    There are three classes for the default configuration of a classifier, and two for its variants.
-    """
+def rows_for(estimator, n_classes):
+    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects."""
     rng = np.random.default_rng(5)
     family = type(estimator).__module__.split(".")[1]
     if family == "kernel_learning":  # before the regressors, which its estimators are as well
@@ -286,9 +282,7 @@ def rows(estimator, request):
     if type(estimator).__name__ == "EGPortfolio":
         return rng.lognormal(0.0, 0.2, size=(40, 4)), rng.integers(2, size=40)
     if is_classifier(estimator) or family == "metric_learning":
-        chosen = request.node.callspec.params["estimator"]
-        first = type(chosen)(**FIRST.get(type(chosen).__name__, {}))
-        y = rng.integers(3 if _canonical(chosen.get_params()) == _canonical(first.get_params()) else 2, size=40)
+        y = rng.integers(n_classes, size=40)
         return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
     if is_regressor(estimator):
         X = rng.normal(size=(40, 4))
@@ -298,7 +292,14 @@ def rows(estimator, request):
         if get_tags(estimator).target_tags.positive_only and not get_tags(estimator).input_tags.positive_only:
             y = expit(y)  # counts, rates or probabilities
         return X, y
-    raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them to this fixture")
+    raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them here")
+
+
+@pytest.fixture
+def rows(estimator, request):
+    """Rows that suit the estimator: of three classes for its default configuration, of two for its variants."""
+    chosen = request.node.callspec.params["estimator"]
+    return rows_for(estimator, 3 if repr(chosen) in default_names() else 2)
 
 
 @pytest.fixture
