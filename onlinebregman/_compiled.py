@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._kernels import _loss as compiled_losses
-from ._kernels._entropy_geometry import BinaryEntropyGeometry, BurgGeometry, EntropyGeometry, SimplexGeometry
-from ._kernels._geometry import EuclideanGeometry, Geometry
-from ._kernels._numpy_path import NumPyGeometry, NumPyLoss
-from ._kernels._pnorm_geometry import PNormGeometry
+from ._kernels.geometries.entropy import BinaryEntropyGeometry, BurgGeometry, EntropyGeometry, SimplexGeometry
+from ._kernels.geometries.geometry import EuclideanGeometry, Geometry
+from ._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
+from ._kernels.geometries.pnorm import PNormGeometry
+from ._kernels.losses import loss as compiled_losses
 from .constraints import Constraint, L2Ball, UpperBound
 from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from .losses import (

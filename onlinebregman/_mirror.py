@@ -15,13 +15,13 @@ from sklearn.utils import check_random_state
 
 from ._compiled import make_geometry, make_loss
 from ._copies import OwnCopyMixin
-from ._kernels._blocked_geometry import BlockedLogDetGeometry
-from ._kernels._frobenius_geometry import FrobeniusGeometry
-from ._kernels._geometry import Geometry
-from ._kernels._learner import Learner
-from ._kernels._matrix_burg_geometry import MatrixBurgGeometry
-from ._kernels._matrix_geometry import LogDetGeometry
-from ._kernels._spectral_geometry import VonNeumannGeometry
+from ._kernels.geometries.geometry import Geometry
+from ._kernels.loop.learner import Learner
+from ._kernels.matrices.burg import MatrixBurgGeometry
+from ._kernels.matrices.frobenius import FrobeniusGeometry
+from ._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
+from ._kernels.matrices.matrix import LogDetGeometry
+from ._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._sklearn_compat import CallbackSupportMixin, Interval
 from ._validation import check_finite, fitted
 from .constraints import Constraint

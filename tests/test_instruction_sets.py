@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-KERNELS = Path(__file__).parents[1] / "onlinebregman" / "_kernels"
-HEADERS = sorted(path for path in KERNELS.glob("*.h") if path.name != "claim.h")  # which has no numbers
+OPS = Path(__file__).parents[1] / "onlinebregman" / "_kernels" / "ops"
+HEADERS = sorted(OPS.glob("*.h"))
 FUNCTION = re.compile(r"^(?:OB_CLONES )?static (?:inline )?(double|int|void) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE)
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
 pytestmark = pytest.mark.exhaustive
@@ -50,7 +50,7 @@ def libraries(tmp_path_factory):
         if not set(needs) <= set(flags):
             continue
         library = folder / f"{level}.so"
-        command = ["gcc", "-O3", "-std=gnu11", "-fPIC", "-shared", f"-march={level}", "-DOB_CLONES=", f"-I{KERNELS}"]
+        command = ["gcc", "-O3", "-std=gnu11", "-fPIC", "-shared", f"-march={level}", "-DOB_CLONES=", f"-I{OPS}"]
         command += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"]
         subprocess.run([*command, str(folder / "open.c"), "-o", str(library), "-lm"], check=True)
         found[level] = ctypes.CDLL(str(library))

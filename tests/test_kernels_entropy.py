@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels._entropy_geometry import BurgGeometry, EntropyGeometry, SimplexGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import SquaredLoss
+from onlinebregman._kernels.geometries.entropy import BurgGeometry, EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
 
 from onlinebregman.schedules import Constant

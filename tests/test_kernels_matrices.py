@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels._blocked_geometry import BlockedLogDetGeometry
-from onlinebregman._kernels._frobenius_geometry import FrobeniusGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._matrix_geometry import LogDetGeometry
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
+from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
+from onlinebregman._kernels.matrices.matrix import LogDetGeometry
 
 from onlinebregman._compiled import make_loss
 from onlinebregman.divergences import LogDet, SquaredFrobenius

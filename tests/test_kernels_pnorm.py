@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from onlinebregman._kernels._geometry import EuclideanGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import SquaredLoss
-from onlinebregman._kernels._pnorm_geometry import PNormGeometry
+from onlinebregman._kernels.geometries.geometry import EuclideanGeometry
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
 from scipy.optimize import brentq
 

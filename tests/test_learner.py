@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels._entropy_geometry import (
+from onlinebregman._kernels.geometries.entropy import (
     BinaryEntropyGeometry,
     BurgGeometry,
     EntropyGeometry,
     SimplexGeometry,
 )
-from onlinebregman._kernels._geometry import EuclideanGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import HingeLoss, SquaredLoss
-from onlinebregman._kernels._pnorm_geometry import PNormGeometry
+from onlinebregman._kernels.geometries.geometry import EuclideanGeometry
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from scipy import sparse
 
 from onlinebregman.schedules import Constant, InverseScaling

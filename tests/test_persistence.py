@@ -11,19 +11,20 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels._blocked_geometry import BlockedLogDetGeometry
-from onlinebregman._kernels._entropy_geometry import (
+from onlinebregman._kernels.geometries.entropy import (
     BinaryEntropyGeometry,
     BurgGeometry,
     EntropyGeometry,
     SimplexGeometry,
 )
-from onlinebregman._kernels._forward import ForwardLearner
-from onlinebregman._kernels._frobenius_geometry import FrobeniusGeometry
-from onlinebregman._kernels._geometry import EuclideanGeometry, Geometry
-from onlinebregman._kernels._hedge import Hedge
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import (
+from onlinebregman._kernels.geometries.geometry import EuclideanGeometry, Geometry
+from onlinebregman._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.loop.forward import ForwardLearner
+from onlinebregman._kernels.loop.hedge import Hedge
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.team import Team
+from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,
     EpsilonInsensitiveLoss,
@@ -34,12 +35,11 @@ from onlinebregman._kernels._loss import (
     PoissonLoss,
     SquaredLoss,
 )
-from onlinebregman._kernels._matrix_burg_geometry import MatrixBurgGeometry
-from onlinebregman._kernels._matrix_geometry import LogDetGeometry, MatrixGeometry
-from onlinebregman._kernels._numpy_path import NumPyGeometry, NumPyLoss
-from onlinebregman._kernels._pnorm_geometry import PNormGeometry
-from onlinebregman._kernels._spectral_geometry import VonNeumannGeometry
-from onlinebregman._kernels._team import Team
+from onlinebregman._kernels.matrices.burg import MatrixBurgGeometry
+from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
+from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
+from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
+from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from sklearn.base import clone
 
 import onlinebregman._kernels
@@ -163,7 +163,7 @@ def test_an_estimator_that_has_learned_nothing_is_saved_as_it_is(estimator, tmp_
 def compiled_classes():
     modules = [
         import_module(info.name)
-        for info in pkgutil.iter_modules(onlinebregman._kernels.__path__, "onlinebregman._kernels.")
+        for info in pkgutil.walk_packages(onlinebregman._kernels.__path__, "onlinebregman._kernels.")
     ]
     return [
         cls

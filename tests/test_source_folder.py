@@ -43,14 +43,14 @@ def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
 
 
 def test_an_installation_that_lacks_a_module_is_not_taken_for_it(sources):
-    for source in sources.glob("_kernels/*.pyx"):  # an installation has none
+    for source in sources.glob("_kernels/*/*.pyx"):  # an installation has none
         source.unlink()
     error = import_error(sources)
     assert "source folder" not in error and "_kernels" in error
 
 
 def test_compiled_modules_that_do_not_load_are_not_taken_for_it(sources):
-    for source in sources.glob("_kernels/*.pyx"):
+    for source in sources.glob("_kernels/*/*.pyx"):
         source.with_name(source.stem + EXTENSION_SUFFIXES[0]).write_bytes(b"")
     error = import_error(sources)
     assert error.startswith("ImportError") and "source folder" not in error

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels._entropy_geometry import BurgGeometry, SimplexGeometry
-from onlinebregman._kernels._geometry import EuclideanGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import HingeLoss, LogisticLoss, SquaredLoss
-from onlinebregman._kernels._team import Team
+from onlinebregman._kernels.geometries.entropy import BurgGeometry, SimplexGeometry
+from onlinebregman._kernels.geometries.geometry import EuclideanGeometry
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.team import Team
+from onlinebregman._kernels.losses.loss import HingeLoss, LogisticLoss, SquaredLoss
 from scipy import sparse
 
 from onlinebregman.schedules import Constant

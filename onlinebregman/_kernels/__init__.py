@@ -1,12 +1,13 @@
-"""The compiled part: geometries (mirror maps row by row), losses, and the one loop over rows."""
+"""The compiled part: rows, geometries (mirror maps row by row), losses, and the one loop over rows."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 # Everything imports this package before any of its modules, so that what is wrong with all of them is said here.
-if find_spec(f"{__name__}._learner") is None and (_source := Path(__file__).with_name("_learner.pyx")).exists():
+_source = Path(__file__).with_name("loop") / "learner.pyx"
+if find_spec(f"{__name__}.loop.learner") is None and _source.exists():
     raise ImportError(
-        f"onlinebregman was imported from its source folder, {_source.parents[1]}, which has no compiled modules. "
+        f"onlinebregman was imported from its source folder, {_source.parents[2]}, which has no compiled modules. "
         "To use an installed onlinebregman, run Python in another folder or with `python -P`; "
         "to work in this one, install it editable: `pip install meson-python Cython ninja numpy scipy`, then "
         "`pip install --no-build-isolation -e .`"

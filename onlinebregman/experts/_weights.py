@@ -22,7 +22,7 @@ class ExpertWeights:
 
     The theorems say when the gap is zero (log-loss at rate 1; losses that are exp-concave at this rate) or how large it
     can get (rate range^2 / 8 for each row, Hoeffding). With a rate of None it is -min ln(prior) / gap, which makes the
-    two last terms equal (AdaHedge; compiled, for equal priors, in `_kernels._hedge.Hedge`).
+    two last terms equal (AdaHedge; compiled, for equal priors, in `_kernels.loop.hedge.Hedge`).
 
     Fixed share: after each row a part of all weight is dealt out again, v <- (1 - share) v + share prior. The same
     bound then holds against every sequence of experts, with the logarithm of what the sequence's choices are worth.

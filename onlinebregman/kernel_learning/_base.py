@@ -7,7 +7,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, Transf
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._mirror import OnlineEstimator, VonNeumannMirrorMixin
 from .._validation import check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._instances import Array, Rows
 
 

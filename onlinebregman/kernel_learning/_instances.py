@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .._containers import readable
-from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._validation import check_finite, check_indices, check_numbers, check_symmetric
 
 Array = NDArray[np.float64]

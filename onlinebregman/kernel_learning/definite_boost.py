@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._threads import few_threads
 from .._validation import read_only

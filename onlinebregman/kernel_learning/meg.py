@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels._spectral_geometry import VonNeumannGeometry
+from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
 from .._threads import few_threads
 from .._validation import check_weights

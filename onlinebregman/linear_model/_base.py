@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels._learner import Learner
-from .._kernels._team import Team
+from .._kernels.loop.learner import Learner
+from .._kernels.loop.team import Team
 from .._mirror import MirrorMixin, OnlineEstimator, starting_weights
 from .._regret import Terms, split
 from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters

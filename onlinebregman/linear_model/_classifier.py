@@ -10,7 +10,7 @@ from scipy.special import expit, log_expit
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from .._kernels._team import Team
+from .._kernels.loop.team import Team
 from .._labels import StreamClassifierMixin
 from .._sklearn_compat import StrOptions, fit_context
 from .._validation import check_rows, check_weights, read_only

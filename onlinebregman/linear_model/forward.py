@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels._forward import ForwardLearner
+from .._kernels.loop.forward import ForwardLearner
 from .._mirror import OnlineEstimator
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, check_weights, fitted, read_only

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels._learner import Learner
+from .._kernels.loop.learner import Learner
 from .._mirror import VonNeumannMirrorMixin
 from .._sklearn_compat import Interval, StrOptions
 from .._threads import few_threads

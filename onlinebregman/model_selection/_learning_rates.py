@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._copies import OwnCopyMixin
-from .._kernels._hedge import Hedge
-from .._kernels._team import Team
+from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.team import Team
 from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
 from .._validation import check_rows, finite, fitted, read_only
 from ..linear_model import ImplicitGDRegressor

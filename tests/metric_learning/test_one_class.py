@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels._blocked_geometry import BlockedLogDetGeometry
-from onlinebregman._kernels._learner import Learner
-from onlinebregman._kernels._loss import SquaredLoss
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 
 from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, VonNeumannMetricLearner
 from onlinebregman.metric_learning._memory import Reservoir

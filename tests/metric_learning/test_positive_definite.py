@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels._blocked_geometry import BlockedLogDetGeometry
-from onlinebregman._kernels._matrix_geometry import LogDetGeometry
+from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
+from onlinebregman._kernels.matrices.matrix import LogDetGeometry
 from scipy.linalg import cholesky
 
 from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, MatrixBurgRegressor

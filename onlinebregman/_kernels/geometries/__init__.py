@@ -1,0 +1,1 @@
+"""Geometries of vectors: weights and their mirror map, row by row."""

@@ -1,0 +1,280 @@
+"""The p-norm geometry: weights of any sign, from gradient descent (p = 2) to nearly EG (p = 2 ln n)."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Row, scratch
+
+cdef extern from "ops/pnorm.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    double ob_pow(double x, double y) noexcept nogil
+    void ob_power(double* v, const double* theta, double inverse, double exponent, Py_ssize_t n) noexcept nogil
+    void ob_power_sums(const double* theta, const double* v, const double* x, double inverse, Py_ssize_t n,
+                       double* dot, double* square) noexcept nogil
+    double ob_power_total(const double* theta, double inverse, double p, Py_ssize_t n) noexcept nogil
+
+# Up to here the powers of the numbers that matter, near their unit, neither overflow nor underflow.
+cdef double LARGEST_P = 500.0
+# A difference of totals that has fallen below this fraction of them has lost too many digits.
+cdef double CANCELLED = 1e-3
+
+
+cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
+    """max |a|"""
+    cdef double lo = 0.0, hi = 0.0
+    ob_range(a, n, &lo, &hi)
+    return max(hi, -lo)
+
+
+cdef inline double power_of_two(double x) noexcept nogil:
+    """The one next to x > 0, by their ratio; 1 next to 0."""
+    cdef int exponent
+    cdef double mantissa = frexp(x, &exponent)
+    if x == 0:
+        return 1.0
+    return ldexp(1.0, min(max(exponent - (mantissa < 0.7071067811865476), -1022), 1022))
+
+
+def mirror(w, p):
+    """f(w), the gradient of norm_q(w)^2 / 2 for 1/p + 1/q = 1."""
+    unit = np.abs(w).max(initial=0.0) or 1.0
+    powers = np.abs(w / unit) ** (1 / (p - 1))
+    total = powers @ np.abs(w / unit) or 1.0
+    with np.errstate(over="ignore"):
+        theta = np.copysign(unit * (total ** ((p - 2) / p) * powers), w)
+    if not np.isfinite(theta).all():
+        raise ValueError(f"init is so large, up to {unit:g}, that its image overflows; scale init and targets down.")
+    return theta
+
+
+cdef class PNormGeometry(Geometry):
+    """Half the squared q-norm, 1/p + 1/q = 1: w(c) = f^-1(theta - c x), theta = f(w), f^-1 = grad norm_p^2 / 2.
+
+    The state is theta and, behind it, its powers v = sgn(theta) |r|^(p-1), where r = theta / unit and the unit is a
+    power of two near the largest |theta|, so that nothing overflows. With total = sum |r|^p
+
+        w = unit total^(2/p - 1) v,    norm_p(theta)^2 = unit^2 total^(2/p),
+        x'Sx = total^(2/p - 1) ((p - 1) sum |r|^(p-2) x^2 - (p - 2) (v.x)^2 / total),
+
+    and a sparse row changes the total by its own powers alone. `state.radius` is the unit. `row.rest` is the total
+    outside the row, `row.lo` its unit, and below a total of `row.hi` the rest, a difference, has lost its digits.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features,)
+        The weights to start from, or theta.
+    p : float
+        2 <= p <= 500.
+    mirrored : bool, default=False
+        Is this theta = f(w)?
+    """
+
+    cdef readonly double p
+    cdef double least, most  # totals between which a unit is kept
+
+    def __cinit__(self):
+        self.blocks = 2
+
+    def __init__(self, weights, p, mirrored=False, state=None):
+        if not 2 <= p <= LARGEST_P:
+            raise ValueError(
+                f"p = {p:g} is not a number from 2 to {LARGEST_P:g}; use 2 for gradient descent, 2 ln n to be near EG."
+            )
+        theta = np.array(weights, dtype=np.float64).ravel()
+        if not mirrored:
+            theta = mirror(theta, p)
+        super().__init__(np.concatenate([theta, np.zeros_like(theta)]))
+        self.p = p
+        self.linear = p == 2
+        self.least, self.most = exp2(-p), exp2(p) * self.n_features
+        self.state.radius = power_of_two(largest(&self.weights[0], self.n_features))
+        self.raise_powers()
+        self.sum_powers()
+        self._resume(state)
+
+    def _arguments(self):
+        return np.asarray(self.weights)[:self.n_features].copy(), self.p, True
+
+    def set_state(self, state, averaging):
+        super().set_state(state, averaging)
+        self.raise_powers()
+
+    @property
+    def state_weights(self):
+        """The weights; a new array."""
+        return self.coef()
+
+    def coef(self, average_over=0.0):
+        """See `Geometry.coef`. The unit comes last: times a power of the total alone it may overflow."""
+        if average_over > 0:
+            return super().coef(average_over)
+        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.radius
+
+    def _to_coef(self, weights):
+        return weights[self.n_features:]
+
+    cdef void raise_powers(self) noexcept nogil:
+        """The powers of all theta, in the state's unit."""
+        cdef double* theta = &self.weights[0]
+        ob_power(theta + self.n_features, theta, 1.0 / self.state.radius, self.p - 1.0, self.n_features)
+
+    cdef void sum_powers(self) noexcept nogil:
+        """The total, afresh."""
+        cdef double* theta = &self.weights[0]
+        self.state.total = self.total_of(theta, self.state.radius, self.n_features)
+        self.state.summed = self.state.total
+        self.state.steps = 0
+
+    cdef double total_of(self, const double* theta, double unit, Py_ssize_t n) noexcept nogil:
+        """sum |r|^p of theta and, behind it, its powers."""
+        cdef double total = ob_dot(theta, theta + n, n) / unit
+        cdef Py_ssize_t i
+        if not isfinite(total):  # before the division
+            total = 0.0
+            for i in range(n):
+                total += theta[i] / unit * theta[n + i]
+        return total
+
+    cdef double shrinkage(self) noexcept nogil:
+        return ob_pow(self.state.total, 2.0 / self.p - 1.0)
+
+    cdef double scale(self) noexcept nogil:
+        return self.state.radius * self.shrinkage()
+
+    cdef bint bounded(self) noexcept nogil:
+        """No weight is larger than norm_q(w) = norm_p(theta)."""
+        return isfinite(self.state.radius * ob_pow(self.state.total, 1.0 / self.p)) and isfinite(self.state.clock)
+
+    cdef double norm_square(self, double unit, double total) noexcept nogil:
+        return unit * unit * ob_pow(total, 2.0 / self.p)
+
+    cdef void fetch_weights(self, Row* row) noexcept nogil:
+        Geometry.fetch_weights(self, row)
+        row.rest, row.lo, row.hi = 0.0, self.state.radius, 0.0
+        if row.n < self.n_features:
+            row.rest = max(self.state.total - self.total_of(row.w, self.state.radius, row.n), 0.0)
+            row.hi = CANCELLED * self.state.total
+
+    cdef Py_ssize_t gap(self, Row* row, Py_ssize_t k, double** theta) noexcept nogil:
+        """Where the state goes on before the k-th column of a sparse row, and for how many columns it does."""
+        cdef Py_ssize_t start = row.index[k - 1] + 1 if k > 0 else 0
+        theta[0] = &self.weights[start]
+        return (row.index[k] if k < row.n else self.n_features) - start
+
+    cdef void sum_outside(self, Row* row) noexcept nogil:
+        """The rest afresh, from all columns outside the row, in a unit of its own."""
+        cdef Py_ssize_t k, length
+        cdef double* theta
+        cdef double size = 0.0
+        for k in range(row.n + 1):
+            length = self.gap(row, k, &theta)
+            size = max(size, largest(theta, length))
+        row.rest, row.lo, row.hi = 0.0, power_of_two(size), 0.0
+        for k in range(row.n + 1):
+            length = self.gap(row, k, &theta)
+            row.rest += ob_power_total(theta, 1.0 / row.lo, self.p, length)
+
+    cdef double move(self, Row* row, double c, double* unit) noexcept nogil:
+        """theta - c x and its powers into scratch 1, and the total there, in the state's unit or one that suits it."""
+        cdef double* theta = scratch(row, 1)
+        cdef double rest, total, size
+        memcpy(theta, row.w, row.n * sizeof(double))
+        ob_axpy(theta, row.x, c, row.n)
+        unit[0] = self.state.radius
+        while True:
+            ob_power(theta + row.n, theta, 1.0 / unit[0], self.p - 1.0, row.n)
+            rest = row.rest if row.lo == unit[0] else row.rest * ob_pow(row.lo / unit[0], self.p)
+            total = rest + self.total_of(theta, unit[0], row.n)
+            if total < row.hi and unit[0] == self.state.radius:
+                self.sum_outside(row)
+                continue
+            if self.least < total < self.most:
+                return total
+            size = largest(theta, row.n)
+            if row.rest > 0:
+                size = max(size, row.lo * ob_pow(row.rest, 1.0 / self.p))
+            if not isfinite(size):
+                return NAN
+            if size == 0 or power_of_two(size) == unit[0]:
+                return total
+            unit[0] = power_of_two(size)
+
+    cdef double averaged_dot(self, Row* row) noexcept nogil:
+        return self.averaged_block_dot(row, self.n_features)
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return self.state.radius * (self.shrinkage() * ob_dot(row.w + row.n, row.x, row.n))
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef double* theta = row.w
+        cdef double unit = self.state.radius, total = self.state.total, dot, square, factor
+        if self.linear:
+            ob_dot_norm(row.w, row.x, row.n, value, slope)
+            value[0] -= c * slope[0]
+            return
+        if c != 0:
+            theta = scratch(row, 1)
+            total = self.move(row, c, &unit)
+        if total == 0:  # from w = 0 the weights go along f^-1(x), and f^-1(x).x is the square of norm_p(x)
+            theta = scratch(row, 2)
+            unit = power_of_two(largest(row.x, row.n))
+            ob_power(theta, row.x, 1.0 / unit, self.p - 1.0, row.n)
+            value[0] = 0.0 * ob_dot(row.x, row.x, row.n)
+            slope[0] = self.norm_square(unit, ob_dot(row.x, theta, row.n) / unit)
+            return
+        ob_power_sums(theta, theta + row.n, row.x, 1.0 / unit, row.n, &dot, &square)
+        factor = ob_pow(total, 2.0 / self.p - 1.0)
+        value[0] = unit * (factor * dot) if isfinite(total) else NAN
+        slope[0] = factor * max((self.p - 1.0) * square - (self.p - 2.0) * dot * (dot / total), 0.0)
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        """None is known: S is not smooth where a weight is 0. At w = 0 w(c) is linear in c."""
+        return 0.0 if self.linear or self.state.total == 0 else INFINITY
+
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        cdef double unit, total
+        if c == 0:
+            return 0.0
+        total = self.move(row, c, &unit)
+        return 0.5 * (self.norm_square(unit, total) - self.norm_square(self.state.radius, self.state.total))
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef double unit, total
+        if c == 0:
+            return
+        total = self.move(row, c, &unit)
+        if unit != self.state.radius:
+            if not self.backed_up:
+                self.blocked = True
+                return
+            if self.averaging:
+                self.accumulate_all()
+            self.state.radius = unit
+            self.state.summed = 0.0  # of another unit
+            if row.index != NULL:
+                self.raise_powers()
+        memcpy(row.w, scratch(row, 1), 2 * row.n * sizeof(double))
+        self.state.total = total
+        self.state.steps += 1
+
+    cdef void settle(self, Row* row) noexcept nogil:
+        """Sum the total afresh after many steps, or when it has changed so much that old rounding errors show.
+
+        That is also the time to restart averaging's clock, whose speed goes with the total.
+        """
+        if 0.1 * self.state.summed <= self.state.total <= 10.0 * self.state.summed:
+            if self.state.steps < max(self.n_features, 1024):
+                return
+        if self.averaging:
+            if not self.backed_up:
+                self.blocked = True
+                return
+            self.accumulate_all()
+            self.state.clock = 0.0
+            self.stamp[:] = 0.0
+        self.sum_powers()

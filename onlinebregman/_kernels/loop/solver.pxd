@@ -1,0 +1,13 @@
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c, and where it is now
+    double intercept
+    double bias               # 1 if the intercept moves too, else 0
+    double a                  # the score at c = 0
+    double slope              # x'Sx at c = 0
+
+
+cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil
+cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil

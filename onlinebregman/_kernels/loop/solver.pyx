@@ -1,0 +1,297 @@
+"""The scalar c of a step f(w') = f(w) - c x that looks beyond the point it starts from.
+
+Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate x'Sx + bias. The implicit step is the
+root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
+
+Beside a pole of w(c), where the domain of c ends, c itself has lost the digits that tell; a root there is found as the
+distance from that end. The c of all functions below is counted from `row.end`, which is 0 everywhere else.
+"""
+
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, sqrt
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.losses.loss cimport BENDS, JUMPS, SMOOTH, Loss, Piece
+
+
+cdef inline void look(Geometry geometry, Row* row, Score* score, double c, double* a, double* slope) noexcept nogil:
+    """a(c), and x'Sx there."""
+    if geometry.linear:
+        slope[0] = score.slope
+        a[0] = score.a - c * (slope[0] + score.bias)
+    else:
+        geometry.peek(row, c, a, slope)
+        a[0] += score.intercept - score.bias * (row.end + c)
+
+
+cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, double a, double slope, double c,
+                         double step) noexcept nogil:
+    """Is a step from c, to where L'(a(c)) continued as a straight line leads, exact to rounding?
+
+    Its error is at most half |psi''/psi'| step^2 for psi = L'(a(c)), a ratio that geometry and loss bound.
+    """
+    cdef double error, sharpness = geometry.sharpness(row, slope)
+    if slope + score.bias > 0:
+        sharpness += loss.sharpness(a) * (slope + score.bias)
+    if sharpness == INFINITY or (slope < 1e-300 and not geometry.linear):  # no bound is known, or it underflowed
+        return fabs(step) <= 1e-10 * fabs(c)
+    error = sharpness * fabs(step)
+    return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
+
+
+# How near to an end of its domain c is counted from there, relative to the end: three digits are gone by then.
+cdef double BESIDE = 1e-3
+
+
+cdef inline double middle(double lo, double hi) noexcept nogil:
+    """Half way between the ends of a bracket on one side of 0: in orders of magnitude, as long as many lie between."""
+    cdef double far = hi if hi > -lo else lo, near = lo if hi > -lo else hi
+    if fabs(near) < 1e-3 * fabs(far):
+        return copysign(sqrt(max(fabs(near), 1e-16 * fabs(far))) * sqrt(fabs(far)), far)
+    return lo + 0.5 * (hi - lo)
+
+
+cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y,
+                 double bound) noexcept nogil:
+    """The c between 0 and `bound` with keep c = eta L'(a(c)).
+
+    keep is 1, or 0 to bring the score to where L' = 0. The geometry's domain cuts the bracket where it ends before
+    `bound`.
+    """
+    cdef double a = score.a, slope = score.slope, c, lo, hi, low_end, high_end
+    cdef double psi = -eta * loss.derivative(a, y)
+    if psi == 0:
+        return 0.0
+    if geometry.linear and loss.linear:
+        return -psi / (keep + eta * loss.curvature(a, y) * (slope + score.bias))
+    geometry.domain(row, &low_end, &high_end)
+    lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
+    lo, hi = max(lo, low_end), min(hi, high_end)
+    c = newton(geometry, loss, row, score, keep, eta, y, 0.0, a, slope, lo, hi)
+    if row.end != 0 or not beside_end(geometry, row, c, low_end, high_end):
+        return c
+    lo, hi = min(-4.0 * BESIDE * row.end, 0.0), max(-4.0 * BESIDE * row.end, 0.0)
+    c = c - row.end if lo < c - row.end < hi else middle(lo, hi)
+    look(geometry, row, score, c, &a, &slope)
+    return newton(geometry, loss, row, score, keep, eta, y, c, a, slope, lo, hi)
+
+
+cdef bint beside_end(Geometry geometry, Row* row, double c, double low_end, double high_end) noexcept nogil:
+    """Is c so near to an end of its domain that it is counted from there, from now on?"""
+    cdef double end = low_end if c < 0 else high_end
+    return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(row, end)
+
+
+cdef double newton(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y, double c,
+                   double a, double slope, double lo, double hi) noexcept nogil:
+    """The root between lo and hi of psi(c) = keep c - eta L'(a(c)), which increases, by safeguarded Newton from c on.
+
+    `a` is the score at c and `slope` x'Sx there.
+    """
+    cdef double psi = keep * (row.end + c) - eta * loss.derivative(a, y), rise, step
+    cdef double last, before  # sizes of the last two steps
+    cdef int iteration
+    last = before = INFINITY
+    for iteration in range(200):
+        rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
+        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
+        if settled(geometry, loss, row, score, a, slope, c, step):
+            return c + step
+        # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
+        if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
+            step = middle(lo, hi) - c
+            if not lo < c + step < hi:
+                return c + step
+        before, last = last, fabs(step)
+        c += step
+        look(geometry, row, score, c, &a, &slope)
+        psi = keep * (row.end + c) - eta * loss.derivative(a, y)
+        if psi > 0:
+            hi = c
+        else:
+            lo = c
+    return c
+
+
+cdef bint reaches(Geometry geometry, Row* row, Score* score, double c, double edge) noexcept nogil:
+    """Does the score pass the edge on the way to c? At the end of the geometry's domain it passes every edge."""
+    cdef double lo, hi, a, slope
+    geometry.domain(row, &lo, &hi)
+    if not lo < c < hi:
+        return True
+    look(geometry, row, score, c, &a, &slope)
+    return a < edge if c > 0 else a > edge
+
+
+cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil:
+    """The root of c = eta L'(a(c))."""
+    cdef double edge = 0.0
+    cdef double c = eta * loss.derivative(score.a, y)
+    cdef Piece piece
+    if c == 0 or isnan(c):
+        return c
+    if isinf(c):  # far up an exponential; the root is nearer
+        c = copysign(DBL_MAX, c)
+    piece = loss.piece(score.a, y, &edge)
+    if piece == SMOOTH:
+        if loss.inner is None:
+            return root(geometry, loss, row, score, 1.0, eta, y, c)
+        return root(geometry, loss.inner, row, score, 1.0, eta, y, c)
+    if not reaches(geometry, row, score, c, edge):
+        return c
+    if piece == BENDS:
+        return root(geometry, loss.inner, row, score, 1.0, eta, y, c)
+    return root(geometry, loss.inner, row, score, 0.0, 1.0, edge, c)
+
+
+cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil:
+    """c(eta) of the flow dc/ds = L'(a(c)), c(0) = 0."""
+    cdef double edge = 0.0, speed = loss.derivative(score.a, y), c
+    cdef Piece piece
+    if speed == 0:
+        return 0.0
+    piece = loss.piece(score.a, y, &edge)
+    if piece == SMOOTH:
+        if loss.inner is None:
+            return carried(geometry, loss, row, score, 0.0, eta, y)
+        return carried(geometry, loss.inner, row, score, 0.0, eta, y)
+    c = eta * speed
+    if not reaches(geometry, row, score, c, edge):
+        return c
+    c = root(geometry, loss.inner, row, score, 0.0, 1.0, edge, c)
+    if piece == JUMPS:
+        return c  # the derivative changes its sign at the edge, or ends: the flow rests there
+    return carried(geometry, loss.inner, row, score, c, eta - (row.end + c) / speed, y)
+
+
+cdef double carried(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+    """`flow`, followed as distance from the end of c's domain if it comes to lie beside that end, or runs there so fast
+    that its first steps are nothing beside the time."""
+    cdef double speed = loss.derivative(score.a, y), reached, end, low_end, high_end
+    if row.end == 0:
+        geometry.domain(row, &low_end, &high_end)
+        end = low_end if speed < 0 else high_end
+        if not fabs(time * speed) > 1e15 * fabs(end) or not geometry.count_from(row, end):
+            reached = flow(geometry, loss, row, score, c, time, y)
+            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not geometry.count_from(row, end):
+                return reached
+        c -= end
+    return flow(geometry, loss, row, score, c, time, y)
+
+
+# Gauss-Kronrod, 7 and 15 points on [0, 1]: nodes from 0 to the middle, their weights, and the weights of every other.
+cdef double[8] NODES = [
+    0.004272314439593680, 0.025446043828620738, 0.067567788320115464, 0.129234407200302780, 0.206956382266154432,
+    0.297077424311301417, 0.396107522496050773, 0.5,
+]
+cdef double[8] KRONROD = [
+    0.011467661005264612, 0.031546046314989276, 0.052395005161125092, 0.070326629857762959, 0.084502363319633952,
+    0.095175289032392705, 0.102216470037649446, 0.104741070542363914,
+]
+cdef double[4] GAUSS = [0.064742483084434847, 0.139852695744638334, 0.190915025252559472, 0.208979591836734694]
+
+
+cdef struct Panel:            # what was found along a piece of the flow
+    double time               # how long the flow takes; NaN where the piece leads out of the domain or beyond rest
+    double error              # how far two quadratures are apart, in the c that is reached
+    double end                # g at the last node
+
+
+cdef double size_of_terms(Geometry geometry, Row* row) noexcept nogil:
+    """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
+    cdef Row other = row[0]
+    cdef double* x = row.buffer + 4 * row.room  # the working vector that no geometry uses
+    cdef double size
+    cdef Py_ssize_t i
+    other.x = x
+    for i in range(row.n):
+        x[i] = fabs(row.x[i])
+    size = fabs(geometry.dot(&other))
+    for i in range(1, row.n, 2):
+        x[i] = -x[i]
+    return max(size, fabs(geometry.dot(&other)))
+
+
+cdef inline double elapsed(double decay, double r) noexcept nogil:
+    """(1 - exp(-decay r)) / decay."""
+    return -expm1(-decay * r) / decay if fabs(decay * r) > 1e-17 else r
+
+
+cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double start, double r, double g, double decay,
+                 double y, Panel* panel) noexcept nogil:
+    """Integrate dt = c'(r) / g(c(r)) dr along c(r) = start + g elapsed(decay, r)."""
+    cdef double total = 0.0, coarse = 0.0, node, c, a, slope, speed, ratio, lo, hi
+    cdef int k, i
+    geometry.domain(row, &lo, &hi)
+    panel.time, panel.error, panel.end = NAN, INFINITY, g
+    if not lo < start + g * elapsed(decay, r) < hi:  # the nodes end before r
+        return
+    for k in range(15):
+        i = min(k, 14 - k)
+        node = r * (NODES[i] if k < 8 else 1.0 - NODES[i])
+        c = start + g * elapsed(decay, node)
+        if not lo < c < hi:
+            return
+        look(geometry, row, score, c, &a, &slope)
+        speed = loss.derivative(a, y)
+        panel.end = speed
+        ratio = g * exp(-decay * node) / speed
+        if not ratio > 0 or (k == 0 and not 0.5 < ratio < 2.0):  # also a layer at the start that the other nodes miss
+            ratio = NAN
+        total += KRONROD[i] * ratio
+        if i % 2:
+            coarse += GAUSS[i // 2] * ratio
+    if isfinite(total):
+        panel.time, panel.error = r * total, fabs(r * (total - coarse) * panel.end)
+
+
+cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+    """Where the flow dc/ds = g(c), g(c) = L'(a(c)), is after `time`, from c on; NaN where it cannot be followed.
+
+    In closed form where g is a straight line. Otherwise that closed form of the linearised flow, c(r) at its own time
+    r, is a change of variables in which the true time ds/dr = c'(r) / g(c(r)) is nearly 1: it is integrated over panels
+    until what is left of the time is a straight line, or the flow is at rest to rounding.
+    """
+    cdef double a, slope, g, curvature, decay, move, next_c, next_a, next_slope, next_g, rounding
+    cdef double r = time, last_r, last_g = INFINITY, terms = size_of_terms(geometry, row) + fabs(score.intercept)
+    cdef Panel panel
+    cdef int iteration
+    look(geometry, row, score, c, &a, &slope)
+    g = loss.derivative(a, y)
+    for iteration in range(300):
+        curvature = loss.curvature(a, y)
+        decay = curvature * (slope + score.bias)
+        rounding = 4e-16 * max(fabs(a), terms) * curvature  # errors of g
+        if not isfinite(g) or not isfinite(decay):
+            return NAN
+        move = g * elapsed(decay, time)
+        if settled(geometry, loss, row, score, a, slope, c, move):
+            return c + move
+        if c == 0 and decay * time > 1e20:
+            # far up an exponential: the implicit step of a rate s lies on the flow, at a time of at most s
+            c = root(geometry, loss, row, score, 1.0, 1e-17 * time, y, 1e-17 * time * g)
+            look(geometry, row, score, c, &a, &slope)
+            g = loss.derivative(a, y)
+            continue
+        last_r, r = r, time if fabs(time) < 4.0 * fabs(r) else copysign(4.0 * r, time)
+        if fabs(last_g - g) < 1e-3 * fabs(g) * min(decay * fabs(last_r), 1.0):
+            decay = 0.0  # the score is at the end of its range: the slope is rounding errors
+        if decay * fabs(r) > 8.0:
+            r = copysign(8.0 / decay, r)
+        while True:
+            move = g * elapsed(decay, r)
+            if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or \
+                    (row.end == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
+                return c  # at rest
+            follow(geometry, loss, row, score, c, r, g, decay, y, &panel)
+            next_c = c + move
+            if (panel.error <= 1e-11 * fabs(next_c) + rounding * fabs(r) or fabs(panel.time) <= 1e-14 * fabs(time)) \
+                    and fabs(panel.time) <= 16.0 * fabs(time):
+                look(geometry, row, score, next_c, &next_a, &next_slope)
+                next_g = loss.derivative(next_a, y)
+                if next_g / panel.end > 0.5:  # no layer that the nodes miss at the end, either
+                    break
+            r *= 0.25
+        c, a, slope, last_g, g = next_c, next_a, next_slope, g, next_g
+        time -= panel.time
+    return c  # so many panels are taken by rounding errors alone, at rest

@@ -1,0 +1,1 @@
+"""Losses of a score and a target, as scalar functions."""

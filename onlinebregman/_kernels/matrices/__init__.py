@@ -1,0 +1,1 @@
+"""Geometries of symmetric matrices, which predict quadratic forms of the rows."""

@@ -1,0 +1,234 @@
+"""The squared Frobenius geometry on positive semidefinite matrices: a linear step, and the cone by one eigenpair."""
+
+import numpy as np
+
+from libc.math cimport fabs, frexp, isfinite, ldexp, sqrt
+from libc.string cimport memset
+
+from onlinebregman._kernels.geometries.geometry cimport Row, scratch
+from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry, turn
+
+cdef extern from "ops/vector.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
+    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+
+# Eigenvalues are known to this fraction of the largest one: about what the rounding of W leaves.
+cdef double ROUNDING = 1e-15
+# Where the trace has fallen to this part of what it was, rounding errors of the larger W are projected away.
+cdef double FALLEN = 1e-2
+# So much times W taken from it is all there is along a row.
+cdef double ALL = 1e60
+
+
+cdef class FrobeniusGeometry(MatrixGeometry):
+    """Squared Frobenius distance: W(c) = W - c X, S = norm_F(X)^2, followed by the projection onto the cone.
+
+    X = x x' - y y' with x'x = hi, y'y = -lo and x'y = 0; a pair has x = z, y = 0. From a positive semidefinite W at most
+    one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
+
+    W is positive semidefinite to float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
+    `state.total` is the largest trace since all eigenvalues were known to be so.
+    """
+
+    cdef double[::1] memory  # a basis of up to d + 1 vectors, alpha, beta, s and r
+
+    def __init__(self, weights, state=None):
+        super().__init__(weights, state)
+        self.memory = np.empty((self.n_features + 5) * self.n_features)
+
+    def __cinit__(self):
+        self.linear = True
+
+    cdef void load(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        cdef double* t
+        row.lo = 0.0
+        if row.n == d:
+            row.w = <double*> row.x
+            row.hi = ob_dot(row.x, row.x, d)
+            row.a = ob_symv(&self.weights[0], row.x, row.buffer, d)
+            if row.a < 0:  # a rounding error
+                row.a = 0.0
+            return
+        row.w = scratch(row, 1)  # x, and behind it y
+        t = row.w + d
+        self.split(row, row.w, t)
+        ob_symv(&self.weights[0], t, row.buffer, d)
+        row.a = ob_dot(row.w, row.buffer, d)
+        turn(row.w, t, self.balance(row, ob_dot(row.w, row.w, d), ob_dot(row.w, t, d), ob_dot(t, t, d)), d)
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return row.a
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        slope[0] = row.hi * row.hi + row.lo * row.lo
+        value[0] = row.a - c * slope[0]
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef double* y = row.w + self.n_features
+        if c == 0:
+            return
+        if c > 0:
+            if row.lo < 0:
+                ob_syr(&self.weights[0], y, -c, self.n_features)
+            if row.hi > 0:
+                self.take(row.w, row.hi, c)
+        else:
+            if row.hi > 0:
+                ob_syr(&self.weights[0], row.w, c, self.n_features)
+            if row.lo < 0:
+                self.take(y, -row.lo, -c)
+
+    cdef void take(self, const double* x, double square, double c) noexcept nogil:
+        """W <- P(W - c x x'), c > 0.
+
+        With q = x / norm(x) and taken = c x'x the negative eigenvalue theta is the root of taken q'(W - theta)^-1 q = 1,
+        and its vector (W - theta)^-1 q. Both lie in the Krylov space of q, where W is tridiagonal, T = [alpha, beta]. A
+        basis of k vectors gives q'W^-1 q as a growing sum, and the rest as r'W^-1 r with r the residual of W^-1 q:
+        as long as the sum is below 1 / taken,
+
+            smallest eigenvalue  >=  -taken r'r / (1 - taken sum),
+
+        which ends the search where nothing is negative. Otherwise the smallest eigenvalue of T - taken e_1 e_1' is
+        followed until its residual in W is a rounding error.
+        """
+        cdef Py_ssize_t d = self.n_features, k, j
+        cdef double* q = &self.memory[0]
+        cdef double* w
+        cdef double* alpha = q + (d + 1) * d
+        cdef double* beta = alpha + d
+        cdef double* s = beta + d
+        cdef double before = self.trace(), scale = evenly(before)  # by a power of two: W may be of any size
+        cdef double taken = min(c * square / scale, ALL), pivot = 1.0, rest = 1.0, total = 0.0, size = 0.0, gap = taken
+        cdef bint negative = False
+        if before == 0 or not isfinite(before):  # W = 0 stays 0; what has overflowed is told later
+            return
+        self.state.total = max(self.state.total, before)
+        for j in range(d):
+            q[j] = x[j] / sqrt(square)
+        for k in range(d):
+            w = q + (k + 1) * d
+            alpha[k] = ob_symv(&self.weights[0], q + k * d, w, d) / scale
+            for j in range(d):
+                w[j] /= scale
+            ob_axpy(w, q + k * d, alpha[k], d)
+            if k > 0:
+                ob_axpy(w, q + (k - 1) * d, beta[k - 1], d)
+            for j in range(k + 1):  # what is left along the basis is rounding errors
+                ob_axpy(w, q + j * d, ob_dot(w, q + j * d, d), d)
+            beta[k] = sqrt(ob_dot(w, w, d))
+            size = max(size, fabs(alpha[k]) + beta[k] + (beta[k - 1] if k > 0 else 0.0))
+            if not negative:
+                pivot = alpha[k] - beta[k - 1] * (beta[k - 1] / pivot) if k > 0 else alpha[k]
+                negative = not pivot > 0 or taken * (total + rest / pivot) > 1.0
+            if negative:
+                if beta[k] * smallest(alpha, beta, k + 1, size, taken, &gap, s) <= ROUNDING * size:
+                    break
+            else:
+                total += rest / pivot
+                rest *= beta[k] / pivot * (beta[k] / pivot)
+                if taken * rest <= ROUNDING * size * (1.0 - taken * total):
+                    break
+            if beta[k] <= ROUNDING * size or k + 1 == d:
+                break
+            for j in range(d):
+                w[j] /= beta[k]
+        if negative:
+            self.take_out(q, k + 1, s, gap, gap - taken, scale)
+        else:
+            ob_syr(&self.weights[0], x, c, d)
+        self.drop_negative()
+        if self.trace() < FALLEN * self.state.total:
+            self.project_all()
+
+    cdef double trace(self) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double total = 0.0
+        for i in range(self.n_features):
+            total += self.weights[i * (self.n_features + 1)]
+        return total
+
+    cdef void drop_negative(self) noexcept nogil:
+        """A diagonal that rounding errors made negative is 0, and its row with it."""
+        cdef Py_ssize_t d = self.n_features, i, j
+        for i in range(d):
+            if self.weights[i * (d + 1)] < 0:
+                for j in range(i):
+                    self.weights[j * d + i] = 0.0
+                for j in range(i, d):
+                    self.weights[i * d + j] = 0.0
+
+    cdef void project_all(self) noexcept nogil:
+        """Negative eigenvalues, all of them rounding errors, become zero."""
+        with gil:
+            try:
+                values, vectors = np.linalg.eigh(self.state_weights)
+                np.asarray(self.weights)[:] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+            except (ArithmeticError, ValueError, MemoryError) as error:
+                self.failure = error
+        self.state.total = self.trace()
+
+    cdef void take_out(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
+                       double scale) noexcept nogil:
+        """W - taken q q' - theta v v' for v = s_1 q + p, in a form in which a large `taken` = gap - theta cancels:
+
+            W + q r' + r q' - theta p p',    r = -theta s_1 p - (gap - theta p'p) / 2 q.
+
+        gap, theta and r are in units of `scale`.
+        """
+        cdef Py_ssize_t d = self.n_features, j
+        cdef double* p = q + k * d
+        cdef double* r = &self.memory[(d + 4) * d]
+        cdef double norm
+        memset(p, 0, d * sizeof(double))
+        memset(r, 0, d * sizeof(double))
+        for j in range(1, k):
+            ob_axpy(p, q + j * d, -s[j], d)
+        ob_axpy(r, p, theta * s[0], d)
+        ob_axpy(r, q, 0.5 * (gap - theta * ob_dot(p, p, d)), d)
+        ob_syr(&self.weights[0], p, scale * theta, d)
+        norm = sqrt(ob_dot(r, r, d))
+        if norm > 0:
+            turn(q, r, sqrt(norm), d)
+            ob_syr(&self.weights[0], q, -2.0 * scale, d)
+            ob_syr(&self.weights[0], r, 2.0 * scale, d)
+
+
+cdef double evenly(double size) noexcept nogil:
+    """A power of four of about this size: also its square root scales without rounding."""
+    cdef int exponent = 0
+    frexp(size, &exponent)
+    return ldexp(1.0, exponent - (exponent & 1))
+
+
+cdef double smallest(const double* alpha, const double* beta, Py_ssize_t k, double size, double taken, double* gap,
+                     double* s) noexcept nogil:
+    """Newton for gap = theta + taken, theta the one negative eigenvalue of T - taken e_1 e_1', T of size k: from above,
+    from theta a rounding error below 0 or from that of a smaller k. Sets its unit vector s and returns |s_k|.
+
+    The root is that of the first pivot of T - taken e_1 e_1' - theta, eliminated from the last row up: decreasing and
+    concave.
+    """
+    cdef Py_ssize_t i, iteration
+    cdef double pivot, slope, ratio, move, norm = 1.0
+    gap[0] = min(gap[0], taken - ROUNDING * size)
+    for iteration in range(100):
+        pivot, slope = (alpha[k - 1] + taken if k > 1 else alpha[0]) - gap[0], -1.0
+        for i in range(k - 2, -1, -1):
+            s[i + 1] = ratio = beta[i] / max(pivot, 1e-16 * size)
+            pivot = (alpha[i] + taken if i > 0 else alpha[0]) - gap[0] - beta[i] * ratio
+            slope = -1.0 + ratio * ratio * slope
+        move = pivot / slope
+        gap[0] -= max(move, 0.0)
+        if not move > 1e-16 * size:
+            break
+    s[0] = 1.0
+    for i in range(1, k):
+        s[i] *= -s[i - 1]
+        norm += s[i] * s[i]
+    norm = sqrt(norm)
+    for i in range(k):
+        s[i] /= norm
+    return fabs(s[k - 1])

@@ -1,0 +1,168 @@
+"""The LogDet geometry for many features: updates wait until one product with a matrix can make them together.
+
+After m updates W = W_0 - sum_p s_p v_p v_p', and a step needs W_0 z and 2 m vector operations. W_0 z of many rows is one
+product, read from the cache and not, like a matrix and a vector, from memory; so is the update of rank m at the end.
+"""
+
+import numpy as np
+
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.geometries.geometry cimport Row, scratch
+from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
+
+cdef extern from "ops/matrix.h":
+    enum:
+        OB_PART
+        OB_PANEL
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_correct(double* y, const double* v, const double* s, const double* z, Py_ssize_t m,
+                    Py_ssize_t d) noexcept nogil
+    void ob_times_one(const double* w, const double* z, double* y, double* t, Py_ssize_t d) noexcept nogil
+    void ob_times(const double* w, const double* z, double* y, Py_ssize_t k, Py_ssize_t d, double* t) noexcept nogil
+    void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
+    bint ob_any_below(const double* w, const double* first, double part, Py_ssize_t n) noexcept nogil
+    void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
+# So many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may add
+# one more. Their vectors and those of as many rows to come fill whole tiles of the product.
+cdef enum:
+    BLOCK = 64
+    VECTORS = BLOCK + 1
+    COMING = 66
+# They are made sooner where the diagonal has fallen below this part of that of W_0: what is left of it are few digits.
+cdef double LOST = 1e-6
+
+
+cdef class BlockedLogDetGeometry(LogDetGeometry):
+    """LogDet divergence with updates of rank 64; the numbers of `LogDetGeometry` but for rounding.
+
+    The state is W_0, all of it, then the rows v_p, the s_p in as many rows as they need, and the diagonal of W_0 before
+    those of W^-1 and W; `state.steps` is m.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, d), or (d + more, d)
+        The positive definite matrix to start from, or the state; copied.
+    """
+
+    cdef double[:, ::1] coming  # z of the next rows,
+    cdef double[:, ::1] product  # and W_0 z
+    cdef double[::1] room_
+    cdef Py_ssize_t n_coming, n_done
+    cdef bint multiplied
+    cdef bint resting  # is W_0 not backed up?
+
+    def __cinit__(self):
+        self.foresees = True
+
+    def __init__(self, weights, state=None):
+        weights = np.asarray(weights, dtype=np.float64)
+        d = weights.shape[1]
+        super().__init__(weights, state)
+        self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))
+        self.room_ = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
+
+    def _laid_out(self, weights):
+        d = len(weights)
+        whole = np.triu(weights) + np.triu(weights, 1).T
+        return np.vstack([whole, np.zeros((VECTORS + -(-VECTORS // d), d)), weights.diagonal()])
+
+    def _arguments(self):
+        (state,) = super()._arguments()
+        d = self.n_features
+        state[d + self.state.steps : d + VECTORS] = 0.0  # left from calls that were undone
+        return (state,)
+
+    def _to_coef(self, weights):
+        d, m = self.n_features, self.state.steps
+        weights = weights.reshape(self.blocks, d)
+        v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
+        upper = np.triu(weights[:d] - (v.T * s) @ v)
+        return upper + np.triu(upper, 1).T
+
+    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
+        """All but the s_p and diagonals, if the v_p need not be worked in: vectors beyond the m-th count for nothing.
+
+        A call that was `blocked` is repeated because they need be.
+        """
+        self.resting = self.state.steps + 2 * n_rows < BLOCK and not self.blocked
+        return (self.n_features + VECTORS) * self.n_features if self.resting else 0
+
+    cdef void forget(self) noexcept nogil:
+        self.n_coming = self.n_done = 0
+
+    cdef Py_ssize_t wants(self) noexcept nogil:
+        if self.n_done < self.n_coming:
+            return 0
+        self.forget()
+        return BLOCK - self.state.steps
+
+    cdef Py_ssize_t expect(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        if row.n > d:
+            self.split(row, &self.coming[self.n_coming, 0], &self.coming[self.n_coming + 1, 0])
+            self.n_coming += 2
+        else:
+            memcpy(&self.coming[self.n_coming, 0], row.x, d * sizeof(double))
+            self.n_coming += 1
+        self.multiplied = False
+        return BLOCK - self.state.steps - self.n_coming
+
+    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        cdef const double* pending = &self.weights[d * d]
+        if not row.foretold or self.n_done == self.n_coming:
+            ob_times_one(&self.weights[0], z, v, scratch(row, 2), d)
+        else:
+            if not self.multiplied:
+                ob_times(&self.weights[0], &self.coming[0, 0], &self.product[0, 0], self.n_coming, d, &self.room_[0])
+                self.multiplied = True
+            memcpy(v, &self.product[self.n_done, 0], d * sizeof(double))
+            self.n_done += 1
+        ob_correct(v, pending, pending + VECTORS * d, z, self.state.steps, d)
+        return ob_dot(v, z, d)
+
+    cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil:
+        self.work_in()  # the digits that the last part has lost are lost in W_0 minus the rest, too
+        if self.blocked:
+            return 0.0
+        ob_times_one(&self.weights[0], z, v, scratch(row, 2), self.n_features)
+        return ob_dot(v, z, self.n_features)
+
+    cdef void take(self, const double* v, double c) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        if c == 0 or self.blocked:
+            return
+        memcpy(&self.weights[(d + self.state.steps) * d], v, d * sizeof(double))
+        self.weights[(d + VECTORS) * d + self.state.steps] = c
+        self.state.steps += 1
+        ob_take_squares(self.diagonal(), v, c, d)
+
+    cdef double* first_diagonal(self) noexcept nogil:
+        return &self.weights[(self.blocks - 3) * self.n_features]
+
+    cdef void update(self, double* matrix) noexcept nogil:
+        ob_update(matrix, &self.weights[self.n_features * self.n_features],
+                  &self.weights[(self.n_features + VECTORS) * self.n_features], self.state.steps, self.n_features,
+                  &self.room_[0])
+
+    cdef void unfold(self, double* matrix) noexcept nogil:
+        LogDetGeometry.unfold(self, matrix)
+        self.update(matrix)
+
+    cdef void work_in(self) noexcept nogil:
+        """W_0 <- W, once it is backed up."""
+        cdef Py_ssize_t d = self.n_features, i
+        if self.resting:
+            self.blocked = True
+            return
+        self.update(&self.weights[0])
+        self.state.steps = 0
+        self.forget()
+        for i in range(d):
+            self.first_diagonal()[i] = self.diagonal()[i] = self.weights[i * (d + 1)]
+
+    cdef void settle(self, Row* row) noexcept nogil:
+        if not self.blocked and (self.state.steps >= BLOCK or ob_any_below(
+                self.diagonal(), self.first_diagonal(), LOST, self.n_features)):
+            self.work_in()

@@ -1,0 +1,325 @@
+"""Matrix geometries: they predict tr(W X) for instances X of rank one or two, and a step is an update of that rank.
+
+A row z of d values is a pair, X = z z'. A row (p, q) of 2 d values is a triplet, X = p p' - q q': with the differences
+p and q of an anchor to two other rows, tr(W X) is how much farther the first one is, in squared distance.
+
+Of the symmetric state W, shape (d, d), only the upper triangle is kept up to date.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from libc.math cimport INFINITY, fabs, isfinite, log1p, sqrt
+from libc.string cimport memcpy, memset
+
+from onlinebregman._kernels.geometries.geometry cimport Row, scratch
+
+cdef extern from "ops/vector.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
+    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/matrix.h":
+    void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
+    double ob_inverse_diagonal(double* q, const double* w, const double* x, const double* y, double c, Py_ssize_t n,
+                               double* size) noexcept nogil
+
+cdef double EPS = 2.220446049250313e-16
+# A step that shrinks z'Wz more than this, as 1 + c z'Wz, is made in parts.
+cdef double PART = 65536.0
+# A diagonal below this is about to underflow.
+cdef double LEAST = 1e-290
+# What rounding may do to the condition of W, by the estimate, before W is examined.
+cdef double DOUBT = 1e-2
+
+
+def trusted_diagonals(weights):
+    """The diagonals of W^-1 and of W, as two rows.
+
+    Raises a ValueError unless W is positive definite to float64: the smallest eigenvalue of the balanced matrix
+    W_ij / sqrt(W_ii W_jj) is certain to exceed 10 d eps, d being its size.
+    """
+    d = len(weights)
+    upper = np.triu(weights)
+    diagonal = upper.diagonal()
+    if (diagonal >= LEAST).all():
+        scale = np.sqrt(diagonal)
+        balanced = (upper + np.triu(upper, 1).T) / scale / scale[:, None]
+        try:
+            half = solve_triangular(cholesky(balanced, lower=True), np.eye(d), lower=True)
+        except (LinAlgError, ValueError):
+            half = np.full((d, d), np.inf)
+        inverse = np.einsum("ij,ij->j", half, half)
+        if is_sound(inverse.sum(), d):
+            return np.vstack([inverse / diagonal, diagonal])
+    raise ValueError(
+        f"a matrix of size {d} is not positive definite to float64: an eigenvalue of W_ij / sqrt(W_ii W_jj) is below "
+        f"{10 * d * EPS:.1g}, so that rounding errors decide about its sign; add a multiple of its diagonal"
+    )
+
+
+cdef bint is_sound(double condition, Py_ssize_t d) noexcept nogil:
+    """Is a matrix with ones on its diagonal positive definite to float64, for the trace of its inverse?"""
+    return condition * (10.0 * d * EPS) < 1.0
+
+
+cdef class MatrixGeometry(Geometry):
+    """What the geometries of symmetric matrices share: the upper triangle, and triplets taken apart.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, d)
+        The symmetric matrix to start from; copied.
+    """
+
+    def __init__(self, weights, state=None):
+        weights = np.asarray(weights)
+        self.blocks = weights.shape[0]
+        super().__init__(weights, state=state)
+
+    def _arguments(self):
+        return (np.asarray(self.weights).reshape(self.n_features, self.n_features).copy(),)
+
+    @property
+    def state_weights(self):
+        """W; a new array."""
+        return self._to_coef(np.asarray(self.weights))
+
+    def _to_coef(self, weights):
+        upper = np.triu(weights[: self.n_features**2].reshape(self.n_features, self.n_features))
+        return upper + np.triu(upper, 1).T
+
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+        return n
+
+    cdef void store(self, Row* row) noexcept nogil:
+        pass
+
+    cdef void split(self, Row* row, double* s, double* t) noexcept nogil:
+        """s = p + q and t = p - q, with which X = (s t' + t s') / 2: no digits are lost where p and q are near each
+        other."""
+        cdef Py_ssize_t i, d = self.n_features
+        for i in range(d):
+            s[i] = row.x[i] + row.x[d + i]
+            t[i] = row.x[i] - row.x[d + i]
+
+    cdef double balance(self, Row* row, double ss, double st, double tt) noexcept nogil:
+        """Set hi and lo, the eigenvalues of X against a matrix, from the products of s and t in it. Returns the scale k
+        with which X = x x' - y y', x'x = hi, y'y = -lo and x'y = 0 for x = (k s + t / k) / 2, y = (k s - t / k) / 2."""
+        cdef double length
+        if ss <= 0 or tt <= 0 or ss * tt == 0:  # X = 0, or nothing but rounding errors
+            row.hi = row.lo = 0.0
+            return 1.0
+        length = sqrt(ss * tt)
+        row.hi, row.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
+        return sqrt(sqrt(tt / ss))
+
+
+cdef class LogDetGeometry(MatrixGeometry):
+    """LogDet divergence: W(c) = (W^-1 + c X)^-1.
+
+    On the eigenvalues mu of X against W, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
+    S = sum mu^2 / (1 + c mu)^2. A pair has hi = z'Wz and lo = 0. A triplet is X = x x' - y y' with x'Wx = hi,
+    y'Wy = -lo and x'Wy = 0, so that its step is that of two pairs,
+
+        W(c) = W - c / (1 + c hi) v v' + c / (1 + c lo) u u',    v = W x, u = W y.
+
+    W stays positive definite to float64, or the step is refused. The last two rows of the state are the diagonals q of
+    W^-1, to which a step adds c (x_i^2 - y_i^2), and w of W. With R the matrix balanced to ones on its diagonal,
+
+        kappa = tr R^-1 = sum w_i q_i,    1 / kappa <= smallest eigenvalue of R <= d / kappa,
+
+    in O(d) a step. The rounding errors of a step, relative to sqrt(w_i w_j), may change q by kappa times their size: q
+    is raised by as much, and where that is more than a little, W itself is examined by its Cholesky factor.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, d), or (d + more, d)
+        The positive definite matrix to start from, or the state; copied.
+    """
+
+    def __init__(self, weights, state=None):
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape[0] == weights.shape[1]:
+            weights = np.vstack([self._laid_out(weights), trusted_diagonals(weights)])
+        super().__init__(weights, state)
+        self.examined = None
+
+    def _laid_out(self, weights):
+        """The state for a matrix, without the two diagonals."""
+        return weights
+
+    def _arguments(self):
+        return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
+
+    cdef double* inverse_diagonal(self) noexcept nogil:
+        return &self.weights[(self.blocks - 2) * self.n_features]
+
+    cdef double* diagonal(self) noexcept nogil:
+        return &self.weights[(self.blocks - 1) * self.n_features]
+
+    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
+        """v = W z, and z'W z."""
+        return ob_symv(&self.weights[0], z, v, self.n_features)
+
+    cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil:
+        """The same after a part of a step; 0 if the step has to be repeated."""
+        return ob_symv(&self.weights[0], z, v, self.n_features)
+
+    cdef void take(self, const double* v, double c) noexcept nogil:
+        """W -= c v v'"""
+        ob_syr(&self.weights[0], v, c, self.n_features)
+        ob_take_squares(self.diagonal(), v, c, self.n_features)
+
+    cdef void unfold(self, double* matrix) noexcept nogil:
+        """The upper triangle of W."""
+        memcpy(matrix, &self.weights[0], self.n_features * self.n_features * sizeof(double))
+
+    cdef void load(self, Row* row) noexcept nogil:
+        row.w = row.buffer  # v, and behind it u
+        row.lo = 0.0
+        if row.n > self.n_features:
+            self.load_triplet(row)
+            return
+        row.hi = self.times(row, row.x, row.w)
+        if row.hi <= 0:  # z = 0, or nothing but rounding errors
+            row.hi = 0.0
+
+    cdef void load_triplet(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        cdef double* s = scratch(row, 1)  # x in the end, and behind it y
+        cdef double* t = s + d
+        cdef double ss, tt, k
+        self.split(row, s, t)
+        ss, tt = self.times(row, s, row.w), self.times(row, t, row.w + d)
+        k = self.balance(row, ss, ob_dot(s, row.w + d, d), tt)
+        turn(row.w, row.w + d, k, d)
+        turn(s, t, k, d)
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        return row.hi + row.lo
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef double hi = row.hi / (1.0 + c * row.hi), lo = row.lo / (1.0 + c * row.lo)
+        value[0], slope[0] = hi + lo, hi * hi + lo * lo
+
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+        lo[0] = -1.0 / row.hi if row.hi > 0 else -INFINITY
+        hi[0] = -1.0 / row.lo if row.lo < 0 else INFINITY
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return 2.0 * sqrt(slope)
+
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        return -log1p(c * row.hi) - log1p(c * row.lo)
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features
+        cdef bint triplet = row.n > d
+        cdef const double* x = scratch(row, 1) if triplet else row.x
+        cdef const double* y = x + d if triplet else NULL
+        cdef double hi = row.hi, lo = row.lo
+        if c == 0 or not (hi > 0 or lo < 0):
+            return
+        if hi > 0:
+            row.hi = self.follow(row, x, row.w, hi, c)
+        if lo < 0:
+            if c * hi > PART:  # W y has lost digits
+                lo = -self.times_again(row, y, row.w + d)
+            row.lo = -self.follow(row, y, row.w + d, -lo, -c)
+        if not self.blocked:
+            self.trust(x, y if lo < 0 else NULL, c, hi, lo)
+
+    cdef double follow(self, Row* row, const double* z, double* v, double square, double c) noexcept nogil:
+        """W <- (W^-1 + c z z')^-1 from v = W z and square = z'v; returns what z'Wz has become.
+
+        A large c is added in parts, each from the W that the one before has left: what a step takes from W it takes
+        from its digits, and W z of a smaller W has them again.
+        """
+        cdef double part, scale
+        cdef int i
+        for i in range(100):
+            if not c * square > PART:
+                break
+            part = PART / square
+            self.take(v, part / (1.0 + PART))
+            c -= part
+            square = self.times_again(row, z, v)
+        if not square > 0:  # to be repeated, or lost: W is examined next
+            return 0.0
+        scale = 1.0 + c * square
+        self.take(v, c / scale)
+        return square / scale
+
+    cdef void trust(self, const double* x, const double* y, double c, double hi, double lo) noexcept nogil:
+        """After a step: bring q along, examine W where rounding may have made it indefinite, and refuse that."""
+        cdef Py_ssize_t d = self.n_features
+        cdef double* q = self.inverse_diagonal()
+        cdef double size = 0.0, factor, doubt
+        cdef double condition = ob_inverse_diagonal(q, self.diagonal(), x, y, c, d, &size)
+        factor = max(1.0 + c * hi, 1.0 / (1.0 + c * hi)) * max(1.0 + c * lo, 1.0 / (1.0 + c * lo))
+        doubt = 4.0 * EPS * sqrt(<double> d) * factor * (1.0 + fabs(c) * size) * condition
+        if doubt <= DOUBT and condition >= 0.9 * d and is_sound(condition, d):
+            ob_axpy(q, q, -doubt, d)
+        elif not self.examine():
+            with gil:
+                self.failure = ValueError(
+                    "after it W is not positive definite to float64, as steps or features are of too different sizes; "
+                    "lower eta0, or scale features and targets (sklearn.preprocessing.StandardScaler)"
+                )
+
+    cdef bint examine(self) noexcept nogil:
+        """Is W positive definite to float64? Sets the diagonals if it is. What is not finite is told later."""
+        cdef Py_ssize_t d = self.n_features, i, j
+        cdef double* q = self.inverse_diagonal()
+        cdef double* w = self.diagonal()
+        cdef double* r
+        cdef double condition = 0.0
+        with gil:
+            try:
+                if self.examined is None:
+                    self.examined = np.empty((d + 1) * d)
+            except MemoryError as error:  # comes through
+                self.failure = error
+                return True
+        r = &self.examined[0]
+        self.unfold(r)
+        for i in range(d):
+            w[i] = r[i * (d + 1)]
+            if not isfinite(w[i]):
+                return True
+            if not w[i] >= LEAST:
+                return False
+        for i in range(d):
+            for j in range(i, d):
+                r[i * d + j] = r[i * d + j] / sqrt(w[i]) / sqrt(w[j])
+        if not invert_factor(r, r + d * d, d):
+            return False
+        for i in range(d):
+            q[i] = ob_dot(r + i * (d + 1), r + i * (d + 1), d - i)
+            condition += q[i]
+            q[i] /= w[i]
+        return is_sound(condition, d)
+
+
+cdef bint invert_factor(double* a, double* room, Py_ssize_t d) noexcept nogil:
+    """The upper triangle of A <- U^-1 with A = U'U; False if there is no such U.
+
+    Row by row, on one thread: a small factor is asked for in the middle of a loop.
+    """
+    cdef Py_ssize_t i, k
+    for k in range(d):
+        if not (a[k * (d + 1)] > 0 and isfinite(a[k * (d + 1)])):
+            return False
+        ob_axpy(a + k * (d + 1), a + k * (d + 1), 1.0 - 1.0 / sqrt(a[k * (d + 1)]), d - k)
+        for i in range(k + 1, d):
+            ob_axpy(a + i * (d + 1), a + k * d + i, a[k * d + i], d - i)
+    for i in range(d - 1, -1, -1):
+        memset(room, 0, d * sizeof(double))
+        room[i] = 1.0
+        for k in range(i + 1, d):
+            ob_axpy(room + k, a + k * (d + 1), a[i * d + k], d - k)
+        for k in range(d - 1, i - 1, -1):
+            a[i * d + k] = room[k] / a[i * (d + 1)]
+    return True

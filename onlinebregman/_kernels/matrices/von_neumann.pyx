@@ -1,0 +1,441 @@
+"""The von Neumann geometry on instances of low rank: each step is a rank-one change of an eigendecomposition.
+
+Of W = exp(G) the eigenvalues g and eigenvectors Q of G are held, and G itself, to which every step adds its c z z'. A
+row z is u = Q'z in that basis, and G - c z z' = Q (diag(g) - c u u') Q': the eigenvalues of the matrix in brackets are
+the roots of a secular equation, its eigenvectors follow from them, and one matrix product brings Q along.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, NAN, exp, expm1, fabs, log, log1p, sqrt
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport dgemm
+from scipy.linalg.cython_lapack cimport dsyevd
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Row, scratch
+from onlinebregman._kernels.loop.learner cimport make_room
+from onlinebregman._kernels.matrices.secular cimport Secular
+
+cdef extern from "ops/entropy.h":
+    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/spectral.h":
+    Py_ssize_t OB_SPARE
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    double ob_weighted_square(const double* p, const double* u, Py_ssize_t n) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+    void ob_matvec(const double* a, const double* z, Py_ssize_t n, double* out) noexcept nogil
+    void ob_gather_dot(const double* a, const Py_ssize_t* index, const double* z, Py_ssize_t nonzeros, Py_ssize_t n,
+                       double* out) noexcept nogil
+    double ob_mean_square(const double* g, const double* p, const double* q, const double* x, Py_ssize_t vectors,
+                          Py_ssize_t positive, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
+
+cdef Py_ssize_t REFRESH = 500    # steps after which the eigendecomposition is made afresh from G
+cdef double LARGEST = 1e100      # of |c z z'|: beyond, differences of eigenvalues say nothing
+
+
+cdef class VonNeumannGeometry(Geometry):
+    """Von Neumann divergence: W(c) = exp(log W - c X), divided by its trace and times `trace` if that is given.
+
+    A row of d values z is the instance X = z z', and W is predicted with as z'Wz = tr(W X). A row of 2 d values
+    (z_1, z_2) is X = z_1 z_1' - z_2 z_2'; in general the first `positive` parts of a row count positive. While
+    `matrices` is set, a row is a symmetric X, and a step costs a whole eigendecomposition.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (d, d)
+        Logarithm of the W to start from; with a trace, plus any multiple of the identity.
+    trace : float or None, default=None
+    """
+
+    cdef readonly double trace   # 0 if free
+    cdef public Py_ssize_t positive
+    cdef public bint matrices
+    cdef Secular secular
+    cdef bint prepared           # has the loaded row been deflated?
+    # along w(c): eigenvalues of log W(c) and W(c), the roots of those, what was added to log W's; LAPACK's memory
+    cdef double[::1] g_line, p_line, q_line, shift, work
+    cdef int[::1] integers
+
+    def __init__(self, log_prior, trace=None, state=None):
+        cdef Py_ssize_t d = len(log_prior)
+        self.blocks = 2 * d + 2
+        super().__init__(np.r_[np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()])
+        self.trace = 0.0 if trace is None else trace
+        self.positive = 1
+        self.whole = self.quadratic = True
+        self.secular = Secular(d)
+        self.work = np.zeros(3 * d * d + 16 * d + 16)
+        self.integers = np.zeros(3 + 5 * d, dtype=np.intc)
+        self.g_line, self.p_line, self.q_line, self.shift = np.zeros((4, d + OB_SPARE))
+        if state is None:
+            self.refresh()
+        self._resume(state)
+
+    def _arguments(self):
+        return np.zeros((self.n_features, self.n_features)), self.trace or None
+
+    def get_state(self):
+        return *super().get_state(), np.asarray(self.weights).copy()
+
+    def set_state(self, state, averaging, spectrum):
+        super().set_state(state, averaging)
+        np.asarray(self.weights)[:] = spectrum
+
+    # --- the state: g, p = exp(g) scaled, Q' (rows are eigenvectors), the upper triangle of G ----------------------
+
+    cdef inline double* eigenvalues(self) noexcept nogil:
+        return &self.weights[self.n_features]
+
+    cdef inline double* vectors(self) noexcept nogil:
+        return &self.weights[2 * self.n_features]
+
+    cdef inline double* logarithm(self) noexcept nogil:
+        return &self.weights[(2 + self.n_features) * self.n_features]
+
+    @property
+    def factor(self):
+        """L of shape (d, d) with W = L L', columns from the smallest eigenvalue to the largest."""
+        d = self.n_features
+        values, vectors = np.split(np.asarray(self.weights)[d:(2 + d) * d], [d])
+        order = np.argsort(values, kind="stable")
+        return (vectors.reshape(d, d)[order] * np.sqrt(values[order])[:, None]).T
+
+    @property
+    def log_coef(self):
+        """log W, shape (d, d)."""
+        d = self.n_features
+        upper = np.triu(np.asarray(self.weights)[(2 + d) * d:].reshape(d, d))
+        upper.flat[::d + 1] += self.log_scale
+        return upper + np.triu(upper, 1).T
+
+    @property
+    def log_values(self):
+        """Eigenvalues of log W, ascending."""
+        return np.sort(np.asarray(self.weights)[:self.n_features]) + self.log_scale
+
+    @property
+    def log_scale(self):
+        """What is added to the eigenvalues of G to give those of log W."""
+        return log(self.trace) - log_sum_exp(&self.weights[0], self.n_features) if self.trace else 0.0
+
+    @property
+    def state_weights(self):
+        return self.log_coef  # what a step moves
+
+    def coef(self, average_over=0.0):
+        factor = self.factor
+        return factor @ factor.T
+
+    def look(self, x, double c):
+        """tr(W(c) X), minus its derivative in c, and `conjugate`, for one row x as a contiguous array."""
+        cdef Row row
+        cdef double value, slope
+        self.open(&row, x)
+        self.load(&row)
+        self.peek(&row, c, &value, &slope)
+        gained = self.conjugate(&row, c)
+        free(row.buffer)
+        return value, slope, gained
+
+    def move(self, x, double c):
+        """W <- W(c); returns `conjugate`."""
+        cdef Row row
+        self.open(&row, x)
+        self.load(&row)
+        gained = 0.0
+        if not (self.matrices and self.trace):
+            gained = self.conjugate(&row, c)
+        self.step(&row, c)
+        if self.matrices and self.trace and c != 0:
+            gained = -self.trace * self.log_scale  # G was log W before the step
+        free(row.buffer)
+        return gained
+
+    cdef int open(self, Row* row, const double[::1] x) except -1:
+        row.x, row.index, row.n = &x[0], NULL, x.shape[0]
+        row.stored = row.n
+        return make_room(row, self.room(row.n))
+
+    cdef void scale_weights(self, const double* g, double* p) noexcept nogil:
+        """The eigenvalues of W from those of G."""
+        cdef Py_ssize_t d = self.n_features, i
+        cdef double largest = 0.0, total = 0.0
+        if self.trace:
+            largest = g[0]
+            for i in range(1, d):
+                largest = max(largest, g[i])
+        ob_exp(p, g, -1.0, largest, d)
+        if self.trace:
+            for i in range(d):
+                total += p[i]
+            for i in range(d):
+                p[i] *= self.trace / total
+
+    cdef void refresh(self) noexcept nogil:
+        """Eigenvalues and eigenvectors afresh from G, which with a given trace is moved to log W."""
+        cdef Py_ssize_t d = self.n_features, i
+        cdef double scale = 0.0
+        if self.trace and self.state.steps:
+            scale = log(self.trace) - log_sum_exp(&self.weights[0], d)
+        for i in range(d):
+            self.logarithm()[i * (d + 1)] += scale
+        memcpy(self.vectors(), self.logarithm(), d * d * sizeof(double))
+        self.decompose(self.vectors(), &self.weights[0])
+        self.scale_weights(&self.weights[0], self.eigenvalues())
+
+    cdef void decompose(self, double* a, double* values) noexcept nogil:
+        """Eigenvalues of a symmetric matrix of which the upper triangle is given, eigenvectors in its rows."""
+        cdef int d = self.n_features, room = self.work.shape[0] - d * d, integers = self.integers.shape[0], info = 0
+        dsyevd("V", "L", &d, a, &d, values, &self.work[d * d], &room, &self.integers[0], &integers, &info)
+        if info != 0:
+            values[0] = NAN  # is refused as an overflow
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+        return max((n + self.n_features - 1) // self.n_features, 2) * (self.n_features + OB_SPARE)
+
+    cdef inline Py_ssize_t parts(self, Row* row) noexcept nogil:
+        if row.index == NULL:
+            return row.n // self.n_features
+        return 2 if row.n and row.index[row.n - 1] >= self.n_features else 1
+
+    cdef inline double sign(self, Py_ssize_t part) noexcept nogil:
+        return 1.0 if part < self.positive else -1.0
+
+    cdef void nonzeros(self, Row* row, Py_ssize_t part, Py_ssize_t* start, Py_ssize_t* end) noexcept nogil:
+        """Which values of a sparse row belong to a part."""
+        start[0] = 0
+        while start[0] < row.n and row.index[start[0]] < part * self.n_features:
+            start[0] += 1
+        end[0] = start[0]
+        while end[0] < row.n and row.index[end[0]] < (part + 1) * self.n_features:
+            end[0] += 1
+
+    cdef void turn(self, Row* row, Py_ssize_t part, double* u) noexcept nogil:
+        """u = Q'z for a part z of a row."""
+        cdef Py_ssize_t d = self.n_features, start, end
+        if row.index == NULL:
+            ob_matvec(self.vectors(), row.x + part * d, d, u)
+        else:
+            self.nonzeros(row, part, &start, &end)
+            ob_gather_dot(self.vectors() - part * d, row.index + start, row.x + start, end - start, d, u)
+
+    cdef void load(self, Row* row) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features, part
+        cdef double* u
+        cdef double norm
+        row.w = row.buffer
+        row.a = row.lo = row.hi = 0.0
+        self.prepared = False
+        if self.matrices:
+            self.turn_matrix(row, self.vectors())
+            for part in range(d):
+                row.a += self.eigenvalues()[part] * self.turned()[part * (d + 1)]
+            row.hi = sqrt(ob_dot(row.x, row.x, d * d))
+            row.lo = -row.hi
+            return
+        for part in range(self.parts(row)):
+            u = row.w + part * d
+            self.turn(row, part, u)
+            row.a += self.sign(part) * ob_weighted_square(self.eigenvalues(), u, d)
+            norm = ob_dot(u, u, d)
+            if part < self.positive:
+                row.hi += norm
+            else:
+                row.lo -= norm
+
+    cdef void store(self, Row* row) noexcept nogil:
+        pass
+
+    cdef double dot(self, Row* row) noexcept nogil:
+        if row.w == NULL:  # W has moved since
+            self.load(row)
+        return row.a
+
+    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+        hi[0] = LARGEST / (row.hi - row.lo) if row.hi > row.lo else INFINITY
+        lo[0] = -hi[0]
+
+    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+        return row.hi - row.lo  # of X's eigenvalues
+
+    cdef void walk(self, Row* row, double c, double* x) noexcept nogil:
+        """To G - c X without eigenvectors: its eigenvalues, and in their basis the parts x of the row."""
+        cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, other, parts = self.parts(row)
+        memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
+        memset(&self.shift[0], 0, d * sizeof(double))
+        memset(x, 0, parts * stride * sizeof(double))
+        for part in range(parts):
+            memcpy(x + part * stride, row.w + part * d, d * sizeof(double))
+        if c == 0:
+            return
+        for part in range(parts):
+            if parts > 1 or not self.prepared:
+                self.secular.deflate(&self.g_line[0], x + part * stride)
+                self.prepared = parts == 1
+            self.secular.solve(-c * self.sign(part))
+            self.secular.write(&self.g_line[0], &self.shift[0])
+            if parts == 1:
+                self.secular.energies(x)
+                return
+            self.secular.find_vectors()
+            for other in range(parts):
+                self.secular.carry(x + other * stride, &self.work[0])
+
+    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, i
+        cdef double* x = scratch(row, 1)
+        if self.matrices:
+            self.peek_matrix(row, c, value, slope)
+            return
+        self.walk(row, c, x)
+        self.scale_weights(&self.g_line[0], &self.p_line[0])
+        for i in range(d):
+            self.q_line[i] = sqrt(self.p_line[i])
+        value[0] = 0.0
+        for part in range(self.parts(row)):
+            value[0] += self.sign(part) * ob_weighted_square(&self.p_line[0], x + part * stride, d)
+        slope[0] = ob_mean_square(
+            &self.g_line[0], &self.p_line[0], &self.q_line[0], x, self.parts(row), self.positive, stride, d
+        )
+        if self.trace:
+            slope[0] = max(slope[0] - value[0] * (value[0] / self.trace), 0.0)
+
+    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+        """tr W(c) - tr W, or trace (ln tr exp(G - c X) - ln tr exp G) with a given trace."""
+        cdef Py_ssize_t d = self.n_features, i
+        cdef double total = 0.0, largest = 0.0
+        if self.matrices:
+            self.walk_matrix(row, c)
+        else:
+            self.walk(row, c, scratch(row, 1))
+        for i in range(d):
+            largest = max(largest, fabs(self.shift[i]))
+            total += self.eigenvalues()[i] * expm1(self.shift[i])
+        if not self.trace:
+            return total
+        if largest < 1:
+            return self.trace * log1p(total / self.trace)
+        return self.trace * (log_sum_exp(&self.g_line[0], d) - log_sum_exp(&self.weights[0], d))
+
+    cdef void step(self, Row* row, double c) noexcept nogil:
+        cdef Py_ssize_t part, parts = self.parts(row)
+        if c == 0:
+            return
+        if self.matrices:
+            ob_axpy(self.logarithm(), row.x, c, self.n_features * self.n_features)
+            self.state.steps += 1
+            self.refresh()
+            row.w = NULL
+            return
+        for part in range(parts):
+            if part > 0:
+                self.turn(row, part, row.w)
+            if parts > 1 or not self.prepared:
+                self.secular.deflate(&self.weights[0], row.w)
+            if not self.secular.nudge(-c * self.sign(part)):
+                self.secular.solve(-c * self.sign(part))
+            self.bring_along()
+            self.secular.write(&self.weights[0], &self.shift[0])
+            self.subtract(row, part, c * self.sign(part))
+        self.state.steps += 1
+        if self.state.steps % REFRESH == 0:
+            self.refresh()
+        else:
+            self.scale_weights(&self.weights[0], self.eigenvalues())
+        row.w = NULL
+
+    cdef void bring_along(self) noexcept nogil:
+        """Q <- Q times the eigenvectors of the rank-one change."""
+        cdef Py_ssize_t i, width = self.n_features * sizeof(double)
+        cdef int d = self.n_features, k = self.secular.k
+        cdef double one = 1.0, zero = 0.0
+        cdef double* q = self.vectors()
+        cdef double* turn = &self.work[0]
+        cdef double* old = &self.work[d * d]
+        cdef double* new = &self.work[2 * d * d]
+        self.secular.rotate(q, d)
+        if k < 2:
+            return
+        self.secular.find_vectors()
+        for i in range(k):
+            self.secular.eigenvector(i, turn + i * k)
+            memcpy(old + i * d, q + self.secular.place(i) * d, width)
+        dgemm("N", "N", &d, &k, &k, &one, old, &d, turn, &k, &zero, new, &d)
+        for i in range(k):
+            memcpy(q + self.secular.place(i) * d, new + i * d, width)
+
+    cdef void subtract(self, Row* row, Py_ssize_t part, double c) noexcept nogil:
+        """G -= c z z' for a part of a row."""
+        cdef Py_ssize_t d = self.n_features, i, j, start, end
+        cdef double* g = self.logarithm()
+        if row.index == NULL:
+            ob_syr(g, row.x + part * d, c, d)
+            return
+        self.nonzeros(row, part, &start, &end)
+        for i in range(start, end):
+            for j in range(i, end):
+                g[(row.index[i] - part * d) * d + row.index[j] - part * d] -= c * row.x[i] * row.x[j]
+
+
+    # --- symmetric matrices as rows --------------------------------------------------------------------------------
+
+    cdef inline double* turned(self) noexcept nogil:
+        return &self.work[2 * self.n_features * self.n_features]
+
+    cdef void turn_matrix(self, Row* row, double* vectors) noexcept nogil:
+        """V'XV for eigenvectors V."""
+        cdef int d = self.n_features
+        cdef double one = 1.0, zero = 0.0
+        cdef double* half = &self.work[d * d]
+        dgemm("N", "N", &d, &d, &d, &one, row.x, &d, vectors, &d, &zero, half, &d)
+        dgemm("T", "N", &d, &d, &d, &one, vectors, &d, half, &d, &zero, self.turned(), &d)
+
+    cdef void walk_matrix(self, Row* row, double c) noexcept nogil:
+        """To G - c X: its eigenvalues, and what they have grown by; eigenvectors in `work`."""
+        cdef Py_ssize_t d = self.n_features, i
+        memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
+        memcpy(&self.work[0], self.vectors() if c == 0 else self.logarithm(), d * d * sizeof(double))
+        if c != 0:
+            ob_axpy(&self.work[0], row.x, c, d * d)
+            self.decompose(&self.work[0], &self.g_line[0])
+        for i in range(d):
+            self.shift[i] = self.g_line[i] - self.weights[i]
+
+    cdef void peek_matrix(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+        cdef Py_ssize_t d = self.n_features, i, j
+        cdef double* x = self.turned()
+        self.walk_matrix(row, c)
+        self.turn_matrix(row, &self.work[0])
+        self.scale_weights(&self.g_line[0], &self.p_line[0])
+        value[0] = slope[0] = 0.0
+        for i in range(d):
+            value[0] += self.p_line[i] * x[i * (d + 1)]
+            slope[0] += self.p_line[i] * x[i * (d + 1)] * x[i * (d + 1)]
+            for j in range(i):
+                slope[0] += 2.0 * x[i * d + j] * x[i * d + j] * logarithmic_mean(
+                    self.p_line[i], self.p_line[j], self.g_line[i] - self.g_line[j]
+                )
+        if self.trace:
+            slope[0] = max(slope[0] - value[0] * (value[0] / self.trace), 0.0)
+
+
+cdef inline double logarithmic_mean(double p, double q, double gap) noexcept nogil:
+    """(p - q) / (ln p - ln q) from the difference of the logarithms."""
+    if fabs(gap) < 0.06:
+        return sqrt(p * q) * (1.0 + gap * gap / 24.0 * (1.0 + gap * gap / 80.0 * (1.0 + gap * gap / 168.0)))
+    return (p - q) / gap
+
+
+cdef double log_sum_exp(const double* g, Py_ssize_t n) noexcept nogil:
+    cdef double largest = -INFINITY, total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        largest = max(largest, g[i])
+    for i in range(n):
+        total += exp(g[i] - largest)
+    return largest + log(total)

@@ -1,0 +1,410 @@
+/* Vector helpers of the entropies: relative, Burg's and binary. */
+#ifndef ONLINEBREGMAN_ENTROPY_H
+#define ONLINEBREGMAN_ENTROPY_H
+
+#include "vector.h"
+
+/* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores where L(p) loads; OB_FLOOR is v, but never below f; OB_RAISE is
+ * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP comes before a short loop,
+ * which gcc would unroll for every length it can have. */
+#define OB_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define OB_STORE(L, p, v) L##_STORE(p, v)
+#define OB_LOAD1_STORE(p, v) ((p)[i] = (v))
+#define OB_FLOOR(T, v, f) OB_FLOOR_##T(v, f)
+#define OB_FLOOR_double(v, f) ((v) < (f) ? (f) : (v))
+#define OB_RAISE(T, h, v) OB_RAISE_##T(h, v)
+#define OB_RAISE_double(h, v) ((h) = OB_MAX(OB_BITS(fabs(v)), h))
+#if defined(__GNUC__)
+typedef int64_t ob_bits8 __attribute__((vector_size(64)));
+typedef int64_t ob_bits4 __attribute__((vector_size(32)));
+typedef int64_t ob_bits2 __attribute__((vector_size(16)));
+typedef struct {
+    ob_bits8 by8;
+    ob_bits4 by4;
+    ob_bits2 by2;
+    int64_t by1;
+} ob_bits;
+#define OB_ONE {{1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, 1}
+#define OB_LOAD8_STORE(p, v) (*(ob_unaligned8 *)((p) + i) = (v))
+#define OB_LOAD4_STORE(p, v) (*(ob_unaligned4 *)((p) + i) = (v))
+#define OB_LOAD2_STORE(p, v) (*(ob_unaligned2 *)((p) + i) = (v))
+#define OB_FLOOR_ob_8(v, f) OB_FLOOR_LANES(ob_8, ob_bits8, v, f)
+#define OB_FLOOR_ob_4(v, f) OB_FLOOR_LANES(ob_4, ob_bits4, v, f)
+#define OB_FLOOR_ob_2(v, f) OB_FLOOR_LANES(ob_2, ob_bits2, v, f)
+#define OB_FLOOR_LANES(T, B, v, f) ((T)(((B)((v) < (f)) & (B)((T){0} + (f))) | (~(B)((v) < (f)) & (B)(v))))
+#define OB_RAISE_ob_8(h, v) OB_RAISE_LANES(ob_bits8, 8, h, v)
+#define OB_RAISE_ob_4(h, v) OB_RAISE_LANES(ob_bits4, 4, h, v)
+#define OB_RAISE_ob_2(h, v) OB_RAISE_LANES(ob_bits2, 2, h, v)
+#define OB_RAISE_LANES(B, lanes, h, v)                                                                                 \
+    do {                                                                                                               \
+        const B size = (B)(v) & INT64_MAX;                                                                             \
+        for (int k = 0; k < lanes; ++k)                                                                                \
+            (h)[k] = OB_MAX(size[k], (h)[k]);                                                                          \
+    } while (0)
+#else
+typedef int64_t ob_bits[15];
+#define OB_ONE {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define OB_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define OB_KEEP_LOOP
+#endif
+
+/* The largest of running maxima, and the product of running products: eight lanes, four, two and one. */
+OB_INLINE double ob_largest(const ob_bits *lanes) {
+    const int64_t *h = (const int64_t *)lanes;
+    int64_t most[4];
+    for (int k = 0; k < 4; ++k)
+        most[k] = OB_MAX(OB_MAX(h[k], h[k + 4]), h[k + 8]);
+    for (int k = 0; k < 2; ++k)
+        most[k] = OB_MAX(OB_MAX(most[k], most[k + 2]), h[k + 12]);
+    return OB_DOUBLE(OB_MAX(OB_MAX(most[0], most[1]), h[14]));
+}
+
+OB_INLINE double ob_product(const ob_lanes *lanes) {
+    const double *p = (const double *)lanes;
+    double product[4];
+    for (int k = 0; k < 4; ++k)
+        product[k] = (p[k] * p[k + 4]) * p[k + 8];
+    for (int k = 0; k < 2; ++k)
+        product[k] = (product[k] * product[k + 2]) * p[k + 12];
+    return (product[0] * product[1]) * p[14];
+}
+
+/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709.
+ *
+ * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
+ * 13, times 2^k put together from bits.
+ */
+OB_INLINE double ob_exp1(double z0) {
+    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
+    double z = z0 < -708.0 ? -708.0 : z0;
+    z = z > 709.0 ? 709.0 : z;
+    const double shifted = z * log2e + magic;
+    const double kd = shifted - magic;
+    const double r = (z - kd * ln2_hi) - kd * ln2_lo;
+    double p = 1.6059043836821613e-10;
+    p = p * r + 2.08767569878681e-09;
+    p = p * r + 2.505210838544172e-08;
+    p = p * r + 2.755731922398589e-07;
+    p = p * r + 2.7557319223985893e-06;
+    p = p * r + 2.48015873015873e-05;
+    p = p * r + 0.0001984126984126984;
+    p = p * r + 0.001388888888888889;
+    p = p * r + 0.008333333333333333;
+    p = p * r + 0.041666666666666664;
+    p = p * r + 0.16666666666666666;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    double v = p * scale;
+    v = z0 < -708.0 ? 0.0 : v;
+    return z0 > 709.0 ? HUGE_VAL : v;
+}
+
+/* e = exp(-(c x + shift)) */
+OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(c * x[i] + shift));
+}
+
+/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow */
+OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
+                                  ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(2.0 * (c * (0.5 * x[i] - 0.5 * origin)) + shift));
+}
+
+/* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2),
+ * and of the sum of their exponents */
+OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
+    const uint64_t half_octave = 0x3ff0000000000000ULL - 0x3fe6a09e667f3bcdULL; /* 1 against sqrt(1/2), in bits */
+    double total = 0.0, exponents = 0.0;
+    for (ptrdiff_t start = 0; start < n; start += 64 * OB_LANES) {
+        const ptrdiff_t end = n - start < 64 * OB_LANES ? n : start + 64 * OB_LANES;
+        double product[OB_LANES], power[OB_LANES];
+        for (int k = 0; k < OB_LANES; ++k) {
+            product[k] = 1.0;
+            power[k] = 0.0;
+        }
+        ptrdiff_t i = start;
+#define OB_FACTOR(K)                                                                                                   \
+    {                                                                                                                  \
+        uint64_t bits;                                                                                                 \
+        double m;                                                                                                      \
+        memcpy(&bits, &a[i + (K)], sizeof bits);                                                                       \
+        const uint64_t octave = (bits + half_octave) >> 52;                                                            \
+        bits -= (octave - 1023) << 52;                                                                                 \
+        memcpy(&m, &bits, sizeof m);                                                                                   \
+        product[K] *= m;                                                                                               \
+        power[K] += (double)((int32_t)octave - 1023);                                                                  \
+    }
+        for (; i + OB_LANES <= end; i += OB_LANES)
+            for (int k = 0; k < OB_LANES; ++k)
+                OB_FACTOR(k)
+        for (; i < end; ++i)
+            OB_FACTOR(0)
+#undef OB_FACTOR
+        exponents += ((power[0] + power[1]) + (power[2] + power[3])) +
+                     ((power[4] + power[5]) + (power[6] + power[7]));
+        total += log(((product[0] * product[1]) * (product[2] * product[3])) *
+                     ((product[4] * product[5]) * (product[6] * product[7])));
+    }
+    return total + 0.6931471805599453 * exponents;
+}
+
+/* --- relative entropy: w(c) = w exp(-c x) ---------------------------------------------------------------------------
+ *
+ * w may be n weights or, with `twins`, 2 n: those of the second half move along -x.
+ */
+
+/* v = w e, never below OB_TINY; v may be w */
+OB_CLONES static void ob_entropy_step(double *v, const double *w, const double *restrict e, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double moved = w[i] * e[i];
+        v[i] = moved < OB_TINY ? OB_TINY : moved;
+    }
+}
+
+/* 1 / k! */
+static const double ob_taylor[15] = {
+    1.0, 1.0, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889,
+    0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07, 2.505210838544172e-08,
+    2.08767569878681e-09, 1.6059043836821613e-10, 1.1470745597729725e-11,
+};
+
+/* Up to which |z| seven terms each of sinh z and cosh z - 1 give exp(z) to 5e-17. */
+#define OB_SHORT_REACH 0.52
+
+/* sums of w x (returned) and w x^2, and the largest |x| */
+OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, int twins,
+                                        double *square, double *largest) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+    ob_bits h = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T v = L(x);                                                                                              \
+        T sum = L(w), difference = sum;                                                                                \
+        if (twins) {                                                                                                   \
+            sum += L(w + n);                                                                                           \
+            difference -= L(w + n);                                                                                    \
+        }                                                                                                              \
+        A(d) += difference * v;                                                                                        \
+        A(q) += sum * v * v;                                                                                           \
+        OB_RAISE(T, A(h), v);                                                                                          \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    *square = OB_SUM8(q);
+    *largest = ob_largest(&h);
+    return OB_SUM8(d);
+}
+
+/* sums of w x^k, k = 0 ... 5 */
+OB_CLONES static void ob_entropy_moments(const double *restrict w, const double *restrict x, ptrdiff_t n, int twins,
+                                         double *restrict moment) {
+    ob_lanes m0 = OB_ZERO, m1 = OB_ZERO, m2 = OB_ZERO, m3 = OB_ZERO, m4 = OB_ZERO, m5 = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T v = L(x), square = v * v;                                                                              \
+        T even = L(w), odd = even;                                                                                     \
+        if (twins) {                                                                                                   \
+            even += L(w + n);                                                                                          \
+            odd -= L(w + n);                                                                                           \
+        }                                                                                                              \
+        odd *= v;                                                                                                      \
+        A(m0) += even;                                                                                                 \
+        A(m1) += odd;                                                                                                  \
+        A(m2) += even *= square;                                                                                       \
+        A(m3) += odd *= square;                                                                                        \
+        A(m4) += even *= square;                                                                                       \
+        A(m5) += odd *= square;                                                                                        \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    moment[0] = OB_SUM8(m0);
+    moment[1] = OB_SUM8(m1);
+    moment[2] = OB_SUM8(m2);
+    moment[3] = OB_SUM8(m3);
+    moment[4] = OB_SUM8(m4);
+    moment[5] = OB_SUM8(m5);
+}
+
+/* v = w exp(-c x) for |c x| <= reach <= OB_SHORT_REACH, never below OB_TINY; v may be w. Returns the sum.
+ *
+ * Both factors exp(-z) and exp(z) of twins are made of the same polynomials, sinh z and cosh z - 1, of as many terms as
+ * `reach` asks for.
+ */
+OB_CLONES static double ob_entropy_move(double *v, const double *w, const double *restrict x, double c, double reach,
+                                        ptrdiff_t n, int twins) {
+    static const double limits[] = {1.4e-3, 0.015, 0.064, 0.16, 0.31}; /* (5e-17 (2 m + 1)!)^(1 / (2 m + 1)), m terms */
+    int terms = 2;
+    for (int k = 0; k < 5; ++k)
+        terms += reach > limits[k];
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T z = c * L(x), square = z * z;                                                                          \
+        T odd = square * ob_taylor[2 * terms - 1] + ob_taylor[2 * terms - 3];                                          \
+        T even = square * ob_taylor[2 * terms] + ob_taylor[2 * terms - 2];                                             \
+        OB_KEEP_LOOP                                                                                                   \
+        for (int k = 2 * terms - 5; k > 0; k -= 2) {                                                                   \
+            odd = odd * square + ob_taylor[k];                                                                         \
+            even = even * square + ob_taylor[k + 1];                                                                   \
+        }                                                                                                              \
+        odd *= z;                                                                                                      \
+        even *= square;                                                                                                \
+        T moved = L(w);                                                                                                \
+        moved += moved * (even - odd);                                                                                 \
+        OB_STORE(L, v, OB_FLOOR(T, moved, OB_TINY));                                                                   \
+        if (twins) {                                                                                                   \
+            T twin = L(w + n);                                                                                         \
+            twin += twin * (even + odd);                                                                               \
+            OB_STORE(L, v + n, OB_FLOOR(T, twin, OB_TINY));                                                            \
+            moved += twin;                                                                                             \
+        }                                                                                                              \
+        A(s) += moved;                                                                                                 \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
+/* --- Burg entropy: w(c) = w / (1 + c x w) ------------------------------------------------------------------------- */
+
+/* widen [lo, hi] to hold all w x */
+OB_CLONES static void ob_product_range(const double *restrict w, const double *restrict x, ptrdiff_t n, double *lo,
+                                       double *hi) {
+    int64_t l = OB_RANK(OB_BITS(*lo)), h = OB_RANK(OB_BITS(*hi));
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const int64_t bits = OB_BITS(w[i] * x[i]), v = OB_RANK(bits);
+        l = v < l ? v : l;
+        h = v > h ? v : h;
+    }
+    *lo = OB_DOUBLE(OB_RANK(l));
+    *hi = OB_DOUBLE(OB_RANK(h));
+}
+
+/* sums of w(c) x and of (w(c) x)^2 */
+OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restrict x, double c, ptrdiff_t n,
+                                   double *dot, double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_START(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += u * u; }
+#define OB_BODY(T, L, A) { const T u = L(w) * L(x), r = u / (1.0 + c * u); A(d) += r; A(q) += r * r; }
+    if (c == 0)
+        OB_REDUCE(n, OB_START);
+    else
+        OB_REDUCE(n, OB_BODY);
+#undef OB_START
+#undef OB_BODY
+    *dot = OB_SUM8(d);
+    *square = OB_SUM8(q);
+}
+
+/* w = w(c), never below OB_TINY; infinity beyond the domain of c */
+OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double ratio = 1.0 + c * (w[i] * x[i]);
+        const double v = ratio > 0.0 ? w[i] / ratio : INFINITY;
+        w[i] = v < OB_TINY ? OB_TINY : v;
+    }
+}
+
+/* r = 1 + c x w, by what Burg's weights are divided */
+OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict w, const double *restrict x, double c,
+                                     ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        r[i] = 1.0 + c * (w[i] * x[i]);
+}
+
+/* The same for c counted from the end of its domain, -1 / largest with `largest` one of the x w: the ratio of that one
+ * is c x w, and those of others near it keep their digits, too. */
+OB_CLONES static void ob_burg_ratios_beside(double *restrict r, const double *restrict w, const double *restrict x,
+                                            double largest, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = w[i] * x[i];
+        r[i] = (largest - u) / largest + c * u;
+    }
+}
+
+/* v = w / r, never below OB_TINY; v may be w or r */
+OB_CLONES static void ob_quotients(double *v, const double *w, const double *r, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double q = w[i] / r[i];
+        v[i] = q < OB_TINY ? OB_TINY : q;
+    }
+}
+
+/* sums of w x and of (w x)^2 */
+OB_CLONES static void ob_dot_square(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
+                                    double *square) {
+    double d = 0.0, q = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = w[i] * x[i];
+        d += u;
+        q += u * u;
+    }
+    *dot = d;
+    *square = q;
+}
+
+/* sum ln(1 + c x w) if all |c x w| <= 1/2: logarithms of products of 512 factors, which neither over- nor underflow */
+OB_CLONES static double ob_burg_log(const double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
+    double total = 0.0;
+    for (; n > 0; w += 64 * OB_LANES, x += 64 * OB_LANES, n -= 64 * OB_LANES) {
+        const ptrdiff_t length = n < 64 * OB_LANES ? n : 64 * OB_LANES;
+        ob_lanes p = OB_ONE;
+#define OB_BODY(T, L, A) { A(p) *= 1.0 + c * (L(w) * L(x)); }
+        OB_REDUCE(length, OB_BODY);
+#undef OB_BODY
+        total += log(ob_product(&p));
+    }
+    return total;
+}
+
+/* sum of the w whose x > 0 */
+OB_CLONES static double ob_burg_mass(const double *restrict w, const double *restrict x, ptrdiff_t n) {
+    double total = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        total += x[i] > 0.0 ? w[i] : 0.0;
+    return total;
+}
+
+/* --- binary entropy ----------------------------------------------------------------------------------------------- */
+
+/* v = w e / (1 - w + w e) strictly between 0 and 1, with e a factor of the odds w / (1 - w); v may be w or e */
+OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *e, ptrdiff_t n) {
+    const double largest = 1.0 - DBL_EPSILON / 2;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double up = w[i] * (e[i] > 1e300 ? 1e300 : e[i]);
+        double moved = up / (1.0 - w[i] + up);
+        moved = moved < OB_TINY ? OB_TINY : moved;
+        v[i] = moved > largest ? largest : moved;
+    }
+}
+
+/* r = 1 - w + w e, by what the weights' odds are normalised; r may be e */
+OB_CLONES static void ob_binary_ratios(double *r, const double *w, const double *e, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        r[i] = 1.0 - w[i] + w[i] * e[i];
+}
+
+/* sums of w x and w (1 - w) x^2 */
+OB_CLONES static void ob_binary_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
+                                     double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += (u - u * L(w)) * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    *dot = OB_SUM8(d);
+    *square = OB_SUM8(q);
+}
+
+#endif

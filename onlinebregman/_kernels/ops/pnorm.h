@@ -1,0 +1,120 @@
+/* Vector helpers of the p-norm geometry: powers, and the sums over them.
+ *
+ * Of theta and its powers v = sgn(theta) abs(theta / unit)^(p-1), with `inverse` the exact inverse of the unit, a power
+ * of two.
+ */
+#ifndef ONLINEBREGMAN_PNORM_H
+#define ONLINEBREGMAN_PNORM_H
+
+#include "vector.h"
+
+/* x^y for x >= 0 and abs(y) <= 1000, within about 1 + y/2 units in the last place, however far x is from 1; 0 below
+ * 2^-1022, 2^1000 above it.
+ *
+ * Branch-free, so that it vectorises: x = 2^k m with m between sqrt(1/2) and sqrt(2), log2 m by the series of the
+ * inverse hyperbolic tangent at (m - 1) / (m + 1), and 2^z as in ob_exp. y k is exact for the leading 24 bits of y, so
+ * that the integer part of z costs no digits.
+ */
+static inline double ob_pow(double x, double y) {
+    const double leading = (double)(float)y, magic = 6755399441055744.0; /* 1.5 * 2^52, see ob_exp */
+    const uint64_t root_half = 0x3fe6a09e667f3bcdULL;                    /* sqrt(1/2) */
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t exponent = (bits + ((1024ULL << 52) - root_half)) >> 52; /* k + 1024 */
+    bits -= (exponent - 1024) << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    const uint64_t integer = exponent | 0x4330000000000000ULL; /* 2^52 + exponent as a double */
+    double k;
+    memcpy(&k, &integer, sizeof k);
+    k -= 4503599627371520.0; /* 2^52 + 1024 */
+
+    const double s = (m - 1.0) / (m + 1.0), t = s * s;
+    double q = 0.15186263588304877; /* 2 / (19 ln 2) */
+    q = q * t + 0.16972882833987805;
+    q = q * t + 0.19235933878519512;
+    q = q * t + 0.22195308321368667;
+    q = q * t + 0.26230818925253881;
+    q = q * t + 0.32059889797532516;
+    q = q * t + 0.41219858311113242;
+    q = q * t + 0.57707801635558536;
+    q = q * t + 0.96179669392597555;
+    q = q * t + 2.8853900817779268; /* 2 / ln 2 */
+
+    const double whole = leading * k;
+    double rest = (y - leading) * k + y * (s * q);
+    double z = whole + rest;
+    const int under = z < -1022.0 || x < DBL_MIN, over = z > 1000.0;
+    z = z < -1022.0 ? -1022.0 : z;
+    z = z > 1000.0 ? 1000.0 : z;
+    const double shifted = z + magic;
+    double r = (whole - (shifted - magic)) + rest;
+    r = r < -1.0 ? -1.0 : r; /* where z was cut */
+    r = r > 1.0 ? 1.0 : r;
+    r *= 0.6931471805599453;
+    double e = 1.6059043836821613e-10;
+    e = e * r + 2.08767569878681e-09;
+    e = e * r + 2.505210838544172e-08;
+    e = e * r + 2.755731922398589e-07;
+    e = e * r + 2.7557319223985893e-06;
+    e = e * r + 2.48015873015873e-05;
+    e = e * r + 0.0001984126984126984;
+    e = e * r + 0.001388888888888889;
+    e = e * r + 0.008333333333333333;
+    e = e * r + 0.041666666666666664;
+    e = e * r + 0.16666666666666666;
+    e = e * r + 0.5;
+    e = e * r + 1.0;
+    e = e * r + 1.0;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    double v = e * scale;
+    v = under ? 0.0 : v;
+    return over ? 0x1p1000 : v;
+}
+
+/* v = sgn(theta) abs(theta / unit)^exponent; by products for a small whole exponent */
+OB_CLONES static void ob_power(double *restrict v, const double *restrict theta, double inverse, double exponent,
+                               ptrdiff_t n) {
+    if (exponent == floor(exponent) && exponent <= 8.0) {
+        for (ptrdiff_t i = 0; i < n; ++i)
+            v[i] = theta[i] * inverse;
+        for (int k = 1; k < exponent; ++k)
+            for (ptrdiff_t i = 0; i < n; ++i)
+                v[i] *= fabs(theta[i] * inverse);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; ++i)
+        v[i] = copysign(ob_pow(fabs(theta[i] * inverse), exponent), theta[i]);
+}
+
+/* sums of v x and abs(r)^(p-2) x^2 with r = theta / unit, v = sgn(r) abs(r)^(p-1) */
+OB_CLONES static void ob_power_sums(const double *restrict theta, const double *restrict v, const double *restrict x,
+                                    double inverse, ptrdiff_t n, double *dot, double *square) {
+    ob_lanes d = OB_ZERO, q = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T r = L(theta) * inverse;                                                                                \
+        A(d) += L(v) * L(x);                                                                                           \
+        A(q) += r * L(v) / (r * r + DBL_MIN) * (L(x) * L(x));                                                          \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    *dot = OB_SUM8(d);
+    *square = OB_SUM8(q);
+}
+
+/* sum abs(theta / unit)^p */
+static double ob_power_total(const double *theta, double inverse, double p, ptrdiff_t n) {
+    double v[64], total = 0.0;
+    for (ptrdiff_t start = 0; start < n; start += 64) {
+        const ptrdiff_t length = n - start < 64 ? n - start : 64;
+        ob_power(v, theta + start, inverse, p - 1.0, length);
+        total += ob_dot(theta + start, v, length) * inverse;
+    }
+    return total;
+}
+
+#endif

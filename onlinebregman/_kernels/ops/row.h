@@ -1,0 +1,123 @@
+/* Helpers for rows that are not just contiguous doubles, and for several models on one row. */
+#ifndef ONLINEBREGMAN_ROW_H
+#define ONLINEBREGMAN_ROW_H
+
+#include "vector.h"
+
+/* sum w x over the columns of a sparse row, in four running sums */
+static double ob_sparse_dot(const double *w, const ptrdiff_t *index, const double *x, ptrdiff_t n) {
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        s0 += w[index[i]] * x[i];
+        s1 += w[index[i + 1]] * x[i + 1];
+        s2 += w[index[i + 2]] * x[i + 2];
+        s3 += w[index[i + 3]] * x[i + 3];
+    }
+    for (; i < n; ++i)
+        s0 += w[index[i]] * x[i];
+    return (s0 + s1) + (s2 + s3);
+}
+
+/* w -= c x on the columns of a sparse row */
+static void ob_sparse_axpy(double *restrict w, const ptrdiff_t *restrict index, const double *restrict x, double c,
+                           ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        w[index[i]] -= c * x[i];
+}
+
+/* sum v x of lazily averaged weights v = total + w (clock - stamp) */
+OB_CLONES static double ob_average_dot(const double *restrict total, const double *restrict stamp,
+                                       const double *restrict w, double clock, const double *restrict x, ptrdiff_t n) {
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { A(s) += (L(total) + L(w) * (clock - L(stamp))) * L(x); }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
+/* v = w on the columns of a sparse row */
+static void ob_gather(double *restrict v, const double *restrict w, const ptrdiff_t *restrict index, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        v[i] = w[index[i]];
+}
+
+/* w = v on the columns of a sparse row */
+static void ob_scatter(double *restrict w, const double *restrict v, const ptrdiff_t *restrict index, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        w[index[i]] = v[i];
+}
+
+/* 0 when the weights on the columns of a sparse row are finite, NaN otherwise */
+static double ob_sparse_nonfinite(const double *w, const ptrdiff_t *index, ptrdiff_t n) {
+    double s0 = 0.0, s1 = 0.0;
+    ptrdiff_t i = 0;
+    for (; i + 2 <= n; i += 2) {
+        s0 += 0.0 * w[index[i]];
+        s1 += 0.0 * w[index[i + 1]];
+    }
+    return i < n ? s0 + (s1 + 0.0 * w[index[i]]) : s0 + s1;
+}
+
+/* A row of floats as doubles, stored in the very pieces that OB_REDUCE loads: a load across several stores has to wait
+ * for them */
+OB_CLONES static void ob_widen_values(double *restrict x, const float *restrict a, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+#if defined(__GNUC__)
+    typedef float floats8 __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef float floats4 __attribute__((vector_size(16), aligned(4), may_alias));
+    for (; i + 8 <= n; i += 8)
+        *(ob_unaligned8 *)(x + i) = __builtin_convertvector(*(const floats8 *)(a + i), ob_8);
+    if (n & 4) {
+        *(ob_unaligned4 *)(x + i) = __builtin_convertvector(*(const floats4 *)(a + i), ob_4);
+        i += 4;
+    }
+    if (n & 2) {
+        *(ob_unaligned2 *)(x + i) = (ob_2){a[i], a[i + 1]};
+        i += 2;
+    }
+#endif
+    for (; i < n; ++i)
+        x[i] = a[i];
+}
+
+/* Narrow column numbers as the helpers take them */
+OB_CLONES static void ob_widen_columns(ptrdiff_t *restrict index, const int32_t *restrict a, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        index[i] = a[i];
+}
+
+/* sum w x for four models: the numbers of ob_dot, reading x once */
+OB_CLONES static void ob_dot4(const double *restrict w0, const double *restrict w1, const double *restrict w2,
+                              const double *restrict w3, const double *restrict x, ptrdiff_t n, double *restrict dots) {
+    ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T v = L(x);                                                                                              \
+        A(s0) += L(w0) * v;                                                                                            \
+        A(s1) += L(w1) * v;                                                                                            \
+        A(s2) += L(w2) * v;                                                                                            \
+        A(s3) += L(w3) * v;                                                                                            \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    dots[0] = OB_SUM8(s0);
+    dots[1] = OB_SUM8(s1);
+    dots[2] = OB_SUM8(s2);
+    dots[3] = OB_SUM8(s3);
+}
+
+/* w_k -= c_k x for four models */
+OB_CLONES static void ob_axpy4(double *restrict w0, double *restrict w1, double *restrict w2, double *restrict w3,
+                               const double *restrict x, const double *restrict c, ptrdiff_t n) {
+    const double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double v = x[i];
+        w0[i] -= c0 * v;
+        w1[i] -= c1 * v;
+        w2[i] -= c2 * v;
+        w3[i] -= c3 * v;
+    }
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* Rank-one change of an eigendecomposition: diag(pole) + u u' with poles in ascending order and w = u^2.
+ *
+ * Its eigenvalues are the roots of f(t) = 1 + sum w_j / (pole_j - t), one between each pole and the next and one above
+ * the last. A root is held as an offset tau from the nearer pole, `origin`: differences pole_j - root then keep their
+ * digits however close they are. Eight roots at a time, one a lane: lanes do not meet, so that every instruction set
+ * gives the same digits.
+ */
+#ifndef ONLINEBREGMAN_SPECTRAL_H
+#define ONLINEBREGMAN_SPECTRAL_H
+
+#include "vector.h"
+
+/* Arrays indexed by roots, and the poles, have room for so many values beyond the last one. */
+#define OB_SPARE 16
+
+#if defined(__GNUC__)
+#define OB_WIDTH 8
+typedef ob_8 ob_group;
+typedef int64_t ob_mask __attribute__((vector_size(64)));
+#define OB_AT(p) (*(const ob_unaligned8 *)(p))
+#define OB_PUT(p, v) (*(ob_unaligned8 *)(p) = (v))
+#define OB_PICK(m, a, b) ((ob_group)(((ob_mask)(m) & (ob_mask)(a)) | (~(ob_mask)(m) & (ob_mask)(b))))
+#define OB_LANE_OF(v, l) ((v)[l])
+#else
+#define OB_WIDTH 1
+typedef double ob_group;
+typedef int ob_mask;
+#define OB_AT(p) (*(p))
+#define OB_PUT(p, v) (*(p) = (v))
+#define OB_PICK(m, a, b) ((m) ? (a) : (b))
+#define OB_LANE_OF(v, l) (v)
+#endif
+#define OB_SIZE(v) OB_PICK((v) < 0.0, -(v), v)
+#define OB_SMALLER(a, b) OB_PICK((a) < (b), a, b)
+
+/* f, f' and f''/2 at tau, and the size of the terms of f. */
+#define OB_SECULAR(tau)                                                                                                \
+    f = zero + 1.0, f1 = zero, f2 = zero, size = f;                                                                    \
+    for (ptrdiff_t j = 0; j < k; ++j) {                                                                                \
+        const ob_group r = 1.0 / ((pole[j] - from) - (tau)), t = w[j] * r, t1 = t * r;                                 \
+        f += t;                                                                                                        \
+        f1 += t1;                                                                                                      \
+        f2 += t1 * r;                                                                                                  \
+        size += OB_SIZE(t);                                                                                            \
+    }
+
+/* The root of c x^2 - a x + b on the side where it is b / a for small b, without cancellation. */
+#define OB_QUADRATIC(x, a, b, c)                                                                                       \
+    do {                                                                                                               \
+        ob_group q = (a) * (a) - 4.0 * (b) * (c);                                                                      \
+        for (int l = 0; l < OB_WIDTH; ++l)                                                                             \
+            OB_LANE_OF(q, l) = sqrt(fabs(OB_LANE_OF(q, l)));                                                           \
+        const ob_mask up = (a) > 0.0;                                                                                  \
+        x = OB_PICK(up, 2.0 * (b), (a) - q) / OB_PICK(up, (a) + q, 2.0 * (c));                                         \
+    } while (0)
+
+/* Gap above each of the k poles: the last root is below pole_k + sum w, the pole put beyond it has no weight. */
+OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total) {
+    for (ptrdiff_t j = 0; j < OB_SPARE; ++j) {
+        pole[k + j] = pole[k - 1] + 2.0 * (double)(j + 1) * total;
+        w[k + j] = 0.0;
+    }
+}
+
+/* All k roots, and 1 / f' there: an eigenvector's (v'u)^2. f is interpolated by c + s / (pole_i - t) + S /
+ * (pole_i+1 - t), with f, f' and f'' as they are (Gragg): convergence is cubic from either side, and bisection where
+ * rounding errors lead out of the bracket. Poles and w are followed by those of ob_close_poles. If `growth` is not zero,
+ * what is there are the roots for w / (1 + growth), to start from.
+ */
+OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t k, double growth, double *origin,
+                                 double *tau, double *energy) {
+    const ob_group zero = {0};
+    for (ptrdiff_t i = 0; i < k; i += OB_WIDTH) {
+        const ob_group low = OB_AT(pole + i), high = OB_AT(pole + i + 1), gap = high - low;
+        ob_group f, f1, f2, size, from, x, flow;
+        int warm = growth != 0.0, astray = 1;
+        while (astray) {
+            if (warm) {
+                from = OB_AT(origin + i);
+                x = OB_AT(tau + i) + growth * OB_AT(energy + i);
+            } else { /* which half of the gap, and the root if the other poles stood still */
+                const ob_group below = OB_AT(w + i), above = OB_AT(w + i + 1);
+                from = low;
+                OB_SECULAR(0.5 * gap)
+                ob_mask right = f < 0.0;
+                for (int l = 0; l < OB_WIDTH; ++l)
+                    if (i + l >= k - 1)
+                        OB_LANE_OF(right, l) = 0; /* nothing is known to be above the last root */
+                from = OB_PICK(right, high, low);
+                const ob_group c = f - 2.0 * (above - below) / gap, a = OB_PICK(right, -gap, gap) * c + below + above;
+                const ob_group b = OB_PICK(right, -(above * gap), below * gap);
+                OB_QUADRATIC(x, a, b, c);
+            }
+            ob_group lo = low - from, hi = high - from;
+            x = OB_PICK((x > lo) & (x < hi), x, 0.5 * (lo + hi));
+            for (int iteration = 0; iteration < 100; ++iteration) {
+                OB_SECULAR(x)
+                const ob_group d1 = (low - from) - x, d2 = (high - from) - x, sum = d1 + d2, product = d1 * d2;
+                const ob_group a = sum * f - product * f1, b = product * f, c = f - sum * f1 + product * f2;
+                ob_group step;
+                lo = OB_PICK(f < 0.0, x, lo);
+                hi = OB_PICK(f > 0.0, x, hi);
+                OB_QUADRATIC(step, a, b, c);
+                const ob_group next = x + step;
+                step = OB_PICK((next > lo) & (next < hi), step, 0.5 * (lo + hi) - x);
+                step = OB_PICK(OB_SIZE(f) <= 4.0 * DBL_EPSILON * size, zero, step);
+                x += step;
+                flow = 1.0 / (f1 + 2.0 * f2 * step);
+                /* a step this small leaves an error of the order of its cube, and of its square in f' */
+                const ob_mask done = OB_SIZE(step) <= 2e-8 * OB_SMALLER(-d1, d2);
+                int left = 0;
+                for (int l = 0; l < OB_WIDTH; ++l)
+                    left += i + l < k && !OB_LANE_OF(done, l);
+                if (!left)
+                    break;
+            }
+            const ob_mask far = OB_SIZE(x) > 0.75 * gap; /* has come near the other pole, and is measured from there */
+            astray = 0;
+            for (int l = 0; l < OB_WIDTH; ++l)
+                astray |= warm && i + l < k - 1 && OB_LANE_OF(far, l);
+            warm = 0;
+        }
+        OB_PUT(origin + i, from);
+        OB_PUT(tau + i, x);
+        OB_PUT(energy + i, flow);
+    }
+}
+
+/* The vector v, of u's signs, for which these roots are exact (Gu and Eisenstat 1994, after Loewner):
+ * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It replaces u: eigenvectors then are orthogonal. */
+OB_CLONES static void ob_loewner(const double *pole, const double *u, ptrdiff_t k, const double *origin,
+                                 const double *tau, double *v) {
+    const ob_group zero = {0};
+    for (ptrdiff_t j = 0; j < k; j += OB_WIDTH) {
+        const ob_group own = OB_AT(pole + j);
+        ob_group product = zero + 1.0;
+        for (ptrdiff_t i = 0; i < k; ++i) {
+            const ob_group gap = pole[i] - own;
+            product *= ((origin[i] - own) + tau[i]) / OB_PICK(gap == 0.0, zero + 1.0, gap);
+        }
+        for (int l = 0; l < OB_WIDTH; ++l)
+            if (j + l < k)
+                v[j + l] = copysign(sqrt(fabs(OB_LANE_OF(product, l))), u[j + l]);
+    }
+}
+
+/* The eigenvector of one root, of length one: v / (pole - root) */
+OB_CLONES static void ob_eigenvector(const double *restrict pole, const double *restrict v, ptrdiff_t k, double origin,
+                                     double tau, double *restrict out) {
+    for (ptrdiff_t j = 0; j < k; ++j)
+        out[j] = v[j] / ((pole[j] - origin) - tau);
+    const double length = sqrt(ob_dot(out, out, k));
+    for (ptrdiff_t j = 0; j < k; ++j)
+        out[j] /= length;
+}
+
+/* a, b = c a + s b, c b - s a */
+OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, double c, double s, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double v = c * a[i] + s * b[i];
+        b[i] = c * b[i] - s * a[i];
+        a[i] = v;
+    }
+}
+
+/* sum_ij K_ij x_ij^2 with the logarithmic means K_ij = (p_i - p_j) / (g_i - g_j), p = exp(g), q = sqrt(p), and
+ * x = sum_b sign_b x_b x_b' over the first `positive` vectors (sign +) and the other ones (sign -), of `stride` each.
+ * g, p and q are followed by OB_SPARE values, x_b by zeros. */
+OB_CLONES static double ob_mean_square(const double *g, const double *p, const double *q, const double *x,
+                                       ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
+    const ob_group zero = {0};
+    ob_group twice = zero, once = zero;
+    for (ptrdiff_t j = 0; j < n; j += OB_WIDTH) {
+        const ob_group gj = OB_AT(g + j), pj = OB_AT(p + j), qj = OB_AT(q + j);
+        for (ptrdiff_t i = 0; i < n && i < j + OB_WIDTH; ++i) {
+            ob_group entry = zero;
+            for (ptrdiff_t b = 0; b < vectors; ++b) {
+                const ob_group part = x[b * stride + i] * OB_AT(x + b * stride + j);
+                entry += b < positive ? part : -part;
+            }
+            const ob_group gap = g[i] - gj, h2 = 0.25 * gap * gap;
+            const ob_mask near = h2 < 1e-3;
+            /* sinh(h) / h for h = gap / 2, where the difference would cancel */
+            const ob_group series = q[i] * qj * (1.0 + h2 * (1.0 / 6 + h2 * (1.0 / 120 + h2 * (1.0 / 5040))));
+            const ob_group mean = OB_PICK(near, series, (p[i] - pj) / OB_PICK(near, zero + 1.0, gap));
+            if (i < j)
+                twice += mean * (entry * entry);
+            else
+                once += mean * (entry * entry);
+        }
+    }
+    double total = 0.0;
+    for (int l = 0; l < OB_WIDTH; ++l)
+        total += 2.0 * OB_LANE_OF(twice, l) + OB_LANE_OF(once, l);
+    return total;
+}
+
+/* sum p u^2 */
+OB_CLONES static double ob_weighted_square(const double *restrict p, const double *restrict u, ptrdiff_t n) {
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { const T v = L(u); A(s) += L(p) * v * v; }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
+/* out = A z for the nonzeros of a sparse z, A of shape (n, n) */
+static void ob_gather_dot(const double *a, const ptrdiff_t *index, const double *z, ptrdiff_t nonzeros, ptrdiff_t n,
+                          double *restrict out) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        double s = 0.0;
+        for (ptrdiff_t k = 0; k < nonzeros; ++k)
+            s += a[i * n + index[k]] * z[k];
+        out[i] = s;
+    }
+}
+
+/* out = A z, A of shape (n, n) */
+static void ob_matvec(const double *a, const double *z, ptrdiff_t n, double *restrict out) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        out[i] = ob_dot(a + i * n, z, n);
+}
+
+#endif

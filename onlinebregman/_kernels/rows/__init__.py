@@ -1,0 +1,1 @@
+"""Rows as the kernels read them: dense arrays and CSR, without a copy."""

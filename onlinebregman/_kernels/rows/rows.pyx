@@ -1,0 +1,157 @@
+"""Blocks of rows, read where they lie: C-contiguous float64 or float32 arrays, and canonical CSR matrices."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+
+cdef extern from "ops/row.h":
+    void OB_PREFETCH(const void* p) noexcept nogil
+    void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
+    void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
+
+# From this many columns on the weights do not stay in a core's own cache, and each row's are asked for a row ahead.
+cdef Py_ssize_t LARGE = 1 << 16
+
+
+ctypedef fused Column:
+    int32_t
+    int64_t
+
+
+cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
+    """Is each number larger than the one before?"""
+    cdef Py_ssize_t i
+    cdef Column descents = 0
+    for i in range(n - 1):
+        descents |= a[i] >= a[i + 1]
+    return descents == 0
+
+
+cdef bint is_aligned(const Py_buffer* buffer) noexcept:
+    """Can its values be read as what they are? Memory that NumPy has not laid out itself may begin anywhere."""
+    return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
+
+
+cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
+    return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
+
+
+@cython.final
+cdef class Rows:
+    """A block of rows; `fetch` points a `Row` at one of them."""
+
+    def __dealloc__(self):
+        while self.held:
+            self.held -= 1
+            PyBuffer_Release(&self.buffers[self.held])
+        free(self.room)
+        free(self.index)
+
+    cdef bint take(self, array, int ndim):
+        """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
+        cdef Py_buffer* buffer = &self.buffers[self.held]
+        try:
+            PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, TypeError, ValueError):
+            return False
+        self.held += 1
+        return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
+
+    cdef int make_room(self) except -1:
+        if self.value_size != sizeof(double):
+            self.room = malloc(max(self.widest, 1) * sizeof(double) + 64)
+            if self.room == NULL:
+                raise MemoryError()
+            self.x = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
+        if self.indices != NULL and self.index_size != sizeof(Py_ssize_t):
+            self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
+            if self.index == NULL:
+                raise MemoryError()
+        return 0
+
+    cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
+        cdef Py_ssize_t start
+        if self.indices == NULL:
+            start, row.n = i * self.n_columns, self.n_columns
+            row.index = NULL
+        else:
+            start = integer(self.indptr, self.index_size, i)
+            row.n = integer(self.indptr, self.index_size, i + 1) - start
+            if self.index == NULL:
+                row.index = (<const Py_ssize_t*> self.indices) + start
+            else:
+                ob_widen_columns(self.index, (<const int32_t*> self.indices) + start, row.n)
+                row.index = self.index
+        row.stored, row.foretold = row.n, False
+        if self.x == NULL:
+            row.x = (<const double*> self.values) + start
+        else:
+            ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
+            row.x = self.x
+
+    cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil:
+        """Have the weights of row i brought near, if it is sparse and they may be far."""
+        cdef Py_ssize_t b, k
+        if self.indices == NULL or self.n_columns < LARGE:
+            return
+        for b in range(blocks):
+            for k in range(integer(self.indptr, self.index_size, i), integer(self.indptr, self.index_size, i + 1)):
+                OB_PREFETCH(weights + b * self.n_columns + integer(self.indices, self.index_size, k))
+
+    cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+        """Are these columns in range, and each larger than the one before?"""
+        if start == end:
+            return True
+        if integer(self.indices, self.index_size, start) < 0:
+            return False
+        if integer(self.indices, self.index_size, end - 1) >= self.n_columns:
+            return False
+        if self.index_size == 4:
+            return increasing((<const int32_t*> self.indices) + start, end - start)
+        return increasing((<const int64_t*> self.indices) + start, end - start)
+
+
+cdef Rows dense_rows(X):
+    """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
+    cdef Rows rows = Rows.__new__(Rows)
+    if not rows.take(X, 2) or rows.buffers[0].format[0] not in b"df":
+        return None
+    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
+    rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
+    rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
+    rows.make_room()
+    return rows
+
+
+cdef Rows sparse_rows(X):
+    """Rows of a CSR matrix of float64 or float32 with increasing columns in each row; None if it is something else."""
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef Py_ssize_t i, start, end
+    if not (rows.take(X.data, 1) and rows.take(X.indices, 1) and rows.take(X.indptr, 1)) or len(X.shape) != 2:
+        return None
+    if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
+        return None
+    for i in range(1, 3):
+        if rows.buffers[i].format[0] not in b"ilq" or rows.buffers[i].itemsize not in (4, 8):
+            return None
+    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
+    rows.indices, rows.index_size = <const char*> rows.buffers[1].buf, rows.buffers[1].itemsize
+    rows.indptr = <const char*> rows.buffers[2].buf
+    rows.n_rows, rows.n_columns = X.shape
+    if rows.buffers[2].shape[0] != rows.n_rows + 1:
+        return None
+    start = integer(rows.indptr, rows.index_size, 0)
+    rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows) - start
+    if start != 0 or rows.stored > rows.buffers[0].shape[0] or rows.stored > rows.buffers[1].shape[0]:
+        return None
+    for i in range(rows.n_rows):
+        end = integer(rows.indptr, rows.index_size, i + 1)
+        if not start <= end <= rows.stored:
+            return None
+        rows.widest = max(rows.widest, end - start)
+        if not rows.increases(start, end):
+            return None
+        start = end
+    rows.make_room()
+    return rows
