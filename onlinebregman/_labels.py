@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._containers import check_kind, unmasked
+from ._online.estimator import Call
 
 
 class StreamClassifierMixin(ClassifierMixin):
@@ -18,10 +19,10 @@ class StreamClassifierMixin(ClassifierMixin):
 
     _fewest_classes = 2
 
-    def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, *, first: bool, partial: bool) -> np.ndarray:
+    def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
-        if first:
-            self._set_classes(y, classes, partial)
+        if call.first:
+            self._set_classes(y, classes, call.partial)
         elif classes is not None:
             given = check_classes(classes)
             if not np.array_equal(given, self.classes_):
@@ -32,7 +33,7 @@ class StreamClassifierMixin(ClassifierMixin):
         return self._known_codes(
             y,
             "give all labels that will come as `classes` to the first call of partial_fit"
-            if partial
+            if call.partial
             else "set warm_start=False to begin again with other classes",
         )
 

@@ -1,20 +1,13 @@
-"""What all estimators share: the online loop, and the mixins that tie an estimator to its mirror map."""
+"""The mixins that tie an estimator to its mirror map: a compiled learner that moves weights in its geometry."""
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from ._compiled import make_geometry, make_loss
-from ._copies import OwnCopyMixin
 from ._kernels.geometries.geometry import Geometry
 from ._kernels.loop.learner import Learner
 from ._kernels.matrices.burg import MatrixBurgGeometry
@@ -22,7 +15,7 @@ from ._kernels.matrices.frobenius import FrobeniusGeometry
 from ._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from ._kernels.matrices.matrix import LogDetGeometry
 from ._kernels.matrices.von_neumann import VonNeumannGeometry
-from ._sklearn_compat import CallbackSupportMixin, Interval
+from ._online.estimator import Examples
 from ._validation import check_finite, fitted
 from .constraints import Constraint
 from .divergences import (
@@ -41,77 +34,6 @@ from .divergences import (
 from .divergences._names import automatic_p
 from .losses import Loss, SquaredLoss, resolve_loss
 from .schedules import Schedule, resolve_schedule
-
-
-class OnlineEstimator(OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
-    """The loop of `fit`: epochs over the rows, shuffled or not, until `tol` or a callback says stop.
-
-    A subclass has the constructor parameters `max_iter`, `tol`, `shuffle`, `n_iter_no_change`, `random_state` and
-    `verbose`, and hands its learning of one epoch to `_fit_epochs`.
-    """
-
-    _loop_constraints = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-    }
-
-    def _run(self, body: Callable[[int], bool], n: int, task: str, X, y) -> int:
-        """Call `body(i)` for i < n as one callback task each, until it returns True or a callback asks to stop.
-
-        Returns how many were run.
-        """
-        context = self._init_callback_context(max_subtasks=n)
-        data = {"estimator": self, "X": X, "y": y, "metadata": {}}
-        context.call_on_fit_task_begin(**data)
-        for i in range(n):
-            subcontext = context.subcontext(task_name=task)
-            subcontext.call_on_fit_task_begin(**data)
-            done = body(i)
-            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
-            if done or stop:
-                break
-        context.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
-        return i + 1
-
-    def _reconstruction_attributes(self) -> dict:
-        """Fitted attributes that go on changing in place, copied: what a callback needs to evaluate the model now."""
-        return {}
-
-    def _fit_epochs(self, learn: Callable[[np.ndarray | None], float], n_rows: int, X, y, stacklevel: int = 4) -> None:
-        """Run up to `max_iter` epochs of `learn(order)`, which returns the mean loss before each row was learned.
-
-        `order` is a permutation of the rows, or None for the order they came in. Sets `n_iter_` and `loss_curve_`.
-        `stacklevel` is where a warning is to point: the caller of `fit`, with scikit-learn's wrapper in between.
-        """
-        rng = check_random_state(self.random_state) if self.shuffle else None
-        self.loss_curve_ = []
-        best, stale = np.inf, 0
-
-        def epoch(i: int) -> bool:
-            nonlocal best, stale
-            loss = learn(None if rng is None else rng.permutation(n_rows))
-            self.loss_curve_.append(loss)
-            if self.verbose:
-                print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
-            if self.tol is None:
-                return False
-            stale = 0 if loss < best - self.tol else stale + 1
-            best = min(best, loss)
-            return stale >= self.n_iter_no_change
-
-        self.n_iter_ = self._run(epoch, self.max_iter, "epoch", X, y)
-        if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
-            warnings.warn(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss settled to within "
-                f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
 
 
 class MirrorMixin:
@@ -172,10 +94,12 @@ class MirrorMixin:
             weights = constraint.project(self._divergence, weights)
         return make_geometry(self._divergence, weights, self._signed, constraint)
 
-    def _configure(self, learner: Learner) -> Learner:
-        """Put the parameters of now in force."""
+    def _parameters_are_valid(self) -> bool:
+        return self._learner.in_force(vars(self))
+
+    def _configure(self) -> None:
         parameters = {name: getattr(self, name) for name in self._read_at_each_call}
-        learner.configure(
+        self._learner.configure(
             update=self.update,
             schedule=self._schedule(),
             fit_intercept=parameters.get("fit_intercept", False),
@@ -183,7 +107,6 @@ class MirrorMixin:
             track_regret=parameters.get("track_regret", False),
             armed=parameters,
         )
-        return learner
 
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
@@ -202,15 +125,15 @@ class MirrorMixin:
         """The learning rates."""
         return resolve_schedule(self.learning_rate, self.eta0, self.power_t)
 
-    def _learn(self, X, y, sample_weight, order=None) -> float:
-        """One pass over validated rows; returns the weighted mean loss before each was learned."""
-        total = len(y) if sample_weight is None else sample_weight.sum()
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
+        """One pass over rows; returns the weighted mean loss before each was learned."""
+        total = len(data.y) if data.weights is None else data.weights.sum()
         if total == 0:
             return 0.0
         before = self._learner.cumulative_loss
-        refused = self._learner.learn(X, y, sample_weight, order)
+        refused = self._learner.learn(data.X, data.y, data.weights, order)
         if refused is not None:
-            self._refuse(*refused, y)
+            self._refuse(*refused, data.y)
         return (self._learner.cumulative_loss - before) / total
 
     def _refuse(self, reason: str, row: int, y: np.ndarray) -> None:
@@ -252,9 +175,6 @@ class MirrorMixin:
                 "bad target": f"The target {target} at row {row} is not admissible for {self._learned_loss!r}.",
             }[reason]
         )
-
-    def _reconstruction_attributes(self) -> dict:
-        return {"_learner": copy.deepcopy(self._learner)}
 
 
 class EuclideanMirrorMixin(MirrorMixin):

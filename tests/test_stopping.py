@@ -2,14 +2,15 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from onlinebregman import ImplicitGDRegressor, PerceptronClassifier
-from onlinebregman._mirror import OnlineEstimator
+from onlinebregman._online.estimator import EpochEstimator, Examples
 
 
-class Replay(OnlineEstimator):
+class Replay(EpochEstimator):
     """Epochs whose mean losses are given."""
 
     shuffle, verbose, random_state = False, 0, None
@@ -19,7 +20,7 @@ class Replay(OnlineEstimator):
 
     def fit(self):
         losses = iter(self.losses)
-        self._fit_epochs(lambda order: next(losses), 1, None, None)
+        self._learn_in_epochs(lambda data, order, again: next(losses), Examples(np.zeros((1, 1))), None, None)
         return self
 
 

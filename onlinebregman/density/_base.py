@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Self
 
@@ -10,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, OnlineEstimator
+from .._sklearn_compat import fit_context
 from .._validation import check_dense_rows, check_weights, fitted
 
 
@@ -66,12 +67,18 @@ class Density(DensityMixin):
         return float(self.score_samples(X).mean())
 
 
+@dataclass(frozen=True, kw_only=True)
+class WeighedRows(Examples):
+    """Rows of positive weight, their weights, and which of the rows given they are."""
+
+    numbers: np.ndarray
+
+
 class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
-    A subclass begins with `_start(n_features)`, learns with `_learn(X, weights, numbers)`, knows the `offline_loss_` of
-    the best of hindsight, and keeps what the stream has come to in `_progress`, which has `rows` and `loss` and is
-    never changed in place.
+    A subclass knows the `offline_loss_` of the best of hindsight, and keeps what the stream has come to in `_progress`,
+    which has `rows` and `loss` and is never changed in place.
     """
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -97,11 +104,7 @@ class OnlineDensity(Density, OnlineEstimator):
         ValueError
             If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
         """
-        with all_or_nothing(self):
-            X, *weighted = self._check(X, sample_weight, reset=True, allow_all_zero=False)
-            self._start(X.shape[1])
-            self._run(lambda _: self._learn(X, *weighted), 1, "epoch", X, y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
@@ -128,14 +131,7 @@ class OnlineDensity(Density, OnlineEstimator):
         ValueError
             If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
         """
-        with all_or_nothing(self):
-            validate_parameters(self)
-            first = not self.__sklearn_is_fitted__()
-            X, *weighted = self._check(X, sample_weight, reset=first, allow_all_zero=True)
-            if first:
-                self._start(X.shape[1])
-            self._learn(X, *weighted)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     @property
     def t_(self) -> int:
@@ -158,17 +154,16 @@ class OnlineDensity(Density, OnlineEstimator):
     def _now(self):
         return fitted(self, vars(self).get("_progress"))
 
-    def _check(
-        self, X: ArrayLike, sample_weight: ArrayLike | None, *, reset: bool, allow_all_zero: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Validated rows of positive weight, their weights, and which rows they are."""
-        X = check_dense_rows(self, X, reset=reset)
-        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
-        self._check_values(X, reset)
-        if weights is None:
-            return X, np.ones(len(X)), np.arange(len(X))
-        kept = np.flatnonzero(weights)
-        return X[kept], weights[kept], kept
+    def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> WeighedRows:
+        X = check_dense_rows(self, X, reset=call.first)
+        weights = check_weights(sample_weight, len(X), allow_all_zero=call.partial)
+        self._check_values(X, call.first)
+        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+        weights = np.ones(len(X)) if weights is None else weights[kept]
+        return WeighedRows(X if len(kept) == len(X) else X[kept], weights=weights, numbers=kept)
+
+    def _go_on(self, data: WeighedRows, call: Call) -> None:
+        """Nothing to copy: `_progress` is never changed in place."""
 
     def _check_first_prediction(self, prior_weight: float) -> None:
         if self.strategy == "incremental_offline" and prior_weight == 0:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn_compat import Interval, StrOptions
 from .._validation import check_dense_rows, read_only
 from ..divergences import Divergence
-from ._base import OnlineDensity, check_log_density, in_float64, running
+from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64, running
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -288,8 +288,8 @@ class OnlineExponentialFamily(OnlineDensity):
         family = make_family(self.family, self.variance, self.shape, X.shape[1]) if reset else self._family
         family.check(X)
 
-    def _start(self, n_features: int) -> None:
-        """Read the parameters, and begin a stream of no rows."""
+    def _begin(self, data: WeighedRows) -> None:
+        n_features = data.X.shape[1]
         self._family: Family = make_family(self.family, self.variance, self.shape, n_features)
         self._learned_family, self._learned_strategy = self.family, self.strategy
         mean = np.asarray(self._family.default_mean if self.prior_mean is None else self.prior_mean, dtype=np.float64)
@@ -322,8 +322,8 @@ class OnlineExponentialFamily(OnlineDensity):
             return LastStepBernoulli(self._k)
         return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k)
 
-    def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """One pass over validated rows."""
+    def _learn(self, data: WeighedRows, order: None = None, *, again: bool = False) -> None:
+        X, weights, numbers = data.X, data.weights, data.numbers
         if isinstance(self._rule, GaussianMinimax):
             self._check_horizon(weights, numbers)
         if self._family.location and self._progress.rows == 0 and len(X):

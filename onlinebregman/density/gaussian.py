@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn_compat import Interval, StrOptions
 from .._validation import check_dense_rows, read_only
 from ..divergences import Conjugate, Divergence
-from ._base import OnlineDensity, check_log_density, in_float64, running
+from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64, running
 from ._scatters import DiagonalScatter, FullScatter
 
 _TINY = np.finfo(np.float64).tiny
@@ -256,8 +256,8 @@ class OnlineGaussian(OnlineDensity):
         entropy = len(now.total) * (np.log(2 * np.pi) + 1)
         return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
 
-    def _start(self, n: int) -> None:
-        """Read the parameters, and begin a stream of no rows."""
+    def _begin(self, data: WeighedRows) -> None:
+        n = data.X.shape[1]
         k = float(self.prior_weight)
         self._check_first_prediction(k)
         k1 = k + (self.strategy == "forward")
@@ -269,19 +269,19 @@ class OnlineGaussian(OnlineDensity):
         self._prior = _Prior(k, k1, np.broadcast_to(mean, n).copy(), covariance, log_det)
         self._progress = _Progress(np.zeros(n), np.zeros(n), 0.0, kind.begin(k1 * covariance), 0, 0.0)
 
-    def _learn(self, X: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """One pass over validated rows."""
+    def _learn(self, data: WeighedRows, order: None = None, *, again: bool = False) -> None:
+        X = data.X
         if self._progress.rows == 0 and len(X):
             self._progress = self._progress._replace(origin=X[0].copy())
         start, block = 0, self._progress.scatter.block
         while start < len(X):  # in blocks that end at the same rows wherever the call began
             rows = slice(start, start + block - self._progress.rows % block)
-            now = self._advance(self._progress, X[rows], weights[rows])
+            now = self._advance(self._progress, X[rows], data.weights[rows])
             if not (np.isfinite(now.loss) and np.isfinite(now.scatter.own).all()):
                 row = start + int(np.abs(X[rows]).max(axis=1).argmax())
                 raise ValueError(
-                    f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be learned: "
-                    "its square overflows, or the covariance is singular in float64; scale the features "
+                    f"Row {data.numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be "
+                    "learned: its square overflows, or the covariance is singular in float64; scale the features "
                     "(sklearn.preprocessing.StandardScaler), or raise prior_weight."
                 )
             self._progress = now

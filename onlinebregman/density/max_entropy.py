@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Self
 
@@ -15,14 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._containers import unmasked
-from .._mirror import OnlineEstimator
+from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
 from .._sklearn_compat import (
     Interval,
     StrOptions,
-    all_or_nothing,
     check_feature_names,
     fit_context,
-    validate_parameters,
 )
 from .._validation import FLOATS, check_dense_rows, check_finite, check_numbers, check_weights, fitted, read_only
 from ._base import Density
@@ -174,12 +171,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         ValueError
             If an observation is not a point of the domain; the estimator is then what it was before.
         """
-        with all_or_nothing(self):
-            X, weights = self._check(X, sample_weight, reset=True, allow_all_zero=False)
-            self._start()
-            self._observe(X, weights)
-            self._run(lambda _: self._solve(stacklevel=6), 1, "epoch", X, y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add observed points, and go on from the multipliers of before.
@@ -203,16 +195,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         ValueError
             If an observation is not a point of the domain; the estimator is then what it was before.
         """
-        with all_or_nothing(self):
-            validate_parameters(self)
-            first = not self.__sklearn_is_fitted__()
-            X, weights = self._check(X, sample_weight, reset=first, allow_all_zero=not first)
-            if first:
-                self._start()
-            if len(X):
-                self._observe(X, weights)
-                self._solve(stacklevel=3)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-probability of points.
@@ -286,19 +269,19 @@ class MaxEntDensity(Density, OnlineEstimator):
     def _fitted_features(self) -> Features:
         return fitted(self, vars(self).get("_features"))
 
-    def _check(self, X, sample_weight, *, reset: bool, allow_all_zero: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _check(self, call: Call, X, y: None, sample_weight: ArrayLike | None) -> Examples:
         """Observations of positive weight, and their weights."""
-        if reset:
+        if call.first:
             self._read_domain()
-        X = self._check_rows(X, reset=reset)
-        weights = check_weights(sample_weight, len(X), allow_all_zero=allow_all_zero)
+        X = self._check_rows(X, reset=call.first)
+        weights = check_weights(sample_weight, len(X), allow_all_zero=not call.first)
         if self._fixed:
             if X.ndim == 2 and self._index is None:
                 self._index = RowIndex(self.domain_)
             self._refuse_unknown(X)
         if weights is None:
-            return X, np.ones(len(X))
-        return X[weights > 0], weights[weights > 0]
+            return Examples(X, weights=np.ones(len(X)))
+        return Examples(X[weights > 0], weights=weights[weights > 0])
 
     def _check_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         """Rows of the domain's width, or numbers of points."""
@@ -348,7 +331,7 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "have to equal rows of the domain exactly, or be their numbers."
             )
 
-    def _start(self) -> None:
+    def _begin(self, data: Examples) -> None:
         """No observations yet."""
         self._weight, self._seen, self._raw = 0.0, None, None
         if self.domain is None:
@@ -366,6 +349,14 @@ class MaxEntDensity(Density, OnlineEstimator):
             if len(values) != len(points):
                 raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
             self._values = values
+
+    def _go_on(self, data: Examples, call: Call) -> None:
+        """Nothing to copy: arrays are bound anew."""
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        if len(data):
+            self._observe(data.X, data.weights)
+            self._solve()
 
     def _observe(self, X: np.ndarray, weights: np.ndarray) -> None:
         """Add observations to the empirical expectations."""
@@ -391,11 +382,8 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "(sklearn.preprocessing.StandardScaler)."
             )
 
-    def _solve(self, stacklevel: int) -> None:
-        """Multipliers for the empirical expectations, starting from those there are.
-
-        `stacklevel` is where a warning is to point: the caller of `fit` or `partial_fit`.
-        """
+    def _solve(self) -> None:
+        """Multipliers for the empirical expectations, starting from those there are."""
         alpha = float(self.alpha)
         features = Features(self._values, self._seen if alpha == 0 else None)
         empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
@@ -427,11 +415,10 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
         if self.tol is not None and self.entropy_bound_ > self.tol:
             remedy = "raise max_iter" if self.n_iter_ >= self.max_iter else "use solver='newton'"
-            warnings.warn(
+            warn_caller(
                 f"MaxEntDensity stopped after {self.n_iter_} iterations, when another round would still gain "
                 f"{self.entropy_bound_:.3g} > tol={self.tol:g}; {remedy}, or relax the matching with alpha.",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
             )
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 import inspect
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._copies import OwnCopyMixin
+from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._sklearn_compat import BaseComposition, Interval
 from .._validation import check_rows, fitted, read_only
 from ..pipeline import check_instance, check_online, copies_to_learn, learns
@@ -30,7 +31,14 @@ class RowCosts(NamedTuple):
     costs: Array
 
 
-class ExpertMixture(OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
+@dataclass(frozen=True)
+class Forecasts(Examples):
+    """Rows to forecast, with what the experts learn of each (`y`) and what the losses are about (`targets`)."""
+
+    targets: np.ndarray | None = None
+
+
+class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
     A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
@@ -147,19 +155,17 @@ class ExpertMixture(OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        """Nothing learned: the next rows are the first ones."""
-        for name in ("_mix", "_history"):
-            vars(self).pop(name, None)
-
-    def _start(self, X) -> None:
+    def _begin(self, data: Examples) -> None:
         """Fresh experts with their prior weights."""
+        X = data.X
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         self._mix = ExpertWeights(self._prior(n_experts), self._rate(n_experts), float(self.share))
-        if self.history:
-            self._history = History(np.empty((0, n_experts)))
+        self._history = History(np.empty((0, n_experts))) if self.history else None
+
+    def _go_on(self, data: Examples, call: Call) -> None:
+        self.estimators_ = copies_to_learn(self.estimators_)
 
     def _fresh_experts(self) -> list:
         if self.estimators is None:
@@ -190,19 +196,16 @@ class ExpertMixture(OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
             raise ValueError(f"prior = {self.prior!r}: give one positive number for each of the {n_experts} experts.")
         return prior / prior.sum()
 
-    def _learn_rows(self, X, y, targets, sample_weight: Array | None, classes: ArrayLike | None = None) -> None:
+    def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
         """Forecast each row, weigh the experts by what came, then let them learn it.
 
-        Without targets y and `targets` are None, and the experts are given rows alone. What changes is copied first and
-        bound again, for whoever has to go back to what was bound before.
+        Without targets the experts are given rows alone. What changes is copied first and bound again.
         """
-        if self.__sklearn_is_fitted__():
-            self.estimators_ = copies_to_learn(self.estimators_)
-        else:
-            self._start(X)
+        X, y, targets, sample_weight = data.X, data.y, data.targets, data.weights
         mix, history = copy.copy(self._mix), []
         stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
         forecasts = None if self.estimators_ else self._columns(X)
+        classes = vars(self).get("classes_")
         learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
         # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
         quiet = np.errstate(over="ignore", invalid="ignore")
@@ -232,7 +235,7 @@ class ExpertMixture(OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
                 self._ready = True
         self._mix = mix
         if history:
-            known = vars(self).get("_history") or History(np.empty((0, len(mix.losses))))
+            known = self._history or History(np.empty((0, len(mix.losses))))
             self._history = known.extended(history, self.history)
 
     def _name(self, expert: int) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._labels import StreamClassifierMixin
-from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call
+from .._sklearn_compat import fit_context
 from .._validation import check_rows, check_weights, dense
-from ._base import ExpertMixture, RowCosts
+from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, log_sum_exp
 
 
@@ -39,10 +40,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            self._forget()
-            self._learn(X, y, sample_weight, classes=None, partial=False)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes: ArrayLike | None = None, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
@@ -69,10 +67,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             If numbers are not probabilities, or under log-loss the mixture gives probability 0 to what came; the
             message names the row.
         """
-        validate_parameters(self)
-        with all_or_nothing(self):
-            self._learn(X, y, sample_weight, classes=classes, partial=True)
-        return self
+        return self._partial_fit(X, y, sample_weight, classes)
 
     def predict_proba(self, X) -> Array:
         """The weighted mean of the experts' probabilities.
@@ -112,16 +107,15 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _learn(self, X, y, sample_weight, *, classes, partial: bool) -> None:
-        first = not self.__sklearn_is_fitted__()
-        X, y = check_rows(self, X, y=y, reset=first, numeric=False)
-        codes = self._class_numbers(y, classes, first=first, partial=partial)
-        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=partial)
-        self._learn_rows(X, y, codes, sample_weight, classes=self.classes_)
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Forecasts:
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        codes = self._class_numbers(y, classes, call)
+        weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
+        return Forecasts(X, y, weights, targets=codes)
 
-    def _start(self, X) -> None:
+    def _begin(self, data: Forecasts) -> None:
         self._learned_loss, self._learned_strategy = self.loss, self.strategy
-        super()._start(X)
+        super()._begin(data)
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 

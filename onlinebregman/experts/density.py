@@ -12,10 +12,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn_compat import all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call
+from .._sklearn_compat import fit_context
 from .._validation import check_rows, check_weights, dense
 from ..density._base import Density
-from ._base import ExpertMixture, RowCosts
+from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, log_sum_exp
 
 
@@ -134,10 +135,7 @@ class DensityMixture(Density, ExpertMixture):
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            self._forget()
-            self._learn(X, sample_weight, allow_all_zero=False)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
@@ -161,10 +159,7 @@ class DensityMixture(Density, ExpertMixture):
         ValueError
             If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
         """
-        validate_parameters(self)
-        with all_or_nothing(self):
-            self._learn(X, sample_weight, allow_all_zero=True)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     def score_samples(self, X) -> Array:
         """Log-density of each row as the next one of the stream.
@@ -180,7 +175,8 @@ class DensityMixture(Density, ExpertMixture):
             ln q(x); -inf where all experts with weight give density 0.
         """
         check_is_fitted(self)
-        return np.logaddexp.reduce(self._log_densities(self._check(X)) + self._mix.log_weights(), axis=1)
+        forecasts = self._log_densities(self._check_rows(X, first=False))
+        return np.logaddexp.reduce(forecasts + self._mix.log_weights(), axis=1)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw rows from the mixture that forecasts the next row: for each an expert by the weights, then its row.
@@ -218,13 +214,11 @@ class DensityMixture(Density, ExpertMixture):
     def _rate(self, n_experts: int) -> float:
         return 1.0
 
-    def _learn(self, X, sample_weight, *, allow_all_zero: bool) -> None:
-        X = self._check(X)
-        sample_weight = check_weights(sample_weight, X.shape[0], allow_all_zero=allow_all_zero)
-        self._learn_rows(X, None, None, sample_weight)
+    def _check(self, call: Call, X, y: None, sample_weight: ArrayLike | None) -> Forecasts:
+        X = self._check_rows(X, first=call.first)
+        return Forecasts(X, weights=check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial))
 
-    def _check(self, X):
-        first = not self.__sklearn_is_fitted__()
+    def _check_rows(self, X, *, first: bool):
         # a log-density may be -inf; `_log_densities` checks columns
         return check_rows(self, X, reset=first, finite=bool(self.estimators if first else self.estimators_))
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, OnlineEstimator
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._validation import check_dense_rows, fitted, read_only
 from ._wealth import check_relatives, from_log
 from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
@@ -105,11 +105,7 @@ class EGPortfolio(OnlineEstimator):
             If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
             was before.
         """
-        with all_or_nothing(self):
-            x = check_relatives(check_dense_rows(self, X, reset=True))
-            self._start(x.shape[1])
-            self._run(lambda _: self._learn(x), 1, "epoch", X, y)
-        return self
+        return self._fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Go on with these days; all of them or, if it raises, none.
@@ -132,14 +128,7 @@ class EGPortfolio(OnlineEstimator):
             If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
             was before.
         """
-        with all_or_nothing(self):
-            validate_parameters(self)
-            first = not self.__sklearn_is_fitted__()
-            x = check_relatives(check_dense_rows(self, X, reset=first))
-            if first:
-                self._start(x.shape[1])
-            self._learn(x)
-        return self
+        return self._partial_fit(X, y)
 
     def predict(self, X: ArrayLike) -> Array:
         """What the shares held now make of a capital of 1 on each of these days.
@@ -183,13 +172,20 @@ class EGPortfolio(OnlineEstimator):
         tags.input_tags.positive_only = True
         return tags
 
-    def _start(self, n_assets: int) -> None:
+    def _check(self, call: Call, X: ArrayLike, y: None) -> Examples:
+        return Examples(check_relatives(check_dense_rows(self, X, reset=call.first)))
+
+    def _begin(self, data: Examples) -> None:
+        n_assets = data.X.shape[1]
         self._mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
 
-    def _learn(self, x: Array) -> None:
+    def _go_on(self, data: Examples, call: Call) -> None:
+        """Nothing to copy: `_learn` binds a copy of what it changes."""
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         mix = copy.copy(self._mix)
         with np.errstate(all="ignore"):  # an asset that is lost; what overflows is refused below
-            for day, relatives in enumerate(x):
+            for day, relatives in enumerate(data.X):
                 logs = mix.log_weights()
                 gain = float(np.sum(np.exp(logs) * relatives))
                 if gain == 0:

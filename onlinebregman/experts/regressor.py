@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
-from .._validation import check_rows, check_weights, dense, finite
-from ._base import ExpertMixture, RowCosts
+from .._online.estimator import Call
+from .._sklearn_compat import Interval, StrOptions, fit_context
+from .._validation import dense, finite
+from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, are_numbers, hoeffding_rate
 
 
@@ -172,10 +173,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            self._forget()
-            self._learn(X, y, sample_weight, allow_all_zero=False)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
@@ -199,10 +197,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         ValueError
             If a row is not finite, or an expert's forecast; the message names row and expert.
         """
-        validate_parameters(self)
-        with all_or_nothing(self):
-            self._learn(X, y, sample_weight, allow_all_zero=True)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
     def predict(self, X) -> Array:
@@ -224,14 +219,13 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         weights = self.weights_
         return sum(v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
 
-    def _learn(self, X, y, sample_weight, *, allow_all_zero: bool) -> None:
-        X, y = check_rows(self, X, y=y, reset=not self.__sklearn_is_fitted__())
-        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
-        self._learn_rows(X, y, y, sample_weight)
+    def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
+        rows = super()._check(call, X, y, sample_weight)
+        return Forecasts(rows.X, rows.y, rows.weights, targets=rows.y)
 
-    def _start(self, X) -> None:
+    def _begin(self, data: Forecasts) -> None:
         self._learned_loss, self._learned_strategy = self.loss, self.strategy
-        super()._start(X)
+        super()._begin(data)
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features

@@ -8,21 +8,27 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._mirror import OnlineEstimator, VonNeumannMirrorMixin
+from .._online.estimator import Call, Examples, OnlineEstimator
 from .._validation import check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
-class KernelLearner(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, VonNeumannMirrorMixin, OnlineEstimator
-):
+class Instances(Examples):
+    """Instances of the prediction tr(W X), their targets or bounds, and their weights."""
+
+    X: Rows
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
-    A subclass says where its geometry is, `_geometry_in_use`, and makes it in `_start(prior)`.
+    A subclass says where its geometry is, `_geometry_in_use`.
     """
 
     _parameter_constraints: dict = {"init": ["array-like", None]}
-    trace = 1.0
 
     @finite("prediction")
     def predict(self, X) -> np.ndarray:
@@ -117,15 +123,9 @@ class KernelLearner(
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _begin(self, check, *, anew: bool):
-        """Check the input with `check(reset)`, then start at W_1 if `anew`; returns what `check` returned."""
-        data = check(anew)
-        if anew:
-            self._start(self._first_kernel(self.n_features_in_))
-        return data
-
-    def _first_kernel(self, d: int) -> Array:
+    def _first_kernel(self) -> Array:
         """W_1."""
+        d = self.n_features_in_
         if self.init is None:
             return np.eye(d) / d
         init = check_symmetric(self.init, "init", d)
@@ -139,26 +139,26 @@ class KernelLearner(
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_rows(self, X, y, reset: bool) -> tuple[Rows, Array]:
-        X, y = check_rows(self, X, y=y, reset=reset)
+    def _check_rows(self, call: Call, X, y) -> tuple[Rows, Array]:
+        X, y = check_rows(self, X, y=y, reset=call.first)
         return Rows(X), y
 
-    def _check_pairs(self, pairs, distances, n_objects, reset: bool) -> tuple[Rows, Array]:
+    def _check_object_pairs(self, call: Call, pairs, distances, n_objects) -> tuple[Rows, Array]:
         if n_objects is None:
-            if reset:
+            if call.first:
                 raise ValueError("n_objects is missing: the first call has to say how many objects there are.")
             n_objects = self.n_features_in_
         rows = pair_rows(pairs, n_objects)
-        self._check_size(rows.shape[1], "n_objects is", reset)
+        self._check_size(rows.shape[1], "n_objects is", call)
         return Rows(rows), check_targets(distances, rows.shape[0], "distances", "pairs", negative_too=False)
 
-    def _check_matrices(self, matrices, name: str, reset: bool) -> Matrices:
+    def _check_symmetric(self, call: Call, matrices, name: str) -> Matrices:
         matrices = check_matrices(matrices, name)
-        self._check_size(matrices.shape[1], f"{name} has matrices of size", reset)
+        self._check_size(matrices.shape[1], f"{name} has matrices of size", call)
         return Matrices(matrices)
 
-    def _check_size(self, d: int, what: str, reset: bool) -> None:
-        if reset:
+    def _check_size(self, d: int, what: str, call: Call) -> None:
+        if call.first:
             self.n_features_in_ = d
             vars(self).pop("feature_names_in_", None)
         elif d != self.n_features_in_:

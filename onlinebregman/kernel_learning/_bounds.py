@@ -176,15 +176,14 @@ class LossBounds:
         """Is the rate divided by the square of the spread?"""
         return self.scale_eta and self.learning_rate != "theory"
 
-    def _configure(self, learner):
-        learner = super()._configure(learner)
+    def _configure(self) -> None:
+        super()._configure()
         theory = self.learning_rate == "theory"
         bounds = tuple(sorted(self.data_bounds.items())) if theory else None
         schedule = self._schedule()
         now = InForce(self.update, schedule.scale, schedule.power, self._scaled, bounds)
         if len(self._in_force) < 2 and now not in self._in_force:  # two are too many for a bound
             self._in_force += (now,)
-        return learner
 
     def _schedule(self) -> Schedule:
         if self.learning_rate != "theory":

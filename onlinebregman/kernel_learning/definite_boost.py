@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Self
 
@@ -13,12 +14,25 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, warn_caller
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._threads import few_threads
 from .._validation import read_only
-from ._base import KernelLearner
+from ..divergences import VonNeumann
+from ._base import Instances, KernelLearner
 from ._constraints import Constraints, check_senses
-from ._instances import EPS, Array
+from ._instances import EPS, Array, Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds(Instances):
+    """Instances and the bounds of tr(W X), with the sides on which it has to be: 1 for below, -1 for above."""
+
+    senses: Array
+
+
+def _bounds(X: Rows, bounds: Array, sense) -> Bounds:
+    return Bounds(X, bounds, senses=check_senses(sense, len(bounds)))
 
 
 class DefiniteBoost(KernelLearner):
@@ -172,7 +186,7 @@ class DefiniteBoost(KernelLearner):
         self : object
             The fitted estimator.
         """
-        return self._fit(lambda reset: self._check_rows(X, y, reset), sense)
+        return self._fit(X, y, sense)
 
     def partial_fit(self, X, y, sense=None) -> Self:
         """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
@@ -187,7 +201,7 @@ class DefiniteBoost(KernelLearner):
         self : object
             The estimator.
         """
-        return self._partial(lambda reset: self._check_rows(X, y, reset), sense)
+        return self._partial_fit(X, y, sense)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(self, pairs, distances, n_objects, sense=None) -> Self:
@@ -210,7 +224,7 @@ class DefiniteBoost(KernelLearner):
         self : object
             The fitted estimator.
         """
-        return self._fit(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sense)
+        return self._fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_pairs(self, pairs, distances, n_objects=None, sense=None) -> Self:
         """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
@@ -225,7 +239,7 @@ class DefiniteBoost(KernelLearner):
         self : object
             The estimator.
         """
-        return self._partial(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sense)
+        return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_matrices(self, C) -> Self:
         """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
@@ -240,12 +254,12 @@ class DefiniteBoost(KernelLearner):
         self : object
             The estimator.
         """
+        return self._partial_fit(C, check=self._check_matrices)
 
-        def check(reset: bool):
-            matrices = self._check_matrices(C, "C", reset)
-            return matrices, np.zeros(len(matrices))
-
-        return self._partial(check, None)
+    @property
+    def divergence_(self) -> VonNeumann:
+        """The divergence that is minimised."""
+        return VonNeumann(trace=1.0)
 
     @read_only
     def dual_objective_(self) -> np.ndarray:
@@ -259,23 +273,15 @@ class DefiniteBoost(KernelLearner):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, check, sense) -> Self:
-        with all_or_nothing(self):
-            X, bounds = self._begin(check, anew=True)
-            self._extend(X, bounds, sense)
-            with few_threads(self.n_features_in_):
-                self.n_iter_ = self._run(self._round, self.max_iter, "round", X.data, bounds)
-            trouble = self._assess()
-        return self._report(trouble, stacklevel=5)
+    def _check(self, call: Call, X, y, sense=None) -> Bounds:
+        return _bounds(*self._check_rows(call, X, y), sense)
 
-    def _partial(self, check, sense) -> Self:
-        with all_or_nothing(self):
-            validate_parameters(self)
-            self._extend(*self._begin(check, anew=not self.__sklearn_is_fitted__()), sense)
-            with few_threads(self.n_features_in_):
-                self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
-            trouble = self._assess()
-        return self._report(trouble, stacklevel=4)
+    def _check_pairs(self, call: Call, pairs, distances, n_objects, sense) -> Bounds:
+        return _bounds(*self._check_object_pairs(call, pairs, distances, n_objects), sense)
+
+    def _check_matrices(self, call: Call, C) -> Bounds:
+        matrices = self._check_symmetric(call, C, "C")
+        return _bounds(matrices, np.zeros(len(matrices)), None)
 
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
         return vars(self).get("_geometry")
@@ -283,18 +289,32 @@ class DefiniteBoost(KernelLearner):
     def _reconstruction_attributes(self) -> dict:
         return {"_geometry": copy.deepcopy(self._geometry)}
 
-    def _start(self, prior: Array) -> None:
-        self._divergence = self._mirror_map(None)
-        self._geometry = self._make_geometry(prior)
+    def _begin(self, data: Bounds) -> None:
+        self._geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)
         self._log_first = self._geometry.log_coef
         self._least_log = float(self._geometry.log_values[0])
         self._constraints = Constraints()
         self.alpha_ = np.empty(0)
         self._log_dual, self._log_bound = [0.0], [0.0]
 
-    def _extend(self, X, bounds: Array, sense) -> None:
-        self._constraints = self._constraints.extended(X, bounds, check_senses(sense, len(bounds)))
-        self.alpha_ = np.append(self.alpha_, np.zeros(len(bounds)))
+    def _go_on(self, data: Bounds, call: Call) -> None:
+        """Nothing to copy yet: `_extend` does it."""
+
+    def _learn(self, data: Bounds, order: None = None, *, again: bool = False) -> None:
+        self._extend(data)
+        with few_threads(self.n_features_in_):
+            self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
+        self._assess()
+
+    def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
+        self._extend(data)
+        with few_threads(self.n_features_in_):
+            self.n_iter_ = self._run(self._round, self.max_iter, "round", X, y)
+        self._assess()
+
+    def _extend(self, data: Bounds) -> None:
+        self._constraints = self._constraints.extended(data.X, data.y, data.senses)
+        self.alpha_ = np.append(self.alpha_, np.zeros(len(data)))
         self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
         self._geometry = copy.deepcopy(self._geometry)  # rounds change it in place
 
@@ -399,8 +419,8 @@ class DefiniteBoost(KernelLearner):
         self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
 
-    def _assess(self) -> str | None:
-        """Set the measures of success; returns what to warn of."""
+    def _assess(self) -> None:
+        """Set the measures of success, and warn if there is none."""
         violations, residuals = self._conditions()
         self._check_finite(residuals)
         values = violations * self._constraints.spreads / self.n_features_in_
@@ -409,22 +429,18 @@ class DefiniteBoost(KernelLearner):
         self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
         found = f"constraint {worst} is violated most, by {values[worst]:g}"
         if self._hopeless:
-            return (
+            warn_caller(
                 "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict each "
-                f"other, and {found}. Loosen their bounds, or leave some out."
+                f"other, and {found}. Loosen their bounds, or leave some out.",
+                ConvergenceWarning,
             )
-        if self.kkt_residual_ > self.tol:
-            return (
+        elif self.kkt_residual_ > self.tol:
+            warn_caller(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_="
                 f"{self.kkt_residual_:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
-                "falls on and on, the constraints cannot all be met."
+                "falls on and on, the constraints cannot all be met.",
+                ConvergenceWarning,
             )
-        return None
-
-    def _report(self, trouble: str | None, stacklevel: int) -> Self:
-        if trouble is not None:
-            warnings.warn(trouble, ConvergenceWarning, stacklevel=stacklevel)
-        return self
 
 
 def approximate_step(r: float, low: float, high: float, margin: float, lowest: float) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
 from typing import Self
 
@@ -12,8 +11,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, Transf
 from sklearn.utils.validation import check_is_fitted
 
 from .._factors import factor
-from .._mirror import MatrixBurgMirrorMixin, OnlineEstimator
-from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
+from .._mirror import MatrixBurgMirrorMixin
+from .._online.estimator import Call, EpochEstimator, Examples
+from .._sklearn_compat import Interval, fit_context
 from .._validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
 from ..schedules import Constant, Schedule
 
@@ -24,7 +24,7 @@ _NO_LIMIT = 1e100
 
 
 class MatrixBurgRegressor(
-    MatrixBurgMirrorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator
+    MatrixBurgMirrorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, EpochEstimator
 ):
     """Regression of targets y >= 0 on z'Wz, with 0 < W < I, by the matrix Burg gradient algorithm.
 
@@ -132,7 +132,7 @@ class MatrixBurgRegressor(
     """
 
     _parameter_constraints: dict = {
-        **OnlineEstimator._loop_constraints,
+        **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="right")],
         "init": ["array-like", None],
     }
@@ -179,15 +179,7 @@ class MatrixBurgRegressor(
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            rows, targets, sample_weight = self._check(X, y, sample_weight, reset=not going_on, allow_all_zero=False)
-            learner = copy.deepcopy(self._learner) if going_on else self._make_learner(self._start(rows.shape[1]))
-            self._learner = self._configure(learner)
-            self._fit_epochs(
-                lambda order: self._learn(rows, targets, sample_weight, order), len(targets), X, y, stacklevel=4
-            )
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order.
@@ -205,14 +197,7 @@ class MatrixBurgRegressor(
         self : object
             The estimator.
         """
-        learner = vars(self).get("_learner")
-        with all_or_nothing(self):
-            if learner is None or not learner.in_force(vars(self)):
-                validate_parameters(self)
-            X, y, sample_weight = self._check(X, y, sample_weight, reset=learner is None, allow_all_zero=True)
-            self._learner = self._configure(learner or self._make_learner(self._start(X.shape[1])))
-            self._learn(X, y, sample_weight)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
     def predict(self, X) -> np.ndarray:
@@ -282,7 +267,10 @@ class MatrixBurgRegressor(
     def _schedule(self) -> Schedule:
         return Constant(min(self.eta0, _NO_LIMIT))
 
-    def _start(self, d: int) -> np.ndarray:
+    def _begin(self, data: Examples) -> None:
+        self._learner = self._make_learner(self._first_kernel(data.X.shape[1]))
+
+    def _first_kernel(self, d: int) -> np.ndarray:
         """The W that learning starts from."""
         if self.init is None:
             return np.eye(d) * min(1 / d, _LARGEST_START)
@@ -295,12 +283,12 @@ class MatrixBurgRegressor(
             )
         return init
 
-    def _check(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
-        X, y = check_rows(self, X, y=y, reset=reset)
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
+        X, y = check_rows(self, X, y=y, reset=call.first)
         if (y < 0).any():
             row = int(np.argmax(y < 0))
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: y = {y[row]:g} at row {row}; z'Wz is never "
                 "negative. Shift or clip the targets to y >= 0."
             )
-        return dense(X), y, check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+        return Examples(dense(X), y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))

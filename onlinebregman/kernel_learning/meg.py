@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
 from typing import Self
 
@@ -10,16 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._mirror import VonNeumannMirrorMixin
+from .._online.estimator import Call, EpochEstimator
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._threads import few_threads
 from .._validation import check_weights
 from ..schedules import LEARNING_RATES, Schedule
-from ._base import KernelLearner
+from ._base import Instances, KernelLearner
 from ._bounds import LossBounds
 from ._instances import Rows, check_factors, check_targets, factored
 
 
-class MEGKernelLearner(LossBounds, KernelLearner):
+class MEGKernelLearner(LossBounds, VonNeumannMirrorMixin, KernelLearner, EpochEstimator):
     """Kernel of trace one learned online by matrix exponentiated gradient (MEG).
 
     Each instance z with target y moves the kernel to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2 over the positive
@@ -144,9 +145,10 @@ class MEGKernelLearner(LossBounds, KernelLearner):
     True
     """
 
+    trace = 1.0  # of W
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
-        **KernelLearner._loop_constraints,
+        **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "scale_eta": ["boolean"],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],
@@ -213,7 +215,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The fitted estimator.
         """
-        return self._fit(lambda reset: self._check_rows(X, y, reset), sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order.
@@ -231,7 +233,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The estimator.
         """
-        return self._partial(lambda reset: self._check_rows(X, y, reset), sample_weight)
+        return self._partial_fit(X, y, sample_weight)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(self, pairs, distances, n_objects=None, sample_weight=None) -> Self:
@@ -254,7 +256,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The fitted estimator.
         """
-        return self._fit(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sample_weight)
+        return self._fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
     def partial_fit_pairs(self, pairs, distances, n_objects=None, sample_weight=None) -> Self:
         """Learn from these pairs of objects, once, in their order.
@@ -269,7 +271,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The estimator.
         """
-        return self._partial(lambda reset: self._check_pairs(pairs, distances, n_objects, reset), sample_weight)
+        return self._partial_fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
     def partial_fit_matrices(self, X, y, sample_weight=None) -> Self:
         """Learn from these symmetric instance matrices, of any rank, once, in their order; the prediction is tr(W X).
@@ -288,12 +290,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The estimator.
         """
-
-        def check(reset: bool):
-            matrices = self._check_matrices(X, "X", reset)
-            return matrices, check_targets(y, len(matrices), "y", "matrices", negative_too=True)
-
-        return self._partial(check, sample_weight)
+        return self._partial_fit(X, y, sample_weight, check=self._check_matrices)
 
     def partial_fit_factors(self, factors, y, signs=None, sample_weight=None) -> Self:
         """Learn from instances of low rank, X = sum_k sign_k z_k z_k', once, in their order; the prediction is tr(W X).
@@ -317,13 +314,7 @@ class MEGKernelLearner(LossBounds, KernelLearner):
         self : object
             The estimator.
         """
-
-        def check(reset: bool):
-            checked = check_factors(factors, signs)
-            self._check_size(checked[0].shape[2], "factors has rows of size", reset)
-            return factored(*checked), check_targets(y, len(checked[0]), "y", "instances", negative_too=True)
-
-        return self._partial(check, sample_weight)
+        return self._partial_fit(factors, y, signs, sample_weight, check=self._check_factors)
 
     @property
     def cumulative_loss_(self) -> float:
@@ -338,41 +329,36 @@ class MEGKernelLearner(LossBounds, KernelLearner):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, check, sample_weight) -> Self:
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            X, y = self._begin(check, anew=not going_on)
-            weights = check_weights(sample_weight, len(y), allow_all_zero=False)
-            if going_on:
-                self._learner = copy.deepcopy(self._learner)  # an epoch that fails would spoil it
-            self._configure(self._learner)
-            self._fit_epochs(lambda order: self._learn_all(X, y, weights, order), len(y), X.data, y, stacklevel=5)
-        return self
+    def _check(self, call: Call, X, y, sample_weight=None) -> Instances:
+        return _weighted(*self._check_rows(call, X, y), sample_weight, call)
 
-    def _partial(self, check, sample_weight) -> Self:
-        with all_or_nothing(self):
-            first = not self.__sklearn_is_fitted__()
-            if first or not self._learner.in_force(vars(self)):
-                validate_parameters(self)
-            X, y = self._begin(check, anew=first)
-            self._configure(self._learner)
-            self._learn_all(X, y, check_weights(sample_weight, len(y), allow_all_zero=True))
-        return self
+    def _check_pairs(self, call: Call, pairs, distances, n_objects, sample_weight) -> Instances:
+        return _weighted(*self._check_object_pairs(call, pairs, distances, n_objects), sample_weight, call)
+
+    def _check_matrices(self, call: Call, X, y, sample_weight) -> Instances:
+        matrices = self._check_symmetric(call, X, "X")
+        return _weighted(matrices, _targets(y, matrices, "matrices"), sample_weight, call)
+
+    def _check_factors(self, call: Call, factors, y, signs, sample_weight) -> Instances:
+        factors, signs = check_factors(factors, signs)
+        self._check_size(factors.shape[2], "factors has rows of size", call)
+        return _weighted(factored(factors, signs), _targets(y, factors, "instances"), sample_weight, call)
 
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
         learner = vars(self).get("_learner")
         return None if learner is None else learner.geometry
 
-    def _start(self, prior: np.ndarray) -> None:
-        self._first = prior
+    def _begin(self, data: Instances) -> None:
+        self._first = self._first_kernel()
         self._largest_weight = 1.0
         self._in_force = ()
-        self._learner = self._make_learner(prior)
+        self._learner = self._make_learner(self._first)
         self.n_collapsed_ = 0
         self.spread_ = self._loss_sum = 0.0
 
-    def _learn_all(self, X: Rows, y, weights, order=None) -> float:
+    def _learn(self, data: Instances, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """One pass over the instances; returns the mean loss before each was learned."""
+        X, y, weights = data.X, data.y, data.weights
         before = self._loss_sum
         total = len(y) if weights is None else weights.sum()
         index = np.arange(len(y)) if order is None else order
@@ -415,3 +401,11 @@ class MEGKernelLearner(LossBounds, KernelLearner):
                 "numbers; lower eta0 or scale the instances."
             )
         return (scores - y[index]) ** 2
+
+
+def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:
+    return Instances(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+
+
+def _targets(y, instances, of: str) -> np.ndarray:
+    return check_targets(y, len(instances), "y", of, negative_too=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
@@ -13,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.team import Team
-from .._mirror import MirrorMixin, OnlineEstimator, starting_weights
+from .._mirror import MirrorMixin, starting_weights
+from .._online.estimator import EpochEstimator, Examples
 from .._regret import Terms, split
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._theory import TheoryRate, theory_rate
-from .._validation import check_rows, check_weights, read_only
+from .._validation import check_rows, read_only
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, Schedule
 
@@ -38,11 +38,11 @@ class _Theory(NamedTuple):
     data_bounds: dict[str, float]
 
 
-class OnlineLinearModel(MirrorMixin, OnlineEstimator):
+class OnlineLinearModel(MirrorMixin, EpochEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts."""
 
     _parameter_constraints: dict = {
-        **OnlineEstimator._loop_constraints,
+        **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
@@ -170,15 +170,15 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         self._start = _Start(self._signed, init, self._constraint())
         return super()._make_learner(start)
 
-    def _configure(self, learner: Learner | Team) -> Learner | Team:
+    def _configure(self) -> None:
+        learner = self._learner
         tracking = _parts(learner)[0].origin is not None
-        learner = super()._configure(learner)
+        super()._configure()
         self._terms = self._terms.then(learner.t, **self._terms_of_bounds())
         if not tracking:
             self._tracked = Terms()
         if _parts(learner)[0].origin is not None:
             self._tracked = self._tracked.then(learner.t, **self._terms_of_certificate(learner))
-        return learner
 
     def _terms_of_bounds(self) -> dict[str, Any]:
         """The terms in force that bounds on all rows depend on."""
@@ -189,9 +189,9 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held}
 
-    def _learn(self, X, y, sample_weight, order=None) -> float:
-        loss = super()._learn(X, y, sample_weight, order)
-        self._note_weights(sample_weight)
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
+        loss = super()._learn(data, order)
+        self._note_weights(data.weights)
         return loss
 
     def _note_weights(self, sample_weight: np.ndarray | None) -> None:
@@ -200,30 +200,8 @@ class OnlineLinearModel(MirrorMixin, OnlineEstimator):
             self._all_weight_one = self._all_weight_one and bool(((sample_weight == 0) | (sample_weight == 1)).all())
             self._largest_weight = max(self._largest_weight, float(sample_weight.max()))
 
-    def _learn_from_scratch(self, X, y, sample_weight, **check) -> Self:
-        """The body of `fit`."""
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            rows, targets, sample_weight = self._check(
-                X, y, sample_weight, reset=not going_on, allow_all_zero=False, **check
-            )
-            learner = copy.deepcopy(self._learner) if going_on else self._make_learner(rows.shape[1])
-            self._learner = self._configure(learner)
-            self._fit_epochs(
-                lambda order: self._learn(rows, targets, sample_weight, order), len(targets), X, y, stacklevel=5
-            )
-        return self
-
-    def _learn_more(self, X, y, sample_weight, **check) -> Self:
-        """The body of `partial_fit`, where the fast path is closed."""
-        learner = vars(self).get("_learner")
-        with all_or_nothing(self):
-            if learner is None or not learner.in_force(vars(self)):
-                validate_parameters(self)
-            X, y, sample_weight = self._check(X, y, sample_weight, reset=learner is None, allow_all_zero=True, **check)
-            self._learner = self._configure(learner or self._make_learner(X.shape[1]))
-            self._learn(X, y, sample_weight)
-        return self
+    def _begin(self, data: Examples) -> None:
+        self._learner = self._make_learner(data.X.shape[1])
 
     def _scores(self, X, linked: bool = False) -> np.ndarray:
         """Scores X w + b of rows, or the predictions that the loss's link makes of them."""
@@ -338,7 +316,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         self : object
             The fitted estimator.
         """
-        return self._learn_from_scratch(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order.
@@ -363,7 +341,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         learner = vars(self).get("_learner")
         if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
             return self
-        return self._learn_more(X, y, sample_weight)
+        return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X) -> np.ndarray:
         """Predict the targets of rows.
@@ -416,7 +394,3 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     def weighted_loss_(self) -> float:
         """Sum of eta_t L_t(w_t), rates times weights times losses before each step, since regret is tracked."""
         return self._fitted_learner().weighted_loss
-
-    def _check(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
-        X, y = check_rows(self, X, y=y, reset=reset)
-        return X, y, check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._kernels.loop.team import Team
 from .._labels import StreamClassifierMixin
+from .._online.estimator import Call, Examples
 from .._sklearn_compat import StrOptions, fit_context
 from .._validation import check_rows, check_weights, read_only
 from ..losses import LogisticLoss
@@ -45,7 +46,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         self : object
             The fitted estimator.
         """
-        return self._learn_from_scratch(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order.
@@ -75,7 +76,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             codes, known = self._encode(y)
             if known.all() and codes.ndim == 1 and learner.learn_fast(vars(self), X, self._targets(codes)):
                 return self
-        return self._learn_more(X, y, sample_weight, classes=classes, partial=True)
+        return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
@@ -217,17 +218,17 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """Each learner's targets, shape (n_samples, n_learners)."""
         return self._code_book.take(codes, axis=0)
 
-    def _check(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool, classes=None, partial: bool = False):
-        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        codes = self._class_numbers(y, classes, first=reset, partial=partial)
-        if reset:
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        codes = self._class_numbers(y, classes, call)
+        if call.first:
             self._code_book = self._make_code_book()
-        sample_weight = check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+        weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         if self.class_weight is not None:
-            of_rows = self._class_weights(codes, sample_weight, partial).take(codes)
-            of_rows = of_rows if sample_weight is None else of_rows * sample_weight
-            sample_weight = check_weights(of_rows, len(y), allow_all_zero=allow_all_zero)
-        return X, self._targets(codes), sample_weight
+            of_rows = self._class_weights(codes, weights, call.partial).take(codes)
+            of_rows = of_rows if weights is None else of_rows * weights
+            weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
+        return Examples(X, self._targets(codes), weights)
 
     def _make_code_book(self) -> np.ndarray:
         """The targets of each class's rows, one column for each learner: 1 for its own class."""

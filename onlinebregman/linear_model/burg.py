@@ -195,10 +195,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             verbose=verbose,
         )
 
-    def _configure(self, learner):
-        learner.geometry.upper = self._upper_bound()
-        learner.geometry.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
-        return super()._configure(learner)
+    def _configure(self) -> None:
+        geometry = self._learner.geometry
+        geometry.upper = self._upper_bound()
+        geometry.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
+        super()._configure()
 
     def _terms_of_certificate(self, learner) -> dict[str, Any]:
         """Comparators have to keep to every bound that rows were learned under."""

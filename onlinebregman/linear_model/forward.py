@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
 from typing import Self
 
@@ -11,8 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, OnlineEstimator
+from .._sklearn_compat import Interval, fit_context
 from .._validation import check_rows, check_weights, fitted, read_only
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
@@ -172,12 +171,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         ValueError
             If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
         """
-        with all_or_nothing(self):
-            learner = copy.deepcopy(vars(self).get("_learner")) if self.warm_start else None
-            X, y, sample_weight = self._check(X, y, sample_weight, learner, allow_all_zero=False)
-            self._learner = learner or self._make_learner(X, y)
-            self._run(lambda _: self._learn(X, y, sample_weight), 1, "epoch", X, y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from these rows, once, in their order.
@@ -207,12 +201,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         learner = vars(self).get("_learner")
         if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
             return self
-        with all_or_nothing(self):
-            validate_parameters(self)
-            X, y, sample_weight = self._check(X, y, sample_weight, learner, allow_all_zero=True)
-            self._learner = learner or self._make_learner(X, y)
-            self._learn(X, y, sample_weight)
-        return self
+        return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X) -> np.ndarray:
         """Predict each row as the next one of the stream.
@@ -294,31 +283,27 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     def _fitted_learner(self) -> ForwardLearner:
         return fitted(self, vars(self).get("_learner"))
 
-    def _check(self, X, y, sample_weight, learner: ForwardLearner | None, *, allow_all_zero: bool):
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
-        X, y = check_rows(self, X, y=y, reset=learner is None, multi_output=True)
-        if learner is not None and y.shape[1:] != learner.target_shape:
-            expected = str(("n_samples", *learner.target_shape)).replace("'", "")
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True)
+        if not call.first and y.shape[1:] != self._learner.target_shape:
+            expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
             raise ValueError(
-                f"y should be {1 + len(learner.target_shape)}d, of shape {expected}, as when learning started, but it "
-                f"has shape {y.shape}; fit with warm_start=False begins again with other targets."
+                f"y should be {1 + len(self._learner.target_shape)}d, of shape {expected}, as when learning started, "
+                f"but it has shape {y.shape}; fit with warm_start=False begins again with other targets."
             )
-        return X, y, check_weights(sample_weight, len(y), allow_all_zero=allow_all_zero)
+        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
-    def _make_learner(self, X, y: np.ndarray) -> ForwardLearner:
-        return ForwardLearner(X.shape[1], y.shape[1:], self.alpha, self.fit_intercept)
+    def _begin(self, data: Examples) -> None:
+        self._learner = ForwardLearner(data.X.shape[1], data.y.shape[1:], self.alpha, self.fit_intercept)
 
-    def _learn(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        """One pass over validated rows."""
-        row = self._learner.learn(X, y.ravel(), sample_weight, self.forward)
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward)
         if row >= 0:
             raise ValueError(
-                f"Row {row} ({_size(X, row)}, target {abs(y[row]).max():g}) or one before it cannot be learned: the "
-                f"squares of its numbers, times its weight, overflow; {_REMEDY}"
+                f"Row {row} ({_size(data.X, row)}, target {abs(data.y[row]).max():g}) or one before it cannot be "
+                f"learned: the squares of its numbers, times its weight, overflow; {_REMEDY}"
             )
-
-    def _reconstruction_attributes(self) -> dict:
-        return {"_learner": copy.deepcopy(self._learner)}
 
 
 def _size(X, row: int) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Self
 
@@ -15,8 +14,9 @@ from sklearn.utils import check_random_state
 
 from .._compiled import make_loss
 from .._factors import balanced_factor
-from .._mirror import OnlineEstimator
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._mirror import MirrorMixin
+from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
@@ -27,11 +27,26 @@ from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
 
 
-class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
+@dataclass(frozen=True, kw_only=True)
+class Comparisons(Examples):
+    """Labelled rows, or triplets, and the rows of X they are made of; `in_blocks` if learned by several calls."""
+
+    points: np.ndarray
+    in_blocks: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Comparisons):
+    """Pairs z = x_i - x_j and their target distances; 1: at most those, -1: at least, 0: those."""
+
+    senses: np.ndarray
+
+
+class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices."""
 
     _parameter_constraints: dict = {
-        **OnlineEstimator._loop_constraints,
+        **EpochEstimator._epoch_constraints,
         **MahalanobisTransformer._transformer_constraints,
         "prior": [StrOptions(set(PRIORS)), "array-like"],
         "loss": [StrOptions({"squared_error", "one_sided"})],
@@ -119,16 +134,11 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         UserWarning
             If all rows are of one class: pairs and triplets join rows of two.
         """
-        self._fit(
-            lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=False),
-            self._learn_labelled,
-        )
+        self._fit(X, y, sample_weight)
         if len(self._sampler.labels) < 2:
-            warnings.warn(
+            warn_caller(
                 "All rows were of one class, of which nothing was learned: the metric is what it was. Give rows of two "
-                "classes or more, or pairs with labels or targets of their own (fit_pairs).",
-                UserWarning,
-                stacklevel=3,
+                "classes or more, or pairs with labels or targets of their own (fit_pairs)."
             )
         return self
 
@@ -152,11 +162,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self : object
             The estimator.
         """
-        return self._partial(
-            lambda reset: self._check_labelled(X, y, sample_weight, reset=reset, allow_all_zero=True),
-            self._learn_labelled,
-            several_calls=True,
-        )
+        return self._partial_fit(X, y, sample_weight)
 
     # --- pairs ----------------------------------------------------------------------------------------------------
 
@@ -183,9 +189,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self : object
             The fitted estimator.
         """
-        return self._fit(
-            lambda reset: self._check_pairs(X, pairs, targets, labels, sample_weight, reset=reset), self._learn_pairs
-        )
+        given = X, pairs, targets, labels, sample_weight
+        return self._fit(*given, check=self._check_pairs, learn=self._learn_pairs)
 
     def partial_fit_pairs(self, X, pairs, targets=None, sample_weight=None, *, labels=None) -> Self:
         """Learn from these pairs, once, in their order.
@@ -200,9 +205,8 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self : object
             The estimator.
         """
-        return self._partial(
-            lambda reset: self._check_pairs(X, pairs, targets, labels, sample_weight, reset=reset), self._learn_pairs
-        )
+        given = X, pairs, targets, labels, sample_weight
+        return self._partial_fit(*given, check=self._check_pairs, learn=self._learn_pairs)
 
     # --- triplets -------------------------------------------------------------------------------------------------
 
@@ -227,9 +231,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self : object
             The fitted estimator.
         """
-        return self._fit(
-            lambda reset: self._check_triplets(X, triplets, sample_weight, reset=reset), self._learn_triplets
-        )
+        return self._fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
     def partial_fit_triplets(self, X, triplets, sample_weight=None) -> Self:
         """Learn from these relative comparisons, once, in their order.
@@ -244,9 +246,7 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
         self : object
             The estimator.
         """
-        return self._partial(
-            lambda reset: self._check_triplets(X, triplets, sample_weight, reset=reset), self._learn_triplets
-        )
+        return self._partial_fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
     # --- what comes out -------------------------------------------------------------------------------------------
 
@@ -323,52 +323,25 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _fit(self, check, learn) -> Self:
-        """Check everything, then learn it in epochs; nothing is changed if either raises."""
-        with all_or_nothing(self):
-            going_on = self.warm_start and self.__sklearn_is_fitted__()
-            rows, checked = check(not going_on)
-            self._start(rows, going_on, several_calls=True)
-            epochs = itertools.count()
+    def _begin(self, data: Comparisons) -> None:
+        X = data.points
+        self._check_n_components(X.shape[1])
+        prior = self._first_metric(X)
+        self._learner = self._make_learner(prior)
+        rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
+        kind = SAMPLERS[self.pairs]
+        self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
+        self._largest_target = 0.0
+        self.n_collapsed_ = 0
 
-            def epoch(order):
-                data = checked if order is None else (values[order] for values in checked)
-                return learn(*data, again=next(epochs) > 0)
+    def _go_on(self, data: Comparisons, call: Call) -> None:
+        if data.in_blocks or not call.partial:  # the sampler is copied by what it serves
+            self._learner = copy.deepcopy(self._learner)
 
-            self._fit_epochs(epoch, len(checked[0]), checked[0], checked[1], stacklevel=5)
-        return self
-
-    def _partial(self, check, learn, several_calls: bool = False) -> Self:
-        """One online pass: check everything, then learn it; nothing is changed if either raises."""
-        with all_or_nothing(self):
-            first = not self.__sklearn_is_fitted__()
-            if first or not self._learner.in_force(vars(self)):
-                validate_parameters(self)
-            rows, checked = check(first)
-            self._start(rows, going_on=not first, several_calls=several_calls)
-            learn(*checked, again=False)
-        return self
-
-    def _start(self, X: np.ndarray, going_on: bool, several_calls: bool) -> None:
-        """Bind a new learner and sampler, or a copy of the learner that an error cannot spoil.
-
-        A single call of the learner takes all rows or none, and needs no copy. The sampler is copied by what it serves.
-        """
-        if going_on:
-            if several_calls:
-                self._learner = copy.deepcopy(self._learner)
-        else:
-            self._check_n_components(X.shape[1])
-            prior = self._first_metric(X)
-            self._learner = self._make_learner(prior)
-            rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
-            kind = SAMPLERS[self.pairs]
-            self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
-            self._largest_target = 0.0
-            self.n_collapsed_ = 0
+    def _configure(self) -> None:
         self._factor = {}
-        self._configure(self._learner)
+        super()._configure()
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric to start from, for the rows X of the first call."""
@@ -377,15 +350,20 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
     def _loss(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()
 
-    def _learn_labelled(self, X, y, weights, *, again: bool) -> float:
+    def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
+        """Labelled rows: pairs or triplets of them with rows that came before."""
+        data = data.ordered(order)
+
         def components():
             return balanced_factor(self._learner.coef)
 
         self._sampler = copy.deepcopy(self._sampler)
-        return self._learn_blocks(self._sampler.draw(X, y, weights, components, again=again))
+        return self._learn_blocks(self._sampler.draw(data.X, data.y, data.weights, components, again=again))
 
-    def _learn_pairs(self, z, targets, senses, weights, *, again: bool) -> float:
+    def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
+        data = data.ordered(order)
+        z, targets, senses, weights = data.X, data.y, data.senses, data.weights
         if np.isnan(targets).any():
             targets, scales = self._bounds_of(z, senses, weights, again)
             weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
@@ -406,7 +384,9 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 bounds[i] = known.bounds
         return np.where(senses > 0, *bounds.T), bounds[:, 1]
 
-    def _learn_triplets(self, rows, weights, *, again: bool) -> float:
+    def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
+        data = data.ordered(order)
+        rows, weights = data.X, data.weights
         margins = np.zeros(len(rows))
         self._sampler = copy.deepcopy(self._sampler)
         known, d = self._sampler.targets, rows.shape[1] // 2
@@ -450,31 +430,32 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_labelled(self, X, y, sample_weight, *, reset: bool, allow_all_zero: bool):
-        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
+    def _check(self, call: Call, X, y, sample_weight=None) -> Comparisons:
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
         check_labels(y)
-        X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), allow_all_zero)
-        return X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X, (X, y, weights)
+        X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), call.partial)
+        points = X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X
+        return Comparisons(X, y, weights, points=points, in_blocks=True)
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
         weights = check_weights(sample_weight, n, allow_all_zero=allow_all_zero)
         return np.ones(n) if weights is None else weights
 
-    def _check_indexed(self, X, indices, width: int, name: str, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _check_indexed(self, X, indices, width: int, name: str, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and numbers of them, `width` in a row."""
         check_flat(X, f"give each row once, and the {name} as row numbers")
         check_flat(indices, f"give the rows as X, and the {name} as row numbers, {width} each")
-        X = check_size(dense(check_rows(self, X, reset=reset), np.float64))
+        X = check_size(dense(check_rows(self, X, reset=call.first), np.float64))
         return X, check_indices(indices, len(X), name, "row", width)
 
-    def _check_triplets(self, X, triplets, sample_weight, *, reset: bool):
-        X, triplets = self._check_indexed(X, triplets, 3, "triplets", reset=reset)
+    def _check_triplets(self, call: Call, X, triplets, sample_weight) -> Comparisons:
+        X, triplets = self._check_indexed(X, triplets, 3, "triplets", call)
         anchor, similar, dissimilar = triplets.T
         rows = np.concatenate([differences(X, dissimilar, anchor), differences(X, similar, anchor)], axis=1)
-        return X, (rows, self._check_weights(sample_weight, len(rows)))
+        return Comparisons(rows, weights=self._check_weights(sample_weight, len(rows)), points=X)
 
-    def _check_pairs(self, X, pairs, targets, labels, sample_weight, *, reset: bool):
-        X, pairs = self._check_indexed(X, pairs, 2, "pairs", reset=reset)
+    def _check_pairs(self, call: Call, X, pairs, targets, labels, sample_weight) -> Pairs:
+        X, pairs = self._check_indexed(X, pairs, 2, "pairs", call)
         n = len(pairs)
         senses = np.zeros(n) if labels is None else check_column(labels, n, "labels", "label")
         if labels is not None and not (np.abs(senses) == 1).all():
@@ -491,4 +472,4 @@ class OnlineMetricLearner(MahalanobisTransformer, OnlineEstimator):
                 "`labels`."
             )
         z = differences(X, pairs[:, 0], pairs[:, 1])
-        return X, (z, targets, senses, self._check_weights(sample_weight, n))
+        return Pairs(z, targets, self._check_weights(sample_weight, n), points=X, senses=senses)

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._validation import check_rows, dense, read_only
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
@@ -18,7 +19,7 @@ from ._mahalanobis import MahalanobisTransformer
 from ._memory import Reservoir
 
 
-class DefiniteBoostMetricLearner(MahalanobisTransformer):
+class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     """Mahalanobis metric from labelled rows, within bounds on the mean distances of each class (DefiniteBoost).
 
     Of all matrices W of trace n_features it is the one nearest to the identity, in the von Neumann divergence, that
@@ -155,7 +156,7 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
         self : object
             The fitted estimator.
         """
-        return self._learn(X, y, going_on=False)
+        return self._fit(X, y)
 
     def partial_fit(self, X, y) -> Self:
         """Take in these labelled rows and find the metric for all that are remembered.
@@ -174,31 +175,32 @@ class DefiniteBoostMetricLearner(MahalanobisTransformer):
         self : object
             The estimator.
         """
-        validate_parameters(self)
-        return self._learn(X, y, going_on=self.__sklearn_is_fitted__())
+        return self._partial_fit(X, y)
 
-    def _learn(self, X, y, going_on: bool) -> Self:
-        with all_or_nothing(self):
-            X, y = check_rows(self, X, y=y, reset=not going_on, numeric=False)
-            check_labels(y)
-            X = check_size(dense(X))
-            d = X.shape[1]
-            self._check_n_components(d)
-            if going_on:
-                self._memory, self._labels, self._rng = copy.deepcopy((self._memory, self._labels, self._rng))
-            else:
-                self._memory, self._labels = Reservoir(d, self.memory_size), {}
-                self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            for x, label in zip(X, y.tolist(), strict=True):
-                self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
-            constraints = self._constraints(self._memory.rows, self._memory.classes)
-            self.boost_ = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
-            self._matrix, self.n_iter_ = np.eye(d), 0
-            if len(constraints):
-                self.boost_.partial_fit_matrices(constraints)
-                self._matrix, self.n_iter_ = d * self.boost_.kernel_, self.boost_.n_iter_
-            self._factor = {}
-        return self
+    def _check(self, call: Call, X, y) -> Examples:
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        check_labels(y)
+        X = check_size(dense(X))
+        self._check_n_components(X.shape[1])
+        return Examples(X, y)
+
+    def _begin(self, data: Examples) -> None:
+        self._memory, self._labels = Reservoir(data.X.shape[1], self.memory_size), {}
+        self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _go_on(self, data: Examples, call: Call) -> None:
+        self._memory, self._labels, self._rng = copy.deepcopy((self._memory, self._labels, self._rng))
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        for x, label in zip(data.X, data.y.tolist(), strict=True):
+            self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
+        d, constraints = data.X.shape[1], self._constraints(self._memory.rows, self._memory.classes)
+        self.boost_ = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
+        self._matrix, self.n_iter_ = np.eye(d), 0
+        if len(constraints):
+            self.boost_.partial_fit_matrices(constraints)
+            self._matrix, self.n_iter_ = d * self.boost_.kernel_, self.boost_.n_iter_
+        self._factor = {}
 
     @read_only
     def classes_(self) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Self
 
@@ -15,14 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._copies import OwnCopyMixin
 from .._labels import StreamClassifierMixin
-from .._sklearn_compat import Interval, StrOptions, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
+from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._validation import check_rows, dense, fitted, read_only
 from ..pipeline import check_online, copies_to_learn, learn_more, learns
 from ._window import Window
 from .logdet import LogDetMetricLearner
 
 
-class MetricKNeighborsClassifier(OwnCopyMixin, StreamClassifierMixin, BaseEstimator):
+@dataclass(frozen=True, kw_only=True)
+class LabelledRows(Examples):
+    """Rows, their labels, and the numbers of their classes."""
+
+    codes: np.ndarray
+
+
+class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierMixin, BaseEstimator):
     """k-nearest-neighbours classifier whose metric and whose rows come from one stream.
 
     Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
@@ -151,20 +160,7 @@ class MetricKNeighborsClassifier(OwnCopyMixin, StreamClassifierMixin, BaseEstima
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self):
-            X, y = self._check(X, y, reset=True)
-            codes = self._class_numbers(y, None, first=True, partial=False)
-            with warnings.catch_warnings():  # of one class there is but one answer, in any metric
-                warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
-                self.metric_ = self._new_metric().fit(X, y)
-            self._start(X, codes)
-        if len(self._window) < len(y):
-            warnings.warn(
-                f"fit was given {len(y)} rows, and keeps the last {len(self._window)} of them as neighbours; set "
-                "window_size=None to keep all.",
-                stacklevel=3,
-            )
-        return self
+        return self._fit(X, y)
 
     def partial_fit(self, X, y, classes: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order: the metric first, then the window; both or, if it raises, none.
@@ -183,25 +179,40 @@ class MetricKNeighborsClassifier(OwnCopyMixin, StreamClassifierMixin, BaseEstima
         self : object
             The estimator.
         """
-        validate_parameters(self)
-        with all_or_nothing(self):
-            first = not self.__sklearn_is_fitted__()
-            X, y = self._check(X, y, reset=first)
-            codes = self._class_numbers(y, classes, first=first, partial=True)
-            metric = self._new_metric() if first else copies_to_learn([self.metric_])[0]
-            check_online(metric, "metric_learner")
-            learn_more(metric, X, y)
-            if first:
-                self._start(X, codes)
-            else:
-                self._mapped = self._mapped.by_successor(self.metric_, metric)
-                self._window = self._window.extended(X, codes, self.window_size)
-            self.metric_ = metric
-        return self
+        return self._partial_fit(X, y, classes)
 
-    def _check(self, X, y, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        X, y = check_rows(self, X, y=y, reset=reset, numeric=False)
-        return dense(X, np.float64), y
+    def _check(self, call: Call, X, y, classes: ArrayLike | None = None) -> LabelledRows:
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        return LabelledRows(dense(X, np.float64), y, codes=self._class_numbers(y, classes, call))
+
+    def _begin(self, data: LabelledRows) -> None:
+        self.metric_ = self._new_metric()
+        self._window = Window(np.empty((0, data.X.shape[1])), np.empty(0, dtype=np.intp))
+        self._mapped = _Mapped()
+
+    def _go_on(self, data: LabelledRows, call: Call) -> None:
+        metric = copies_to_learn([self.metric_])[0]
+        self._mapped = self._mapped.by_successor(self.metric_, metric)
+        self.metric_ = metric
+
+    def _learn(self, data: LabelledRows, order: None = None, *, again: bool = False) -> None:
+        check_online(self.metric_, "metric_learner")
+        learn_more(self.metric_, data.X, data.y)
+        self._keep(data)
+
+    def _learn_in_epochs(self, learn: Callable, data: LabelledRows, X, y) -> None:
+        with warnings.catch_warnings():  # of one class there is but one answer, in any metric
+            warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
+            self.metric_ = self.metric_.fit(data.X, data.y)
+        self._keep(data)
+        if len(self._window) < len(data):
+            warn_caller(
+                f"fit was given {len(data)} rows, and keeps the last {len(self._window)} of them as neighbours; set "
+                "window_size=None to keep all."
+            )
+
+    def _keep(self, data: LabelledRows) -> None:
+        self._window = self._window.extended(data.X, data.codes, self.window_size)
 
     def _new_metric(self) -> BaseEstimator:
         if self.metric_learner is None:
@@ -211,11 +222,6 @@ class MetricKNeighborsClassifier(OwnCopyMixin, StreamClassifierMixin, BaseEstima
                 f"metric_learner ({type(self.metric_learner).__name__}) has no transform; use one that maps rows."
             )
         return clone(self.metric_learner)
-
-    def _start(self, X: np.ndarray, codes: np.ndarray) -> None:
-        empty = Window(np.empty((0, X.shape[1])), np.empty(0, dtype=np.intp))
-        self._window = empty.extended(X, codes, self.window_size)
-        self._mapped = _Mapped()
 
     # --- neighbours -----------------------------------------------------------------------------------------------
 

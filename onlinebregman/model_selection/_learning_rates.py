@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._copies import OwnCopyMixin
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.team import Team
-from .._sklearn_compat import Interval, all_or_nothing, fit_context, validate_parameters
+from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._sklearn_compat import Interval, fit_context
 from .._validation import check_rows, finite, fitted, read_only
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
@@ -25,7 +26,7 @@ from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 _BLOCK = 4096  # rows whose scores are held at once
 
 
-class _LearningRates(OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
+class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once."""
 
     _parameter_constraints: dict = {
@@ -55,10 +56,7 @@ class _LearningRates(OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        with all_or_nothing(self, *vars(self).get("estimators_", ())):
-            vars(self).pop("estimators_", None)
-            self._learn(X, y, sample_weight, allow_all_zero=False)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, sample_weight=None, *, classes=None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
@@ -79,12 +77,7 @@ class _LearningRates(OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
         self : object
             The estimator.
         """
-        if "estimators_" not in vars(self):
-            validate_parameters(self)
-        extra = {"classes": classes, "partial": True} if self._classifies() else {}
-        with all_or_nothing(self, *vars(self).get("estimators_", ())):
-            self._learn(X, y, sample_weight, allow_all_zero=True, **extra)
-        return self
+        return self._partial_fit(X, y, sample_weight, *((classes,) if self._classifies() else ()))
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
@@ -109,27 +102,40 @@ class _LearningRates(OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")
         return rates.tolist()
 
-    def _learn(self, X, y, sample_weight, **check) -> None:
-        first = "estimators_" not in vars(self)
-        if first:
+    def _members(self) -> list[OnlineLinearModel]:
+        return vars(self).get("estimators_", [])
+
+    def _parameters_are_valid(self) -> bool:
+        return True  # they are read when learning starts
+
+    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
+        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
+        if call.first:
             rates = self._rates()
             self.estimators_ = [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
             self.eta0s_ = np.array(rates)
-        leader = self.estimators_[0]
-        X = check_rows(self, X, reset=first)  # the names of features are this estimator's, the models see arrays
-        X, y, sample_weight = leader._check(X, y, sample_weight, reset=first, **check)
-        if first:
-            parameters = leader.get_params(deep=False)
-            learned = {key: value for key, value in vars(leader).items() if key not in parameters}
-            for estimator in self.estimators_:
-                vars(estimator).update(learned)
-                estimator._learner = estimator._configure(estimator._make_learner(X.shape[1]))
-            if "classes_" in learned:
-                self.classes_ = learned["classes_"]
-        self._learn_rows(X, y, sample_weight)
+        return self.estimators_[0]._check(call, X, y, sample_weight, *classes)
 
-    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
-        """One pass of all models over a slice of validated rows; `scores` receives what they predicted."""
+    def _begin(self, data: Examples) -> None:
+        leader = self.estimators_[0]
+        parameters = leader.get_params(deep=False)
+        learned = {key: value for key, value in vars(leader).items() if key not in parameters}
+        for estimator in self.estimators_:
+            vars(estimator).update(learned)
+            estimator._begin(data)
+            estimator._configure()
+        if "classes_" in learned:
+            self.classes_ = learned["classes_"]
+
+    def _go_on(self, data: Examples, call: Call) -> None:
+        """Nothing to copy: all learners together learn by one call."""
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        self._learn_rows(data)
+
+    def _learn_rows(self, data: Examples, rows=slice(0, None), scores=None) -> None:
+        """One pass of all models over a slice of the rows; `scores` receives what they predicted."""
+        X, y, sample_weight = data.X, data.y, data.weights
         learners = [estimator._learner for estimator in self.estimators_]
         if self._classifies():
             learners = [learner for team in learners for learner in team.learners]
@@ -450,7 +456,8 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     def _fitted_hedge(self) -> Hedge:
         return fitted(self, vars(self).get("_hedge"))
 
-    def _learn_rows(self, X, y, sample_weight, rows=slice(0, None), scores=None) -> None:
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        y, sample_weight = data.y, data.weights
         if self.t_ == 0 and not self.cumulative_losses_.any():
             self._hedge = Hedge(len(self.estimators_))
         if len(y) > _BLOCK:  # a block is learned or not; all of them together only if there is a way back
@@ -461,7 +468,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
             rows = slice(start, start + _BLOCK)
             weights = None if sample_weight is None else sample_weight[rows]
             scores = np.empty((len(y[rows]), len(self.estimators_)))
-            super()._learn_rows(X, y, sample_weight, rows, scores)
+            self._learn_rows(data, rows, scores)
             learned = copy.deepcopy(hedge)
             learned.learn(scores, y[rows], loss, weights)
             if not (isfinite(learned.loss) and isfinite(learned.gap)):

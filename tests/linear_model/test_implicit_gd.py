@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
+from onlinebregman._online import estimator
 from onlinebregman.divergences import SquaredEuclidean
 from onlinebregman.linear_model import _base
 
@@ -113,6 +114,7 @@ def no_validation(monkeypatch):
 
     def switch_off():
         monkeypatch.setattr(_base, "check_rows", refuse)
+        monkeypatch.setattr(estimator, "check_rows", refuse)
 
     return switch_off
 

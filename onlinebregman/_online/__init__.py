@@ -1,0 +1,1 @@
+"""What estimators of all families share: the life cycle of `fit` and `partial_fit`."""

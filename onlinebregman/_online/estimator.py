@@ -1,0 +1,204 @@
+"""The life cycle of all estimators, written once: validate, begin or go on, learn; after an error nothing has changed.
+
+A public method hands what it was given to `_fit` or `_partial_fit`. An estimator says how it
+
+    _check(call, *given) -> data            validates what the call was given,
+    _begin(data)                            binds a model that has learned nothing,
+    _go_on(data, call)                      gets one ready that learns more,
+    _configure()                            puts the parameters in force,
+    _learn(data, order=None, *, again=False) -> mean loss     and learns the data, once.
+
+Where examples come in several kinds (rows, pairs, triplets), each kind has a `check` and a `learn` of these signatures.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._copies import OwnCopyMixin
+from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
+from .._validation import check_rows, check_weights
+
+
+class Call(NamedTuple):
+    """Which call is under way."""
+
+    first: bool  # the model begins with it
+    partial: bool  # `partial_fit`, not `fit`
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Validated examples: instances, their targets or labels, and their weights; None for what they do not have."""
+
+    X: Any
+    y: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    of_each = ("X", "y", "weights", "senses")  # what has a value for each example
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def ordered(self, order: np.ndarray | None) -> Self:
+        """The same examples in another order; what has not one value an example stays."""
+        if order is None:
+            return self
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.of_each}
+        return replace(self, **{name: value[order] for name, value in values.items() if value is not None})
+
+
+class LifeCycleMixin:
+    """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
+
+    def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+        """The body of `fit` and its like; the wrapper of a public method has checked the parameters."""
+        with all_or_nothing(self, *self._members()):
+            warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
+            call = Call(first=not warm, partial=False)
+            data = (check or self._check)(call, *given)
+            self._prepare(data, call)
+            self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
+        return self
+
+    def _partial_fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+        """The body of `partial_fit` and its like."""
+        with all_or_nothing(self, *self._members()):
+            call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
+            if call.first or not self._parameters_are_valid():
+                validate_parameters(self)
+            data = (check or self._check)(call, *given)
+            self._prepare(data, call)
+            (learn or self._learn)(data)
+        return self
+
+    def _prepare(self, data, call: Call) -> None:
+        if call.first:
+            self._begin(data)
+        else:
+            self._go_on(data, call)
+        self._configure()
+
+    def _members(self) -> Iterable:
+        """Further estimators that a call changes."""
+        return ()
+
+    def _parameters_are_valid(self) -> bool:
+        """Are the parameters known to be the ones that were validated last?"""
+        return False
+
+    def _check(self, call: Call, X, y, sample_weight=None):
+        """Validated rows, targets and weights."""
+        X, y = check_rows(self, X, y=y, reset=call.first)
+        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+
+    def _begin(self, data) -> None:
+        """Bind a model that has learned nothing."""
+        raise NotImplementedError
+
+    def _go_on(self, data, call: Call) -> None:
+        """Bind copies of what learning changes in place, but for a `_learner` that learns by one call.
+
+        One call of a learner takes all examples or none; several, such as epochs, leave no way back.
+        """
+        if not call.partial:
+            self._learner = copy.deepcopy(self._learner)
+
+    def _configure(self) -> None:
+        """Put the parameters that may change in mid-stream in force."""
+
+    def _learn(self, data, order: np.ndarray | None = None, *, again: bool = False) -> float | None:
+        """Learn the data, once, in the order given; `again` if this call has learned them before."""
+        raise NotImplementedError
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        """What `fit` does with the data, by default one epoch; X and y are what it was given."""
+        learn(data)
+
+
+class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
+    """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
+
+    def _run(self, body: Callable[[int], bool], n: int, task: str, X, y) -> int:
+        """Call `body(i)` for i < n as one callback task each, until it returns True or a callback asks to stop.
+
+        Returns how many were run.
+        """
+        context = self._init_callback_context(max_subtasks=n)
+        data = {"estimator": self, "X": X, "y": y, "metadata": {}}
+        context.call_on_fit_task_begin(**data)
+        for i in range(n):
+            subcontext = context.subcontext(task_name=task)
+            subcontext.call_on_fit_task_begin(**data)
+            done = body(i)
+            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+            if done or stop:
+                break
+        context.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+        return i + 1
+
+    def _reconstruction_attributes(self) -> dict:
+        """Fitted attributes that go on changing in place, copied: what a callback needs to evaluate the model now."""
+        return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
+
+
+class EpochEstimator(OnlineEstimator):
+    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback says stop."""
+
+    _epoch_constraints = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+    }
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
+        rng = check_random_state(self.random_state) if self.shuffle else None
+        self.loss_curve_ = []
+        best, stale = np.inf, 0
+
+        def epoch(i: int) -> bool:
+            nonlocal best, stale
+            loss = learn(data, None if rng is None else rng.permutation(len(data)), again=i > 0)
+            self.loss_curve_.append(loss)
+            if self.verbose:
+                print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
+            if self.tol is None:
+                return False
+            stale = 0 if loss < best - self.tol else stale + 1
+            best = min(best, loss)
+            return stale >= self.n_iter_no_change
+
+        self.n_iter_ = self._run(epoch, self.max_iter, "epoch", X, y)
+        if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
+            warn_caller(
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss settled to within "
+                f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
+                ConvergenceWarning,
+            )
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of whoever called the package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("onlinebregman.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
