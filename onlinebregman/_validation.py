@@ -85,8 +85,35 @@ class read_only(property):
         return value
 
 
+def _is_plain(estimator, X) -> bool:
+    """Are these rows that validation, which takes longer than learning one, would hand on as they are?"""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in FLOATS
+        and X.flags.c_contiguous
+        and X.flags.aligned
+        and X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and "feature_names_in_" not in vars(estimator)
+    )
+
+
+def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
+    """A vector of n values of these kinds, aligned and contiguous; None if they are to be looked at more closely."""
+    if type(values) is list and all(type(value) in (int, float) for value in values):
+        values = np.array(values)
+    if type(values) is not np.ndarray or values.shape != (n,) or values.dtype.kind not in kinds:
+        return None
+    return np.require(values, None if "U" in kinds else np.float64, "CA")
+
+
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
+    if not reset and _is_plain(estimator, X):
+        X = X.astype(np.float64, copy=False)
+        check_finite(X)
+        return X
     X = validate_data(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
     X = np.require(X, requirements="CA")
     check_finite(X)
@@ -109,6 +136,16 @@ def check_rows(
     Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`. With
     `multi_output` y may have several columns.
     """
+    if not reset and _is_plain(estimator, X):
+        plain_y = None if y is _NO_Y else _plain_vector(y, len(X), "fiu" if numeric else "iubU")
+        if y is _NO_Y or plain_y is not None:
+            if finite:
+                check_finite(X)
+            if y is _NO_Y:
+                return X
+            if numeric:
+                check_finite(plain_y, "y")
+            return X, plain_y
     kwargs = {
         "accept_sparse": "csr",
         "dtype": FLOATS,
@@ -153,7 +190,10 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     """Row weights as a float64 vector; None stays None. Negative weights are an error, zeros are no-ops."""
     if sample_weight is None:
         return None
-    if np.isscalar(sample_weight):
+    plain = _plain_vector(sample_weight, n_rows, "fiu")
+    if plain is not None:
+        weights = plain
+    elif np.isscalar(sample_weight):
         check_kind(np.asarray(sample_weight).dtype, "sample_weight")
         weights = np.full(n_rows, sample_weight, dtype=np.float64)
     else:

@@ -18,7 +18,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from numbers import Integral, Real
+from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -59,6 +61,25 @@ class Examples:
         return replace(self, **{name: value[order] for name, value in values.items() if value is not None})
 
 
+class _Validated:
+    """The parameters of an estimator when they were validated; no copy carries them."""
+
+    def __init__(self, estimator: BaseEstimator | None = None) -> None:
+        self.names = _parameter_names(type(estimator)) if estimator is not None else ()
+        self.values = [getattr(estimator, name) for name in self.names]
+
+    def are_those_of(self, estimator: BaseEstimator) -> bool:
+        return len(self.names) > 0 and all(map(is_, self.values, map(vars(estimator).get, self.names)))
+
+    def __reduce__(self):
+        return _Validated, ()
+
+
+@cache
+def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
+    return tuple(kind._get_param_names())
+
+
 class LifeCycleMixin:
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
@@ -67,6 +88,7 @@ class LifeCycleMixin:
         with all_or_nothing(self, *self._members()):
             warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
+            self._validated = _Validated(self)
             data = (check or self._check)(call, *given)
             self._prepare(data, call)
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
@@ -78,6 +100,7 @@ class LifeCycleMixin:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
             if call.first or not self._parameters_are_valid():
                 validate_parameters(self)
+                self._validated = _Validated(self)
             data = (check or self._check)(call, *given)
             self._prepare(data, call)
             (learn or self._learn)(data)
@@ -95,8 +118,9 @@ class LifeCycleMixin:
         return ()
 
     def _parameters_are_valid(self) -> bool:
-        """Are the parameters known to be the ones that were validated last?"""
-        return False
+        """Are the parameters the very ones that were validated last?"""
+        last = vars(self).get("_validated")
+        return last is not None and last.are_those_of(self)
 
     def _check(self, call: Call, X, y, sample_weight=None):
         """Validated rows, targets and weights."""

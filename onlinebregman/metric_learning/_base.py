@@ -336,7 +336,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self.n_collapsed_ = 0
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
-        if data.in_blocks or not call.partial:  # the sampler is copied by what it serves
+        if not call.partial or (data.in_blocks and len(data) > 1):  # the sampler is copied by what it serves
             self._learner = copy.deepcopy(self._learner)
 
     def _configure(self) -> None:
