@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -58,13 +59,13 @@ def validate_parameters(estimator) -> None:
     estimator._validate_params()
 
 
-def all_or_nothing(*estimators) -> Transaction:
+def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:
     """Context in which one thread changes estimators; if the body raises, each has every attribute that it had.
 
     The body must bind new objects instead of changing fitted arrays in place. What is called `_learner` may learn in
-    place, by one call.
+    place, by one call. Those that are `copied` beforehand may change in any way.
     """
-    return Transaction(*estimators, keep=_CALLBACK_STATE)
+    return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE)
 
 
 def response_method(scorer):

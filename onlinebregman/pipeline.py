@@ -132,7 +132,8 @@ class OnlinePipeline(Pipeline):
             check_online(step, f"Step {name!r}")
         parameters = self._parameters_of_steps(sample_weight, params)
         X = sound_csr(X) if issparse(X) else X  # the first step may hand it to SciPy as it is
-        with all_or_nothing(self), RestoredOnError(step for _, step in steps):
+        changing = [step for _, step in steps if not isinstance(step, FrozenEstimator)]
+        with all_or_nothing(self, copied=changing):
             for number, (name, step) in enumerate(steps):
                 to_learn, to_transform = parameters(name)
                 learn_more(step, X, y, classes, **to_learn)
@@ -286,26 +287,6 @@ def learn_more(step, X, y=None, classes=None, **parameters) -> None:
     if "y" in takes:
         parameters["y"] = y
     method(X, **parameters)
-
-
-class RestoredOnError:
-    """Context that gives estimators back all they had, if the body raises; they may change in place.
-
-    Their state is copied in one go, so that what they share is still shared after it. No generator: a context manager
-    made of one goes back, too, when an interrupt hits it after the body has ended.
-    """
-
-    def __init__(self, estimators: Iterable[BaseEstimator]) -> None:
-        self._estimators = [estimator for estimator in estimators if not isinstance(estimator, FrozenEstimator)]
-
-    def __enter__(self) -> None:
-        self._before = copy.deepcopy([vars(estimator) for estimator in self._estimators])
-
-    def __exit__(self, kind, error, trace) -> None:
-        if kind is not None:
-            for estimator, state in zip(self._estimators, self._before, strict=True):
-                vars(estimator).clear()
-                vars(estimator).update(state)
 
 
 def copies_to_learn(estimators: Iterable[BaseEstimator]) -> list[BaseEstimator]:

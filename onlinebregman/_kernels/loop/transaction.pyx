@@ -4,6 +4,7 @@ Python looks for Ctrl-C between any two of its own instructions, but never withi
 leaving a transaction is one step each, and nothing is half put back.
 """
 
+import copy
 import threading
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -58,6 +59,9 @@ cdef class Transaction:
     ----------
     *estimators : object
         Those that a call may change.
+    copied : iterable of object, default=()
+        Others that a call may change in any way: their attributes are copied in one go, so that what they share is still
+        shared by what they get back.
     keep : tuple of str
         Attributes that stay as the body left them.
 
@@ -67,12 +71,12 @@ cdef class Transaction:
         On entry, if another thread is learning one of them.
     """
 
-    cdef tuple estimators, keep
+    cdef tuple estimators, copied, keep
     cdef list before          # of each estimator: its attributes, what they were, and its learner's mark
     cdef list claimed
 
-    def __init__(self, *estimators, tuple keep=()):
-        self.estimators, self.keep = estimators, keep
+    def __init__(self, *estimators, copied=(), tuple keep=()):
+        self.estimators, self.copied, self.keep = estimators, tuple(copied), keep
 
     def __enter__(self):
         cdef dict attributes
@@ -88,6 +92,9 @@ cdef class Transaction:
                     raise _busy(estimator)
                 learner = attributes.get("_learner")
                 self.before.append((attributes, dict(attributes), None if learner is None else learner.mark()))
+            if self.copied:
+                changed = [vars(estimator) for estimator in self.copied]
+                self.before += [(*pair, None) for pair in zip(changed, copy.deepcopy(changed))]
         except BaseException:
             self._leave()
             raise
