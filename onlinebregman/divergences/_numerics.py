@@ -68,6 +68,26 @@ def decreasing_root(fun: Callable[[float], float], guess: float, limit: float = 
     return None
 
 
+def pole_range(mu: Array) -> tuple[float, float]:
+    """Open interval of the c with 1 + c mu > 0 for all mu."""
+    most, least = float(mu.max(initial=0.0)), float(mu.min(initial=0.0))
+    return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
+
+
+def towards_pole(mu: Array, sign: float) -> tuple[Callable[[float], Array], float] | None:
+    """1 / (1 + c mu) for c of this sign as a function of s from 0 up, and the speed d|c|/ds at 0; None without a pole.
+
+    The pole -1 / p is made by the largest mu, p, and c = -s / ((1 + s) p): beside it c itself loses the digits that s
+    keeps.
+    """
+    end = pole_range(mu)[1 if sign > 0 else 0]
+    if not np.isfinite(end):
+        return None
+    largest = mu.min() if sign > 0 else mu.max()
+    rest = (largest - mu) / largest
+    return lambda s: (1 + s) / (1 + s * rest), abs(end)
+
+
 def check_total(total: float) -> float:
     """`total` of a simplex as a float; ValueError unless positive and finite."""
     total = float(total)

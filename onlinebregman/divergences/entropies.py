@@ -24,6 +24,8 @@ from ._numerics import (
     decreasing_root,
     entropy_gap,
     log_gap,
+    pole_range,
+    towards_pole,
 )
 
 
@@ -338,23 +340,14 @@ class Burg(SeparableDivergence):
 
     def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
         """Open interval of c with 1 + c x_i w_i > 0 for all i."""
-        products = as_array(x) * as_array(w)
-        most, least = float(products.max(initial=0.0)), float(products.min(initial=0.0))
-        return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
+        return pole_range(as_array(x) * as_array(w))
 
     def _path(self, w: Array, x: Array, sign: float) -> tuple[Callable[[float], Array], float, float]:
-        """Towards an end of the range, made by the largest product p of w x, as c = -s / ((1 + s) p).
-
-        Beside the end c itself loses the digits that s keeps.
-        """
-        low, high = self.step_range(w, x)
-        end = high if sign > 0 else low
-        if not np.isfinite(end):
+        way = towards_pole(x * w, sign)
+        if way is None:
             return super()._path(w, x, sign)
-        products = x * w
-        largest = products.min() if sign > 0 else products.max()
-        rest = (largest - products) / largest
-        return lambda s: w * ((1 + s) / (1 + s * rest)), np.inf, abs(end)
+        factors, speed = way
+        return lambda s: w * factors(s), np.inf, speed
 
     def _shrink(self, w: Array, mu: float) -> Array:
         """-1/u + mu u = -1/w: a quadratic equation."""

@@ -6,13 +6,26 @@ X = z z'; the prediction is then <W, X> = tr(W X) = z'Wz.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import xlogy
 
 from ._base import Divergence
-from ._numerics import EPS, TINY, Array, as_array, check_bound, check_total, entropy_gap, log_gap
+from ._numerics import (
+    EPS,
+    TINY,
+    Array,
+    as_array,
+    check_bound,
+    check_total,
+    entropy_gap,
+    log_gap,
+    pole_range,
+    towards_pole,
+)
 
 
 class MatrixDivergence(Divergence):
@@ -284,18 +297,32 @@ class LogDet(MatrixDivergence):
             v = w @ x
             scale = 1 + c * float(v @ x)
             self._check_scale(scale, w, x, c)
-            return w - (c / scale) * np.outer(v, v)
-        mu, vectors = self._pencil(w, x)
+            if scale < 1e3:  # else the difference may lose more digits than that
+                return w - (c / scale) * np.outer(v, v)
+        mu, vectors = self._pencil(w, self._direction(x))
         scales = 1 + c * mu
         self._check_scale(float(scales.min()), w, x, c)
         return _assemble(1 / scales, vectors)
 
+    def project_hyperplane(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
+        u = super().project_hyperplane(w, x, b)
+        scale = np.sqrt(np.maximum(u.diagonal(), TINY))
+        if not np.linalg.eigvalsh(u / scale / scale[:, None])[0] > len(u) * EPS:
+            raise ValueError(
+                f"The projection of W onto <W, X> = {b:g} is not positive definite to float64, as this is too far from "
+                f"<W, X> = {self.dot(w, x):g}; choose a b nearer to it."
+            )
+        return u
+
     def step_range(self, w: ArrayLike, x: ArrayLike) -> tuple[float, float]:
         """Open interval of c with 1 + c mu > 0 for all eigenvalues mu of X against W."""
         w, x = as_array(w), as_array(x)
-        mu = np.array([x @ w @ x]) if x.ndim == 1 else self._pencil(w, x)[0]
-        most, least = float(mu.max(initial=0.0)), float(mu.min(initial=0.0))
-        return (-1 / most if most > 0 else -np.inf), (-1 / least if least < 0 else np.inf)
+        return pole_range(np.array([x @ w @ x]) if x.ndim == 1 else self._pencil(w, x)[0])
+
+    def _path(self, w: Array, x: Array, sign: float) -> tuple[Callable[[float], Array], float, float]:
+        mu, vectors = self._pencil(w, self._direction(x))
+        factors, speed = towards_pole(mu, sign) or (lambda s: 1 / (1 + sign * s * mu), 1.0)
+        return lambda s: _assemble(factors(s), vectors), np.inf, speed
 
     def _check_scale(self, scale: float, w: Array, x: Array, c: float) -> None:
         if not scale > 0:

@@ -248,6 +248,33 @@ def test_hard_steps_of_von_neumann_have_no_nan():
     assert VonNeumann().project_hyperplane(W, z, 1e6) @ z @ z == pytest.approx(1e6)
 
 
+@pytest.mark.parametrize("b", [1e-16, 1e-12, 1e-8, 1e-3, 1e3, 1e8, 1e12, 1e16, 1e100])
+def test_logdet_projections_far_away_are_where_they_should_be(b):
+    """Beside the pole, and where W along x nearly vanishes: W^-1 moves by a multiple of X alone."""
+    for W, x in (([[1.0]], [1.0]), ([[1.75]], [1.5]), (np.diag([0.5, 1.75]), [0.0, 1.5])):
+        projected = LogDet().project_hyperplane(W, x, b)
+        assert_allclose(LogDet().dot(projected, x), b, rtol=1e-15)
+        assert_allclose(projected[:-1, :-1], np.asarray(W)[:-1, :-1], rtol=1e-15)
+    W, X = np.diag([1.75, 0.5]), np.diag([1.5, -0.75])
+    for sign in (1.0, -1.0) if b > 1 else ():
+        projected = LogDet().project_hyperplane(W, X, sign * b)
+        assert_allclose(LogDet().dot(projected, X), sign * b, rtol=1e-15)
+        c = (1 / projected.diagonal() - 1 / W.diagonal()) / X.diagonal()
+        assert_allclose(c, c[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("b", [1e-18, 1e18])
+def test_logdet_projections_that_float64_cannot_hold_are_refused(b):
+    W, z = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, 0.3])
+    with pytest.raises(ValueError, match=r"within the domain|not positive definite to float64"):
+        LogDet().project_hyperplane(W, z, b)
+
+
+def test_logdet_steps_of_any_size_keep_the_digits_of_a_direction_of_its_own():
+    W = LogDet().step(np.eye(2), np.array([1.0, 0.0]), 1e20)
+    assert_allclose(W, np.diag([1e-20, 1.0]), rtol=1e-15)
+
+
 def test_logdet_step_range_is_exactly_the_domain():
     W, z = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0])
     for x in (z, np.outer(z, z), np.diag([1.0, -1.0])):

@@ -258,7 +258,7 @@ cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c,
     cdef int iteration
     look(geometry, row, score, c, &a, &slope)
     g = loss.derivative(a, y)
-    for iteration in range(300):
+    for iteration in range(300 if row.end == 0 else 3000):  # beside a pole each may do no more than halve c
         curvature = loss.curvature(a, y)
         decay = curvature * (slope + score.bias)
         rounding = 4e-16 * max(fabs(a), terms) * curvature  # errors of g

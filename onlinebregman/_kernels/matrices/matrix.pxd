@@ -15,8 +15,9 @@ cdef class LogDetGeometry(MatrixGeometry):
     cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil
     cdef void take(self, const double* v, double c) noexcept nogil
     cdef void unfold(self, double* matrix) noexcept nogil
-    cdef double follow(self, Row* row, const double* z, double* v, double square, double c) noexcept nogil
-    cdef void trust(self, const double* x, const double* y, double c, double hi, double lo) noexcept nogil
+    cdef double follow(self, Row* row, const double* z, double* v, double square, double c,
+                       double scale) noexcept nogil
+    cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil
     cdef bint examine(self) noexcept nogil
 
 

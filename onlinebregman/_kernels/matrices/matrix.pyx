@@ -9,7 +9,7 @@ Of the symmetric state W, shape (d, d), only the upper triangle is kept up to da
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from libc.math cimport INFINITY, fabs, isfinite, log1p, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Row, scratch
@@ -116,6 +116,18 @@ cdef class MatrixGeometry(Geometry):
         return sqrt(sqrt(tt / ss))
 
 
+cdef inline double ratio(Row* row, double mu, double c) noexcept nogil:
+    """1 + c mu, by what an eigenvalue mu of X against W is divided.
+
+    Counted from the pole -1 / largest it is c mu for the largest mu, and keeps its digits for one near that.
+    """
+    cdef double largest
+    if row.end == 0:
+        return 1.0 + c * mu
+    largest = row.hi if row.end < 0 else row.lo
+    return (largest - mu) / largest + c * mu
+
+
 cdef class LogDetGeometry(MatrixGeometry):
     """LogDet divergence: W(c) = (W^-1 + c X)^-1.
 
@@ -201,43 +213,54 @@ cdef class LogDetGeometry(MatrixGeometry):
         return row.hi + row.lo
 
     cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        cdef double hi = row.hi / (1.0 + c * row.hi), lo = row.lo / (1.0 + c * row.lo)
+        cdef double hi = row.hi / ratio(row, row.hi, c), lo = row.lo / ratio(row, row.lo, c)
         value[0], slope[0] = hi + lo, hi * hi + lo * lo
 
     cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
         lo[0] = -1.0 / row.hi if row.hi > 0 else -INFINITY
         hi[0] = -1.0 / row.lo if row.lo < 0 else INFINITY
+        if row.end != 0:
+            lo[0] -= row.end  # exactly 0 at the end that c is counted from
+            hi[0] -= row.end
+
+    cdef bint count_from(self, Row* row, double end) noexcept nogil:
+        row.end = end
+        return True
 
     cdef double sharpness(self, Row* row, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)
 
     cdef double conjugate(self, Row* row, double c) noexcept nogil:
-        return -log1p(c * row.hi) - log1p(c * row.lo)
+        if row.end == 0:
+            return -log1p(c * row.hi) - log1p(c * row.lo)
+        return -log(ratio(row, row.hi, c)) - log(ratio(row, row.lo, c))
 
     cdef void step(self, Row* row, double c) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
         cdef bint triplet = row.n > d
         cdef const double* x = scratch(row, 1) if triplet else row.x
         cdef const double* y = x + d if triplet else NULL
-        cdef double hi = row.hi, lo = row.lo
+        cdef double hi = row.hi, lo = row.lo, above = ratio(row, hi, c), below = ratio(row, lo, c)
+        c += row.end
         if c == 0 or not (hi > 0 or lo < 0):
             return
         if hi > 0:
-            row.hi = self.follow(row, x, row.w, hi, c)
+            row.hi = self.follow(row, x, row.w, hi, c, above)
         if lo < 0:
             if c * hi > PART:  # W y has lost digits
                 lo = -self.times_again(row, y, row.w + d)
-            row.lo = -self.follow(row, y, row.w + d, -lo, -c)
+            row.lo = -self.follow(row, y, row.w + d, -lo, -c, below)
         if not self.blocked:
-            self.trust(x, y if lo < 0 else NULL, c, hi, lo)
+            self.trust(x, y if lo < 0 else NULL, c, above, below)
 
-    cdef double follow(self, Row* row, const double* z, double* v, double square, double c) noexcept nogil:
-        """W <- (W^-1 + c z z')^-1 from v = W z and square = z'v; returns what z'Wz has become.
+    cdef double follow(self, Row* row, const double* z, double* v, double square, double c,
+                       double scale) noexcept nogil:
+        """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns what z'Wz has become.
 
         A large c is added in parts, each from the W that the one before has left: what a step takes from W it takes
         from its digits, and W z of a smaller W has them again.
         """
-        cdef double part, scale
+        cdef double part
         cdef int i
         for i in range(100):
             if not c * square > PART:
@@ -246,19 +269,19 @@ cdef class LogDetGeometry(MatrixGeometry):
             self.take(v, part / (1.0 + PART))
             c -= part
             square = self.times_again(row, z, v)
+            scale = 1.0 + c * square
         if not square > 0:  # to be repeated, or lost: W is examined next
             return 0.0
-        scale = 1.0 + c * square
         self.take(v, c / scale)
         return square / scale
 
-    cdef void trust(self, const double* x, const double* y, double c, double hi, double lo) noexcept nogil:
-        """After a step: bring q along, examine W where rounding may have made it indefinite, and refuse that."""
+    cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil:
+        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it indefinite, and refuse that."""
         cdef Py_ssize_t d = self.n_features
         cdef double* q = self.inverse_diagonal()
         cdef double size = 0.0, factor, doubt
         cdef double condition = ob_inverse_diagonal(q, self.diagonal(), x, y, c, d, &size)
-        factor = max(1.0 + c * hi, 1.0 / (1.0 + c * hi)) * max(1.0 + c * lo, 1.0 / (1.0 + c * lo))
+        factor = max(above, 1.0 / above) * max(below, 1.0 / below)
         doubt = 4.0 * EPS * sqrt(<double> d) * factor * (1.0 + fabs(c) * size) * condition
         if doubt <= DOUBT and condition >= 0.9 * d and is_sound(condition, d):
             ob_axpy(q, q, -doubt, d)
