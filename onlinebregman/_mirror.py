@@ -136,8 +136,9 @@ class MirrorMixin:
             self._refuse(*refused, data.y)
         return (self._learner.cumulative_loss - before) / total
 
-    def _refuse(self, reason: str, row: int, y: np.ndarray) -> None:
-        """Raise the error that says why the learner refused a row, and what to do."""
+    def _refuse(self, reason: str, row: int, y: np.ndarray, name: str | None = None) -> None:
+        """Raise the error that says why the learner refused a row (of this name), and what to do."""
+        name = name or f"row {row}"
         own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
         rate = own.get("learning_rate")
         by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
@@ -157,22 +158,22 @@ class MirrorMixin:
         if reason == "failed":
             failure = self._learner.failure
             raise ValueError(
-                f"{self._divergence!r} cannot take the step for row {row} under {settings}: {failure}"
+                f"{self._divergence!r} cannot take the step for {name} under {settings}: {failure}"
             ) from failure
         target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
         raise ValueError(
             {
-                "not finite": f"The prediction for row {row} is not finite: the weights diverge under {settings}. "
+                "not finite": f"The prediction for {name} is not finite: the weights diverge under {settings}. "
                 f"{remedy}",
-                "overflowed": f"The weights overflowed at row {row} or before, under {settings}. {remedy}",
-                "loss overflowed": f"The loss of row {row} (target {target}), or what it adds up to, overflows under "
+                "overflowed": f"The weights overflowed at {name} or before, under {settings}. {remedy}",
+                "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows under "
                 f"{settings}: the weights diverge, or features and targets are too large. {remedy}",
-                "left domain": f"At row {row} (target {target}) the step under {settings} leaves the domain "
+                "left domain": f"At {name} (target {target}) the step under {settings} leaves the domain "
                 f"{self._divergence.domain!r} of the weights. {remedy}",
-                "negative": f"Negative values in data passed to {type(self).__name__} at row {row}: "
+                "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
                 "update='gradient' needs X >= 0 and y >= 0. "
                 + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or leave them out."),
-                "bad target": f"The target {target} at row {row} is not admissible for {self._learned_loss!r}.",
+                "bad target": f"The target {target} at {name} is not admissible for {self._learned_loss!r}.",
             }[reason]
         )
 

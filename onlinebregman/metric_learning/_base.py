@@ -358,7 +358,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             return balanced_factor(self._learner.coef)
 
         self._sampler = copy.deepcopy(self._sampler)
-        return self._learn_blocks(self._sampler.draw(data.X, data.y, data.weights, components, again=again))
+        blocks = self._sampler.draw(data.X, data.y, data.weights, components, again=again)
+        return self._learn_blocks(blocks, order, drawn=True)
 
     def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
@@ -370,7 +371,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
             scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
             self._largest_target = float(scales[-1])
-        return self._learn_blocks([Block(z, targets, senses, weights, scales)])
+        return self._learn_blocks([Block(z, targets, senses, weights, scales, np.arange(len(z)))], order)
 
     def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
@@ -395,21 +396,22 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
                 known.measure_similar(rows[i : i + 1, d:])
             if known.margin is not None:
                 margins[i] = known.margin
-        return self._learn_blocks([Block(rows, margins, np.full(len(rows), -1.0), weights, margins)])
+        n = len(rows)
+        return self._learn_blocks([Block(rows, margins, np.full(n, -1.0), weights, margins, np.arange(n))], order)
 
-    def _learn_blocks(self, blocks: Iterable[Block]) -> float:
-        """Learn blocks one after the other; returns the weighted mean loss before each instance was learned."""
+    def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
+        """Learn blocks of what came in `order`; returns the weighted mean loss before each instance was learned."""
         before, total = self._learner.cumulative_loss, 0.0
         for block in blocks:
-            total += self._learn_block(block)
+            total += self._learn_block(block, order, drawn)
         return (self._learner.cumulative_loss - before) / total if total else 0.0
 
-    def _learn_block(self, block: Block) -> float:
+    def _learn_block(self, block: Block, order: np.ndarray | None, drawn: bool) -> float:
         """Learn the instances that say something about the metric, and count the others; returns the sum of weights.
 
         Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can move it away.
         """
-        rows, targets, senses, weights, scales = block
+        rows, targets, senses, weights, scales, numbers = block
         d = self.n_features_in_
         sound = rows[:, :d].any(axis=1)
         self.n_collapsed_ += int(len(rows) - sound.sum())
@@ -424,8 +426,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
         if refused is not None:
-            reason, row = refused
-            self._refuse(reason, int(np.flatnonzero(sound)[row]), block.targets)
+            which = int(np.flatnonzero(sound)[refused[1]])
+            row = f"row {numbers[which] if order is None else order[numbers[which]]}"
+            kind = "triplet" if rows.shape[1] > d else "pair"
+            self._refuse(refused[0], which, block.targets, f"a {kind} of {row}" if drawn else row)
         return float(rates.sum())
 
     # --- checks ---------------------------------------------------------------------------------------------------

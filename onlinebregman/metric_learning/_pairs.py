@@ -31,6 +31,7 @@ class Block(NamedTuple):
     senses: np.ndarray  # 1: similar, the target is an upper bound; -1: a lower one; 0: it is wanted as it is
     weights: np.ndarray
     scales: np.ndarray  # the squared distance that the rate is measured by
+    numbers: np.ndarray  # of the rows, pairs or triplets of the call that they were made of
 
 
 class Sampler:
@@ -75,10 +76,10 @@ class Sampler:
         """
         raise NotImplementedError
 
-    def _stream(self, X, y, weights) -> Iterator[tuple[np.ndarray, int, float]]:
-        for x, label, weight in zip(X, y.tolist(), weights.tolist(), strict=True):
+    def _stream(self, X, y, weights) -> Iterator[tuple[int, np.ndarray, int, float]]:
+        for i, (x, label, weight) in enumerate(zip(X, y.tolist(), weights.tolist(), strict=True)):
             if weight > 0:
-                yield x.astype(np.float64, copy=False), self.labels.setdefault(label, len(self.labels)), weight
+                yield i, x.astype(np.float64, copy=False), self.labels.setdefault(label, len(self.labels)), weight
                 self.n_rows += 1
 
 
@@ -87,11 +88,11 @@ class RandomPairs(Sampler):
 
     def draw(self, X, y, weights, components, *, again):
         parts = []
-        for x, number, weight in self._stream(X, y, weights):
+        for i, x, number, weight in self._stream(X, y, weights):
             if not again and len(self.memory):
                 self.targets.measure_pairs(x - self.memory.rows[draw(self.rng, len(self.memory), _DISTANCES_A_ROW)])
             if self.targets.bounds is not None:
-                parts.extend(self._pairs(x, number, weight))
+                parts.extend(self._pairs(i, x, number, weight))
             if not again:
                 self.memory.add(x, number, self.rng)
             if len(parts) >= _ROWS_A_BLOCK:
@@ -100,7 +101,7 @@ class RandomPairs(Sampler):
         if parts:
             yield _joined(parts)
 
-    def _pairs(self, x: np.ndarray, number: int, weight: float) -> Iterator[Block]:
+    def _pairs(self, i: int, x: np.ndarray, number: int, weight: float) -> Iterator[Block]:
         same, other = (np.flatnonzero(mask) for mask in (self.memory.classes == number, self.memory.classes != number))
         if len(same) and len(other):
             half = (self.per_row + 1) // 2
@@ -115,6 +116,7 @@ class RandomPairs(Sampler):
                 np.tile([1.0, -1.0], half)[:n],
                 np.full(n, weight),
                 np.full(n, far),
+                np.full(n, i),
             )
 
 
@@ -131,13 +133,13 @@ class NeighborTriplets(Sampler):
         self.components = self.origin = None
 
     def draw(self, X, y, weights, components, *, again):
-        for x, number, weight in self._stream(X, y, weights):
+        for i, x, number, weight in self._stream(X, y, weights):
             if self.n_rows >= self.next_look:
                 self._look(components(), x)
             place = self.components @ (x - self.origin)
             row = np.concatenate([x, place, [place @ place]])
             if len(self.memory):
-                yield from self._triplets(row, number, weight)
+                yield from self._triplets(i, row, number, weight)
             if not again:
                 self.memory.add(row, number, self.rng)
 
@@ -159,7 +161,7 @@ class NeighborTriplets(Sampler):
         squares[:] = np.einsum("ij,ij->i", places, places)
         self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
 
-    def _triplets(self, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
+    def _triplets(self, i: int, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
         anchor, place, square = self._parts(row)
         rows, places, squares = self._parts(self.memory.rows)
         mine = self.memory.classes == number
@@ -179,6 +181,7 @@ class NeighborTriplets(Sampler):
             np.full(n, -1.0),
             np.full(n, weight),
             np.full(n, margin),
+            np.full(n, i),
         )
 
 

@@ -228,9 +228,9 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         prior = super()._first_metric(X)
         return prior if self.trace is None else prior * (self.trace / np.trace(prior))
 
-    def _learn_blocks(self, blocks: Iterable[Block]) -> float:
+    def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
         with few_threads(self.n_features_in_):
-            return super()._learn_blocks(blocks)
+            return super()._learn_blocks(blocks, order, drawn)
 
     def _make_learner(self, start: np.ndarray) -> Learner:
         self._unit = float(np.trace(start)) / len(start)

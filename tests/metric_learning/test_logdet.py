@@ -205,13 +205,14 @@ def test_pairs_have_the_targets_and_the_balance_they_should(wine):
     assert np.bincount(sampler.memory.classes).tolist() == [7, 7, 7]  # rows of each class are remembered
     assert len(sampler.targets._bounds.sample) <= 1000
     blocks = list(sampler.draw(X[:50], y[:50], np.full(50, 2.0), None, again=False))
-    z, targets, senses, weights, scales = map(np.concatenate, zip(*blocks, strict=True))
+    z, targets, senses, weights, scales, numbers = map(np.concatenate, zip(*blocks, strict=True))
     near, far = sampler.targets.bounds
     assert z.shape == (300, 13)
     assert (targets[::2] < targets[1::2]).all()  # same class, other class, in turn
     assert_array_equal(senses, np.tile([1, -1], 150))
     assert_array_equal(scales[::2], targets[1::2])
     assert_array_equal(weights, 2.0)
+    assert_array_equal(numbers, np.repeat(np.arange(50), 6))
     squared = ((X[:, None] - X[None]) ** 2).sum(-1)[np.triu_indices(len(X), 1)]
     assert_allclose([near, far], np.percentile(squared, [5, 95]), rtol=0.25)
 

@@ -244,6 +244,27 @@ def test_what_is_left_of_a_metric_is_semidefinite():
         assert_semidefinite(learner.get_mahalanobis_matrix())
 
 
+@pytest.mark.parametrize(
+    ("pairs", "shuffle", "named"),
+    [
+        ("random", False, "a pair of row 37 "),
+        ("random", True, "a pair of row 37 "),
+        ("neighbors", False, "a triplet of row 39 "),  # the next one of its class: as an anchor, 37 is far from all
+    ],
+)
+def test_refusals_name_the_row_that_a_pair_was_drawn_for(pairs, shuffle, named):
+    """And not the pair's number among those drawn, nor the row's in a shuffled epoch."""
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X[37] *= 1e60
+    learner = raw(pairs=pairs, prior=1e100 * np.eye(3), eta0=1e-250, shuffle=shuffle, random_state=0)
+    with pytest.raises(ValueError, match=named):
+        learner.fit(X, y)
+    rows = np.array([[i, i + 1] for i in range(20, 59)])
+    with pytest.raises(ValueError, match=r" row 1[67] "):
+        learner.fit_pairs(X, rows, np.ones(39))
+
+
 @pytest.mark.parametrize("learner", [LogDetMetricLearner, FrobeniusMetricLearner])
 def test_answers_that_overflow_are_errors_that_name_the_row(learner):
     learner = learner(prior=1e10 * np.eye(2)).partial_fit_pairs(np.eye(2), [[0, 1]], [1e10])
