@@ -133,6 +133,7 @@ class MirrorMixin:
         before = self._learner.cumulative_loss
         refused = self._learner.learn(data.X, data.y, data.weights, order)
         if refused is not None:
+            check_finite(data.X)
             self._refuse(*refused, data.y)
         return (self._learner.cumulative_loss - before) / total
 

@@ -134,7 +134,8 @@ def check_rows(
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite if `finite`.
 
     Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`. With
-    `multi_output` y may have several columns.
+    `multi_output` y may have several columns. A learner whose predictions tell what is not finite needs no look at it
+    before: without weights, which may be 0, it reads X once.
     """
     if not reset and _is_plain(estimator, X):
         plain_y = None if y is _NO_Y else _plain_vector(y, len(X), "fiu" if numeric else "iubU")

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.team import Team
 from .._mirror import MirrorMixin, starting_weights
-from .._online.estimator import EpochEstimator, Examples
+from .._online.estimator import Call, EpochEstimator, Examples
 from .._regret import Terms, split
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from .._theory import TheoryRate, theory_rate
-from .._validation import check_rows, read_only
+from .._validation import check_rows, check_weights, read_only
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, Schedule
 
@@ -199,6 +199,10 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         if sample_weight is not None:
             self._all_weight_one = self._all_weight_one and bool(((sample_weight == 0) | (sample_weight == 1)).all())
             self._largest_weight = max(self._largest_weight, float(sample_weight.max()))
+
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
+        X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None)
+        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
         self._learner = self._make_learner(data.X.shape[1])

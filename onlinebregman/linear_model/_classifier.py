@@ -219,7 +219,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return self._code_book.take(codes, axis=0)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
             self._code_book = self._make_code_book()

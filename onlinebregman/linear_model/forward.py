@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.forward import ForwardLearner
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._sklearn_compat import Interval, fit_context
-from .._validation import check_rows, check_weights, fitted, read_only
+from .._validation import check_finite, check_rows, check_weights, fitted, read_only
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
@@ -285,7 +285,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
-        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True)
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=sample_weight is not None)
         if not call.first and y.shape[1:] != self._learner.target_shape:
             expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
             raise ValueError(
@@ -300,6 +300,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward)
         if row >= 0:
+            check_finite(data.X)
             raise ValueError(
                 f"Row {row} ({_size(data.X, row)}, target {abs(data.y[row]).max():g}) or one before it cannot be "
                 f"learned: the squares of its numbers, times its weight, overflow; {_REMEDY}"

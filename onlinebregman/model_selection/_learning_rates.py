@@ -19,7 +19,7 @@ from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.team import Team
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._sklearn_compat import Interval, fit_context
-from .._validation import check_rows, finite, fitted, read_only
+from .._validation import check_finite, check_rows, finite, fitted, read_only
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
@@ -143,6 +143,7 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         weights = None if sample_weight is None else sample_weight[rows]
         refused = Team(learners, summed=False).learn(X[rows], np.ascontiguousarray(targets), weights, None, scores)
         if refused is not None:
+            check_finite(X)
             reason, row = refused
             self.estimators_[-1]._refuse(reason, rows.start + row, y)
         with np.errstate(over="ignore"):
