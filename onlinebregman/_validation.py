@@ -85,18 +85,25 @@ class read_only(property):
         return value
 
 
-def _is_plain(estimator, X) -> bool:
-    """Are these rows that validation, which takes longer than learning one, would hand on as they are?"""
-    return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and X.dtype in FLOATS
-        and X.flags.c_contiguous
-        and X.flags.aligned
-        and X.shape[0] > 0
-        and X.shape[1] == estimator.n_features_in_
-        and "feature_names_in_" not in vars(estimator)
-    )
+def _plain_rows(estimator, X) -> np.ndarray | None:
+    """Rows that validation, which takes longer than learning one, would hand on as they are; None for all others.
+
+    Besides arrays these are pandas' data frames of floating point numbers, with the columns that were learned.
+    """
+    names, framed = vars(estimator).get("feature_names_in_"), False
+    if type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
+        columns, framed = X.columns.to_numpy(), True
+        numbered = names is None and columns.dtype.kind == "i"  # which are no names
+        if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
+            return None
+        X = X.to_numpy()
+    elif names is not None:
+        return None
+    if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or not len(X):
+        return None
+    if X.shape[1] != estimator.n_features_in_ or not (framed or (X.flags.c_contiguous and X.flags.aligned)):
+        return None
+    return np.require(X, requirements="CA")
 
 
 def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
@@ -110,8 +117,9 @@ def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
 
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
-    if not reset and _is_plain(estimator, X):
-        X = X.astype(np.float64, copy=False)
+    plain = None if reset else _plain_rows(estimator, X)
+    if plain is not None:
+        X = plain.astype(np.float64, copy=False)
         check_finite(X)
         return X
     X = validate_data(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
@@ -137,16 +145,17 @@ def check_rows(
     `multi_output` y may have several columns. A learner whose predictions tell what is not finite needs no look at it
     before: without weights, which may be 0, it reads X once.
     """
-    if not reset and _is_plain(estimator, X):
-        plain_y = None if y is _NO_Y else _plain_vector(y, len(X), "fiu" if numeric else "iubU")
+    plain = None if reset else _plain_rows(estimator, X)
+    if plain is not None:
+        plain_y = None if y is _NO_Y else _plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
             if finite:
-                check_finite(X)
+                check_finite(plain)
             if y is _NO_Y:
-                return X
+                return plain
             if numeric:
                 check_finite(plain_y, "y")
-            return X, plain_y
+            return plain, plain_y
     kwargs = {
         "accept_sparse": "csr",
         "dtype": FLOATS,

@@ -1,0 +1,121 @@
+"""What a call costs: one row a call beside the same rows in one block, for every public estimator.
+
+    python benchmarks/peers/calls.py [--rows 200] [--only LogDetMetricLearner ...]
+
+Rows have 20 features. The columns are microseconds a row: in a block, one row a call, and one row a call with weights,
+as float32, with targets in a list, and as a DataFrame; then the mark, 3 + 1.7 times the block. `-` stands for what an
+estimator does not take.
+"""
+
+import argparse
+import inspect
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+import onlinebregman
+from onlinebregman import MirrorDescentClassifier, OnlineExponentialFamily, OnlineGaussian, PNormClassifier
+
+EXPERTS = {
+    "BayesMixture": [("md", MirrorDescentClassifier()), ("p_norm", PNormClassifier())],
+    "ExpertMixtureClassifier": [("md", MirrorDescentClassifier()), ("p_norm", PNormClassifier())],
+    "DensityMixture": [("full", OnlineGaussian(prior_weight=2.0)), ("unit", OnlineExponentialFamily())],
+}
+WIDTH, BEFORE = 20, 200
+
+
+def estimators():
+    """An instance of every public estimator."""
+    for name in onlinebregman.__all__:
+        cls = getattr(onlinebregman, name)
+        if inspect.isclass(cls) and issubclass(cls, BaseEstimator):
+            yield cls(estimators=EXPERTS[name]) if name in EXPERTS else cls()
+
+
+def stream(estimator, n):
+    """Rows and targets that suit it; None for no targets."""
+    rng, family = np.random.default_rng(0), type(estimator).__module__.split(".")[1]
+    X = np.abs(rng.normal(size=(n, WIDTH)))
+    if type(estimator).__name__ == "EGPortfolio":
+        return np.exp(0.02 * rng.normal(size=(n, WIDTH))), None
+    if type(estimator).__name__ == "MaxEntDensity":
+        return np.round(X[:, :3]), None
+    if get_tags(estimator).estimator_type == "density_estimator":
+        return X, None
+    if family == "kernel_learning":
+        a = rng.integers(WIDTH, size=n)
+        b = (a + rng.integers(1, WIDTH, size=n)) % WIDTH
+        return (np.eye(WIDTH)[a] - np.eye(WIDTH)[b]) / np.sqrt(2), rng.uniform(0.02, 0.1, size=n)
+    if is_classifier(estimator) or family == "metric_learning":
+        return X, (X[:, 0] > X[:, 1]).astype(int)
+    return X, X @ rng.uniform(size=WIDTH) / WIDTH
+
+
+def begun(estimator, X, y):
+    model = clone(estimator)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    given = {"classes": [0, 1]} if is_classifier(model) else {}
+    return model.partial_fit(X[:BEFORE], None if y is None else y[:BEFORE], **given)
+
+
+def microseconds(calls, rows):
+    start = time.perf_counter()
+    for call in calls:
+        call()
+    return 1e6 * (time.perf_counter() - start) / rows
+
+
+def row_by_row(estimator, X, y, make_X=lambda x: x, make_y=lambda y: y, weighted=False):
+    """The cost of rows one by one: the median of five parts, as one of them may be disturbed."""
+    frame = make_X(X[:1])
+    model = begun(estimator, make_X(X) if hasattr(frame, "columns") else X, y)
+    calls = []
+    for i in range(BEFORE, len(X)):
+        x, given = make_X(X[i : i + 1]), {"sample_weight": np.ones(1)} if weighted else {}
+        target = None if y is None else make_y(y[i : i + 1])
+        calls.append(lambda x=x, target=target, given=given: model.partial_fit(x, target, **given))
+    return np.median([microseconds(part, len(part)) for part in np.array_split(np.array(calls), 5)])
+
+
+def block(estimator, X, y):
+    model = begun(estimator, X, y)
+    rows, targets = X[BEFORE:], None if y is None else y[BEFORE:]
+    return microseconds([lambda: model.partial_fit(rows, targets)], len(rows))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = ("block", "a call", "weight", "float32", "list y", "frame", "mark")
+    print(f"{'microseconds a row':28s}" + "".join(f"{name:>10s}" for name in names))
+    for estimator in estimators():
+        name = type(estimator).__name__
+        if options.only and name not in options.only:
+            continue
+        X, y = stream(estimator, BEFORE + options.rows)
+        in_block, one = block(estimator, X, y), row_by_row(estimator, X, y)
+        weight = row_by_row(estimator, X, y, weighted=True) if has_fit_parameter(estimator, "sample_weight") else None
+        single = row_by_row(estimator, X, y, make_X=lambda x: x.astype(np.float32))
+        listed = None if y is None else row_by_row(estimator, X, y, make_y=np.ndarray.tolist)
+        frame = row_by_row(
+            estimator, X, y, make_X=lambda x: pd.DataFrame(x, columns=[f"x{k}" for k in range(x.shape[1])])
+        )
+        mark = 3 + 1.7 * in_block
+        found = (in_block, one, weight, single, listed, frame, mark)
+        line = "".join(f"{'-':>10s}" if value is None else f"{value:10.2f}" for value in found)
+        print(f"{name:28s}{line}  {'' if one <= mark else f'{one / mark:.1f} x the mark'}", flush=True)
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()
