@@ -357,7 +357,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         def components():
             return balanced_factor(self._learner.coef)
 
-        self._sampler = copy.deepcopy(self._sampler)
+        self._sampler = self._sampler.copied()
         blocks = self._sampler.draw(data.X, data.y, data.weights, components, again=again)
         return self._learn_blocks(blocks, order, drawn=True)
 
@@ -376,7 +376,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
         bounds = np.zeros((len(z), 2))
-        self._sampler = copy.deepcopy(self._sampler)
+        self._sampler = self._sampler.copied()
         known = self._sampler.targets
         for i in range(len(z)):
             if not again and weights[i] > 0:
@@ -389,7 +389,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         data = data.ordered(order)
         rows, weights = data.X, data.weights
         margins = np.zeros(len(rows))
-        self._sampler = copy.deepcopy(self._sampler)
+        self._sampler = self._sampler.copied()
         known, d = self._sampler.targets, rows.shape[1] // 2
         for i in range(len(rows)):
             if not again and weights[i] > 0:

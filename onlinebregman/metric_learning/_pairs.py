@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from ._memory import Reservoir, draw
+from ._memory import Reservoir, draw, twin
 from ._targets import Targets
 
 # Rows whose instances make one block, where nothing asks for fewer.
@@ -61,6 +62,14 @@ class Sampler:
         self.rng = rng
         self.n_rows = 0
         self.labels: dict = {}  # label -> class number, in the order they come
+
+    def copied(self) -> Sampler:
+        """One that draws the same and changes nothing of this one."""
+        other = copy.copy(self)
+        other.rng = twin(self.rng)
+        other.memory, other.labels = self.memory.copied(), self.labels.copy()
+        other.targets = self.targets.copied(other.rng)
+        return other
 
     def _width(self, n_features: int) -> int:
         """Values remembered of a row."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from ._memory import RunningSample
@@ -30,6 +32,12 @@ class Percentiles:
         self.least = least
         self.next_look = 0.0
         self.sample = RunningSample()
+
+    def copied(self) -> Percentiles:
+        """One of its own."""
+        other = copy.copy(self)
+        other.sample = self.sample.copied()
+        return other
 
     def add(self, distances: np.ndarray, rng: np.random.RandomState) -> None:
         """Take in distances; look at the sample now and then, by how many there have been."""
@@ -62,6 +70,12 @@ class Targets:
         self._bounds = Percentiles(bounds, [5, 95], least=2)
         self._margin = Percentiles(margin, [50], least=1)
         self._rng = rng
+
+    def copied(self, rng: np.random.RandomState) -> Targets:
+        """Those of a sampler's copy, with its generator."""
+        other = copy.copy(self)
+        other._bounds, other._margin, other._rng = self._bounds.copied(), self._margin.copied(), rng
+        return other
 
     def _squared(self, z: np.ndarray) -> np.ndarray:
         # row by row the same digits, however many rows there are

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import Self
 
@@ -16,7 +15,7 @@ from .._validation import check_rows, dense, read_only
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import Reservoir
+from ._memory import Reservoir, twin
 
 
 class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
@@ -189,7 +188,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self._memory, self._labels, self._rng = copy.deepcopy((self._memory, self._labels, self._rng))
+        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), twin(self._rng)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         for x, label in zip(data.X, data.y.tolist(), strict=True):
