@@ -47,7 +47,7 @@ sanitize:
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
 		$(abspath $(VENV)-sanitize)/bin/python -P -m $(PYTEST) \
-		$(wildcard tests/test_kernels*.py) tests/test_learner.py tests/test_numpy_path.py tests/test_team.py \
+		$(wildcard tests/test_kernels*.py) tests/test_learner.py tests/test_numpy_path.py tests/test_multi_learner.py \
 		$(wildcard tests/test_rows*.py tests/test_sparse*.py)
 
 docs: $(VENV)/installed-docs

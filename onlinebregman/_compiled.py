@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._kernels.geometries.entropy import BinaryEntropyGeometry, BurgGeometry, EntropyGeometry, SimplexGeometry
-from ._kernels.geometries.geometry import EuclideanGeometry, Geometry
+from ._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from ._kernels.geometries.burg import BurgGeometry
+from ._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from ._kernels.geometries.euclidean import EuclideanGeometry
+from ._kernels.geometries.geometry import Geometry
 from ._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
 from ._kernels.geometries.pnorm import PNormGeometry
 from ._kernels.losses import loss as compiled_losses

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from ._compiled import make_geometry, make_loss
 from ._kernels.geometries.geometry import Geometry
 from ._kernels.loop.learner import Learner
-from ._kernels.matrices.burg import MatrixBurgGeometry
 from ._kernels.matrices.frobenius import FrobeniusGeometry
 from ._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from ._kernels.matrices.matrix import LogDetGeometry
+from ._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from ._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._online.estimator import Examples
 from ._validation import check_finite, fitted
@@ -105,7 +105,7 @@ class MirrorMixin:
             fit_intercept=parameters.get("fit_intercept", False),
             average=parameters.get("average", False),
             track_regret=parameters.get("track_regret", False),
-            armed=parameters,
+            validated=parameters,
         )
 
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:

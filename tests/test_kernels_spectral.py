@@ -162,7 +162,7 @@ def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
         curvature = curvature_of(g - c * matrix, matrix, trace)
         for geometry, row in ((VonNeumannGeometry(g, trace), x), (VonNeumannGeometry(g, trace), matrix.ravel())):
             geometry.matrices = row is not x
-            value, slope, found = geometry.look(row, c)
+            value, slope, found = geometry.evaluate_row(row, c)
             assert value == pytest.approx(np.vdot(w, matrix), abs=1e-11 * size)
             assert slope == pytest.approx(curvature, abs=1e-11 * size * np.linalg.norm(matrix))
             total = trace or np.exp(max(before, after))
@@ -176,7 +176,7 @@ def test_small_changes_keep_their_digits():
     rng = np.random.default_rng(0)
     z, g = rng.normal(size=6), symmetric(rng.normal(size=(6, 6)))
     for trace in (None, 1.0):
-        value, slope, grown = VonNeumannGeometry(g, trace).look(z, 1e-9)
+        value, slope, grown = VonNeumannGeometry(g, trace).evaluate_row(z, 1e-9)
         assert grown == pytest.approx(-1e-9 * value - 1e-18 * slope / 2, rel=1e-13)
 
 

@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.geometries.entropy import (
-    BinaryEntropyGeometry,
-    BurgGeometry,
-    EntropyGeometry,
-    SimplexGeometry,
-)
-from onlinebregman._kernels.geometries.geometry import EuclideanGeometry
+from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from onlinebregman._kernels.geometries.burg import BurgGeometry
+from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss

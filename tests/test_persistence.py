@@ -11,19 +11,17 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.geometries.entropy import (
-    BinaryEntropyGeometry,
-    BurgGeometry,
-    EntropyGeometry,
-    SimplexGeometry,
-)
-from onlinebregman._kernels.geometries.geometry import EuclideanGeometry, Geometry
+from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from onlinebregman._kernels.geometries.burg import BurgGeometry
+from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.team import Team
+from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,
@@ -35,10 +33,10 @@ from onlinebregman._kernels.losses.loss import (
     PoissonLoss,
     SquaredLoss,
 )
-from onlinebregman._kernels.matrices.burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
+from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from sklearn.base import clone
 
@@ -176,7 +174,7 @@ def compiled_classes():
 def learned_by(geometry, update="implicit"):
     """A learner, and so its geometry, in mid-stream, averaging where that geometry can."""
     learner, d = Learner(geometry, SquaredLoss()), geometry.n_features
-    learner.configure(update=update, schedule=Constant(0.1), average=not geometry.blocks > 2, track_regret=True)
+    learner.configure(update=update, schedule=Constant(0.1), average=not geometry.per_feature > 2, track_regret=True)
     rows = np.random.default_rng(0).uniform(0.1, 1.0, size=(5, d))
     assert learner.learn(rows, np.ones(5)) is None and learner.t == 5
     return learner
@@ -206,7 +204,7 @@ def examples():
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
-    found[Team] = Team([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
+    found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True)
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True)
     found[Hedge] = Hedge(3)
@@ -226,7 +224,7 @@ def examples():
 
 
 # Working memory: made anew, never saved.
-NOT_SAVED = {"Mark", "Rows", "Secular", "Snapshot", "Transaction"}
+NOT_SAVED = {"AtomicLearner", "LearnerMark", "Mark", "Rows", "Secular", "Snapshot", "Transaction"}
 
 
 def test_no_compiled_class_is_left_out():
@@ -267,7 +265,7 @@ def test_a_learner_needs_a_geometry_and_a_loss():
     for call in (
         lambda: learner.predict(np.ones((1, 2))),
         lambda: learner.learn(np.ones((1, 2)), np.ones(1)),
-        lambda: Team([learner]).learn(np.ones((1, 2)), np.ones((1, 1))),
+        lambda: MultiLearner([learner]).learn(np.ones((1, 2)), np.ones((1, 1))),
     ):
         with pytest.raises(TypeError, match="has no loss"):
             call()
@@ -277,7 +275,7 @@ def test_a_learner_needs_a_geometry_and_a_loss():
 
 def test_a_team_needs_learners():
     with pytest.raises(ValueError, match="at least one learner"):
-        Team([])
+        MultiLearner([])
     for wrong in ([None], [SquaredLoss()]):
         with pytest.raises(TypeError, match="Learner"):
-            Team(wrong)
+            MultiLearner(wrong)

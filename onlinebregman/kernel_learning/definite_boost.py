@@ -411,7 +411,7 @@ class DefiniteBoost(KernelLearner):
                 step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
             else:
                 step = lowest  # all the way back, if that violates nothing
-                if sign * geometry.look(x, sign * lowest)[0] > bound:
+                if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
         self.alpha_ = self.alpha_.copy()
@@ -479,7 +479,7 @@ def exact_step(
     """
     c, rounding = guess, 4 * EPS * abs(geometry.log_values[0])
     for _ in range(200):
-        value, slope, grown = geometry.look(x, sign * c)
+        value, slope, grown = geometry.evaluate_row(x, sign * c)
         excess = target - sign * value
         if abs(excess) <= max(1e-12 * scale, rounding * np.sqrt(slope)) or grown + c * target < enough:
             break

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.learner import Learner
-from .._kernels.loop.team import Team
+from .._kernels.loop.multi_learner import MultiLearner
 from .._mirror import MirrorMixin, starting_weights
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._regret import Terms, split
@@ -184,7 +184,7 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         """The terms in force that bounds on all rows depend on."""
         return {"theory": self._theory_in_force(), "average": bool(self.average)}
 
-    def _terms_of_certificate(self, learner: Learner | Team) -> dict[str, Any]:
+    def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
         """The terms in force that say which comparators a row's regret is bounded against."""
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held}
@@ -295,8 +295,8 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         return tags
 
 
-def _parts(learner: Learner | Team) -> list[Learner]:
-    return learner.learners if isinstance(learner, Team) else [learner]
+def _parts(learner: Learner | MultiLearner) -> list[Learner]:
+    return learner.learners if isinstance(learner, MultiLearner) else [learner]
 
 
 class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):

@@ -10,7 +10,7 @@ from scipy.special import expit, log_expit
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from .._kernels.loop.team import Team
+from .._kernels.loop.multi_learner import MultiLearner
 from .._labels import StreamClassifierMixin
 from .._online.estimator import Call, Examples
 from .._sklearn_compat import StrOptions, fit_context
@@ -210,9 +210,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
         return isinstance(loss, LogisticLoss)
 
-    def _make_learner(self, n_features: int) -> Team:
+    def _make_learner(self, n_features: int) -> MultiLearner:
         make = super()._make_learner
-        return Team([make(n_features) for _ in range(self._code_book.shape[1])])
+        return MultiLearner([make(n_features) for _ in range(self._code_book.shape[1])])
 
     def _targets(self, codes: np.ndarray) -> np.ndarray:
         """Each learner's targets, shape (n_samples, n_learners)."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._copies import OwnCopyMixin
 from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.team import Team
+from .._kernels.loop.multi_learner import MultiLearner
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._sklearn_compat import Interval, fit_context
 from .._validation import check_finite, check_rows, finite, fitted, read_only
@@ -141,7 +141,9 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
             learners = [learner for team in learners for learner in team.learners]
         targets = y[rows, np.newaxis] if y.ndim == 1 else np.tile(y[rows], len(self.estimators_))
         weights = None if sample_weight is None else sample_weight[rows]
-        refused = Team(learners, summed=False).learn(X[rows], np.ascontiguousarray(targets), weights, None, scores)
+        refused = MultiLearner(learners, summed=False).learn(
+            X[rows], np.ascontiguousarray(targets), weights, None, scores
+        )
         if refused is not None:
             check_finite(X)
             reason, row = refused

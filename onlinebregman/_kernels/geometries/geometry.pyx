@@ -1,28 +1,28 @@
 """Geometries: mirror maps row by row.
 
 A geometry holds the weights and moves them along w(c) = f^-1(f(w) - c x), the one-parameter family in which every
-explicit and implicit step on a row x lies. It answers four questions about a loaded row, the last one only where w(c)
-is not linear in c:
+explicit and implicit step on a row x lies. `load` makes a row's workspace ready, about which the geometry then answers
+four questions, the last one only where w(c) is not linear in c:
 
-dot(row)           w.x
-peek(row, c)       w(c).x and x'S x = -d(w(c).x)/dc, without moving
-step(row, c)       w <- w(c)
-conjugate(row, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(row, c) + c w.x
+dot(work)           w.x
+evaluate(work, c)   w(c).x and x'S x = -d(w(c).x)/dc, without moving
+step(work, c)       w <- w(c)
+conjugate(work, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(work, c) + c w.x
 
-A sparse row is gathered into a contiguous buffer, so both layouts run through the same helpers; cost O(nonzeros).
+A row is read and never written to. What a geometry works out about it goes into the workspace, so that threads can
+predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the same helpers; cost O(nonzeros).
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, isfinite, ldexp, sqrt
+from libc.math cimport INFINITY, isfinite
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     double ob_dot_twins(const double* a, const double* b, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
@@ -39,12 +39,25 @@ def aligned(values):
     return room[start : start + values.shape[0]]
 
 
+cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
+    """Give a workspace its memory, for vectors of this length; `free_workspace` takes it back."""
+    work.notes = malloc((NOTES + 5 * length) * sizeof(double))
+    if work.notes == NULL:
+        raise MemoryError()
+    work.vectors, work.length, work.in_block = <double*> work.notes + NOTES, length, False
+    return 0
+
+
+cdef void free_workspace(Workspace* work) noexcept nogil:
+    free(work.notes)
+
+
 cdef class Geometry:
     """Weights and their mirror map.
 
     Parameters
     ----------
-    weights : ndarray of shape (blocks * n_features,)
+    weights : ndarray of shape (per_feature * n_features,)
         The weights to start from; copied.
     doubled : bool, default=False
         Are these w+ and w- one after the other, of a linear model with weights w+ - w-?
@@ -61,8 +74,8 @@ cdef class Geometry:
     def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
         self.doubled = doubled
-        self.blocks = max(self.blocks, 2 if doubled else 1)
-        self.n_features = self.weights.shape[0] // self.blocks
+        self.per_feature = max(self.per_feature, 2 if doubled else 1)
+        self.n_features = self.weights.shape[0] // self.per_feature
         self.upper = upper
         self.state.rate = self.state.noted = INFINITY
         self._resume(state)
@@ -124,58 +137,51 @@ cdef class Geometry:
     def _to_coef(self, weights):
         return weights[:self.n_features] - weights[self.n_features:] if self.doubled else weights
 
-    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
-        """How long the vectors of a row's working memory have to be, for rows of at most n values."""
-        return self.blocks * n
+    cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
+        """How long the vectors of a workspace have to be, for rows of at most n values."""
+        return self.per_feature * n
 
-    cdef void gather(self, Row* row, double[::1] source, double* out) noexcept nogil:
+    cdef void gather(self, const Row* row, double[::1] source, double* out) noexcept nogil:
         cdef Py_ssize_t b
-        for b in range(self.blocks):
-            ob_gather(out + b * row.stored, &source[b * self.n_features], row.index, row.stored)
+        for b in range(self.per_feature):
+            ob_gather(out + b * row.n, &source[b * self.n_features], row.index, row.n)
 
-    cdef void scatter(self, Row* row, double* values, double[::1] target) noexcept nogil:
+    cdef void scatter(self, const Row* row, double* values, double[::1] target) noexcept nogil:
         cdef Py_ssize_t b
-        for b in range(self.blocks):
-            ob_scatter(&target[b * self.n_features], values + b * row.stored, row.index, row.stored)
+        for b in range(self.per_feature):
+            ob_scatter(&target[b * self.n_features], values + b * row.n, row.index, row.n)
 
-    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
-        """How many weights, from the first on, so many dense rows cannot move: nobody has to back them up."""
+    cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
+        """The first weight that a block of so many dense rows may move: those before it need no backup."""
         return 0
 
-    cdef void forget(self) noexcept nogil:
-        """The rows that were expected will not come."""
+    cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
+        """Before the k-th of these dense rows is loaded: those from there on come next, but for those of weight 0."""
 
-    cdef Py_ssize_t wants(self) noexcept nogil:
-        """How many rows it can be told to expect now: those that are loaded next, in this order."""
-        return 0
-
-    cdef Py_ssize_t expect(self, Row* row) noexcept nogil:
-        """Expect one more row. Returns for how many there is room still."""
-        return 0
-
-    cdef void load(self, Row* row) noexcept nogil:
+    cdef void load(self, Workspace* work) noexcept nogil:
+        """Get ready for the row of the workspace."""
         cdef double* both
-        cdef Py_ssize_t i, n = row.n
+        cdef Py_ssize_t i, n = work.n
         if self.doubled:
-            both = scratch(row, 3)
+            both = scratch(work, 3)
             for i in range(n):
-                both[i] = row.x[i]
-                both[n + i] = -row.x[i]
-            row.x = both
-            row.n = 2 * n
-        self.fetch_weights(row)
+                both[i] = work.x[i]
+                both[n + i] = -work.x[i]
+            work.x = both
+            work.n = 2 * n
+        self.fetch_weights(work)
 
-    cdef void fetch_weights(self, Row* row) noexcept nogil:
-        if row.index == NULL:
-            row.w = &self.weights[0]
+    cdef void fetch_weights(self, Workspace* work) noexcept nogil:
+        if work.row.index == NULL:
+            work.w = &self.weights[0]
         else:
-            row.w = row.buffer
-            self.gather(row, self.weights, row.w)
+            work.w = work.vectors
+            self.gather(work.row, self.weights, work.w)
 
-    cdef void store(self, Row* row) noexcept nogil:
+    cdef void store(self, Workspace* work) noexcept nogil:
         """Write the loaded weights back."""
-        if row.index != NULL:
-            self.scatter(row, row.w, self.weights)
+        if work.row.index != NULL:
+            self.scatter(work.row, work.w, self.weights)
 
     cdef double scale(self) noexcept nogil:
         """What the stored weights have to be multiplied by."""
@@ -185,17 +191,17 @@ cdef class Geometry:
         """Are the weights, and the clock of their average, finite if the stored ones are?"""
         return isfinite(self.scale()) and isfinite(self.state.clock)
 
-    cdef void settle(self, Row* row) noexcept nogil:
-        """Housekeeping after a step, on all weights."""
+    cdef void renormalise(self, Workspace* work) noexcept nogil:
+        """After a step: bring all weights back into the range or form in which they are held."""
 
-    cdef void accumulate(self, Row* row) noexcept nogil:
+    cdef void accumulate(self, const Row* row) noexcept nogil:
         """Before a step: add the row's weights to the average for the time they have stood still."""
         cdef Py_ssize_t b, i, j
         if row.index == NULL:
             self.accumulate_all()
             return
-        for b in range(self.blocks):
-            for i in range(row.stored):
+        for b in range(self.per_feature):
+            for i in range(row.n):
                 j = b * self.n_features + row.index[i]
                 self.average_sum[j] += self.weights[j] * (self.state.clock - self.stamp[j])
                 self.stamp[j] = self.state.clock
@@ -203,12 +209,12 @@ cdef class Geometry:
     cdef void accumulate_all(self) noexcept nogil:
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
 
-    cdef double averaged_dot(self, Row* row) noexcept nogil:
+    cdef double averaged_dot(self, const Row* row) noexcept nogil:
         """The score of a row, not loaded yet, by the sums of averaged weights."""
-        cdef double dot = self.averaged_block_dot(row, 0)
-        return dot - self.averaged_block_dot(row, self.n_features) if self.doubled else dot
+        cdef double dot = self.averaged_dot_from(row, 0)
+        return dot - self.averaged_dot_from(row, self.n_features) if self.doubled else dot
 
-    cdef double averaged_block_dot(self, Row* row, Py_ssize_t start) noexcept nogil:
+    cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
         cdef Py_ssize_t i, j
         cdef double dot = 0.0
         if row.index == NULL:
@@ -220,121 +226,53 @@ cdef class Geometry:
             dot += (self.average_sum[j] + self.weights[j] * (self.state.clock - self.stamp[j])) * row.x[i]
         return dot
 
-    cdef double dot(self, Row* row) noexcept nogil:
-        cdef Py_ssize_t half = row.n // 2
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        """w.x"""
+        cdef Py_ssize_t half = work.n // 2
         if self.doubled:
-            return ob_dot_twins(row.w, row.w + half, row.x, half)
-        return ob_dot(row.w, row.x, row.n)
+            return ob_dot_twins(work.w, work.w + half, work.x, half)
+        return ob_dot(work.w, work.x, work.n)
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        pass
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        """w(c).x and x'Sx at w(c), without moving."""
 
-    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
         """The open interval of c on which w(c) is defined."""
         lo[0] = -INFINITY
         hi[0] = INFINITY
 
-    cdef bint count_from(self, Row* row, double end) noexcept nogil:
+    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
         """From now on c is counted from this end of the domain, beside which it loses its digits: True, or False where
-        w(c) needs no such care. `domain`, `peek`, `conjugate` and `step` then take, or give, the c of `row.end + c`."""
+        w(c) needs no such care. `domain`, `evaluate`, `conjugate` and `step` then take, or give, the c of
+        `work.origin + c`."""
         return False
 
-    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
-        """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after peek(row, 0)."""
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
+        """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after evaluate(work, 0)."""
         return 0.0
 
-    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         """F*(f(w) - c x) - F*(f(w))."""
         return 0.0
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
-        pass
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        """w <- w(c), of the loaded weights."""
 
-    cdef void project(self, Row* row) noexcept nogil:
+    cdef void project(self, Workspace* work) noexcept nogil:
         """After a step: project the row's weights onto what they are constrained to."""
         if self.upper < INFINITY:
-            ob_clip(row.w, self.upper, row.n)
+            ob_clip(work.w, self.upper, work.n)
 
-    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil:
+    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
         """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined.
 
         `bias` is 1 if an intercept moves with the weights, else 0.
         """
         return INFINITY
 
-    cdef bint unsettled(self) noexcept nogil:
+    cdef bint needs_projection(self) noexcept nogil:
         """May weights lie outside of the constraint now in force?"""
         return False
 
-    cdef void confine(self) noexcept nogil:
+    cdef void project_all(self) noexcept nogil:
         """Project all weights onto the constraint now in force; before rows are learned, and all are backed up."""
-
-
-cdef class EuclideanGeometry(Geometry):
-    """w(c) = w - c x, S = I.
-
-    With a `radius`, each step is followed by the projection onto the ball norm(w) <= radius.
-    """
-
-    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY, state=None):
-        super().__init__(weights, doubled, upper, state)
-        self.radius = radius
-
-    def __cinit__(self):
-        self.linear = True
-
-    def _arguments(self):
-        return super()._arguments() + (self.radius,)
-
-    cdef void fetch_weights(self, Row* row) noexcept nogil:
-        if row.index == NULL or self.doubled or self.upper < INFINITY:
-            Geometry.fetch_weights(self, row)
-        else:
-            row.w = &self.weights[0]  # a sparse row is learned in place
-
-    cdef bint in_place(self, Row* row) noexcept nogil:
-        return row.index != NULL and row.w == &self.weights[0]
-
-    cdef void store(self, Row* row) noexcept nogil:
-        if not self.in_place(row):
-            Geometry.store(self, row)
-
-    cdef double dot(self, Row* row) noexcept nogil:
-        return ob_sparse_dot(row.w, row.index, row.x, row.n) if self.in_place(row) else Geometry.dot(self, row)
-
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        if self.in_place(row):
-            value[0], slope[0] = ob_sparse_dot(row.w, row.index, row.x, row.n), ob_dot(row.x, row.x, row.n)
-        else:
-            ob_dot_norm(row.w, row.x, row.n, value, slope)
-            if self.doubled:
-                value[0] = Geometry.dot(self, row)
-        value[0] -= c * slope[0]
-
-    cdef void step(self, Row* row, double c) noexcept nogil:
-        if self.in_place(row):
-            ob_sparse_axpy(row.w, row.index, row.x, c, row.n)
-        else:
-            ob_axpy(row.w, row.x, c, row.n)
-
-    cdef void settle(self, Row* row) noexcept nogil:
-        cdef Py_ssize_t i, n = self.weights.shape[0]
-        cdef double total, share  # of the weights, that the ball holds
-        if self.radius == INFINITY:
-            return
-        total = ob_dot(&self.weights[0], &self.weights[0], n)
-        share = self.radius / sqrt(total)
-        if total == INFINITY:
-            total = 0.0
-            for i in range(n):
-                total += ldexp(self.weights[i], -600) ** 2
-            share = ldexp(self.radius / sqrt(total), -600)
-        if share >= 1.0:
-            return
-        if not self.backed_up:
-            self.blocked = True
-            return
-        if self.averaging:
-            self.accumulate_all()
-        for i in range(n):
-            self.weights[i] *= share

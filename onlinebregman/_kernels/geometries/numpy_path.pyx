@@ -4,8 +4,9 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN, isfinite
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class NumPyGeometry(Geometry):
@@ -13,7 +14,7 @@ cdef class NumPyGeometry(Geometry):
 
     Parameters
     ----------
-    weights : ndarray of shape (blocks * n_features,)
+    weights : ndarray of shape (per_feature * n_features,)
     doubled : bool
     divergence : Divergence
     constraint : Constraint or None
@@ -26,37 +27,40 @@ cdef class NumPyGeometry(Geometry):
 
     def __init__(self, weights, doubled, divergence, constraint=None, state=None):
         super().__init__(weights, doubled, state=state)
-        self.whole = True
+        self.moves_all = True
         self.divergence = divergence
         self.constraint = constraint
 
     def _arguments(self):
         return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint
 
-    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return self.weights.shape[0]
 
-    cdef void load(self, Row* row) noexcept nogil:
+    cdef void load(self, Workspace* work) noexcept nogil:
         cdef Py_ssize_t i
         cdef double[::1] x
         with gil:
             try:
                 values = np.zeros(self.n_features)
                 x = values
-                for i in range(row.n):
-                    x[i if row.index == NULL else row.index[i]] = row.x[i]
+                for i in range(work.n):
+                    x[i if work.row.index == NULL else work.row.index[i]] = work.x[i]
                 self.x = np.concatenate([values, -values]) if self.doubled else values
                 self.w = np.array(self.weights)
                 x = self.x
-                row.x, row.n, row.index = &x[0], x.shape[0], NULL
+                work.x, work.n = &x[0], x.shape[0]
             except BaseException as error:
                 self.failure = error
-                row.n = 0
+                work.n = 0
 
-    cdef void store(self, Row* row) noexcept nogil:
+    cdef void store(self, Workspace* work) noexcept nogil:
         pass
 
-    cdef void project(self, Row* row) noexcept nogil:
+    cdef void accumulate(self, const Row* row) noexcept nogil:
+        self.accumulate_all()
+
+    cdef void project(self, Workspace* work) noexcept nogil:
         if self.constraint is not None:
             with gil:
                 try:
@@ -68,15 +72,15 @@ cdef class NumPyGeometry(Geometry):
         """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""
         return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.doubled else w @ x
 
-    cdef double dot(self, Row* row) noexcept nogil:
+    cdef double dot(self, Workspace* work) noexcept nogil:
         with gil, np.errstate(all="ignore"):  # what is not finite is refused by the learner
             try:
-                return self.score(np.asarray(self.weights), np.asarray(<const double[:row.n]> row.x))
+                return self.score(np.asarray(self.weights), np.asarray(<const double[:work.n]> work.x))
             except BaseException as error:
                 self.failure = self.failure or error
                 return NAN
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         with gil, np.errstate(all="ignore"):  # a step that is looked at may be far beyond the one that is taken
             try:
                 w = self.divergence.step(self.w, self.x, c) if c != 0 else self.w
@@ -86,7 +90,7 @@ cdef class NumPyGeometry(Geometry):
                 self.failure = error
                 value[0] = slope[0] = NAN
 
-    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
         lo[0], hi[0] = -INFINITY, INFINITY
         with gil:
             try:
@@ -94,10 +98,10 @@ cdef class NumPyGeometry(Geometry):
             except BaseException as error:
                 self.failure = error
 
-    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         return INFINITY
 
-    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         with gil:
             try:
                 moved = self.divergence.step(self.w, self.x, c)
@@ -107,7 +111,7 @@ cdef class NumPyGeometry(Geometry):
                 self.failure = error
                 return NAN
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
         with gil:
             try:
                 if not isfinite(c):
@@ -153,7 +157,7 @@ cdef class NumPyLoss(Loss):
         with gil:
             return self.ask("curvature", (a, y))
 
-    cdef double sharpness(self, double a) noexcept nogil:
+    cdef double self_concordance(self, double a) noexcept nogil:
         return INFINITY
 
     cdef bint admits(self, double y) noexcept nogil:

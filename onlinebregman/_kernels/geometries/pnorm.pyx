@@ -5,7 +5,8 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row, scratch
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/pnorm.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -52,6 +53,12 @@ def mirror(w, p):
     return theta
 
 
+cdef struct Outside:          # the columns that a sparse row leaves out
+    double total              # their part of the total,
+    double unit               # in this unit
+    double reliable           # below this total theirs is a difference that has lost its digits
+
+
 cdef class PNormGeometry(Geometry):
     """Half the squared q-norm, 1/p + 1/q = 1: w(c) = f^-1(theta - c x), theta = f(w), f^-1 = grad norm_p^2 / 2.
 
@@ -61,8 +68,7 @@ cdef class PNormGeometry(Geometry):
         w = unit total^(2/p - 1) v,    norm_p(theta)^2 = unit^2 total^(2/p),
         x'Sx = total^(2/p - 1) ((p - 1) sum |r|^(p-2) x^2 - (p - 2) (v.x)^2 / total),
 
-    and a sparse row changes the total by its own powers alone. `state.radius` is the unit. `row.rest` is the total
-    outside the row, `row.lo` its unit, and below a total of `row.hi` the rest, a difference, has lost its digits.
+    and a sparse row changes the total by its own powers alone.
 
     Parameters
     ----------
@@ -78,7 +84,7 @@ cdef class PNormGeometry(Geometry):
     cdef double least, most  # totals between which a unit is kept
 
     def __cinit__(self):
-        self.blocks = 2
+        self.per_feature = 2
 
     def __init__(self, weights, p, mirrored=False, state=None):
         if not 2 <= p <= LARGEST_P:
@@ -92,7 +98,7 @@ cdef class PNormGeometry(Geometry):
         self.p = p
         self.linear = p == 2
         self.least, self.most = exp2(-p), exp2(p) * self.n_features
-        self.state.radius = power_of_two(largest(&self.weights[0], self.n_features))
+        self.state.unit = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
         self.sum_powers()
         self._resume(state)
@@ -113,7 +119,7 @@ cdef class PNormGeometry(Geometry):
         """See `Geometry.coef`. The unit comes last: times a power of the total alone it may overflow."""
         if average_over > 0:
             return super().coef(average_over)
-        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.radius
+        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.unit
 
     def _to_coef(self, weights):
         return weights[self.n_features:]
@@ -121,12 +127,12 @@ cdef class PNormGeometry(Geometry):
     cdef void raise_powers(self) noexcept nogil:
         """The powers of all theta, in the state's unit."""
         cdef double* theta = &self.weights[0]
-        ob_power(theta + self.n_features, theta, 1.0 / self.state.radius, self.p - 1.0, self.n_features)
+        ob_power(theta + self.n_features, theta, 1.0 / self.state.unit, self.p - 1.0, self.n_features)
 
     cdef void sum_powers(self) noexcept nogil:
         """The total, afresh."""
         cdef double* theta = &self.weights[0]
-        self.state.total = self.total_of(theta, self.state.radius, self.n_features)
+        self.state.total = self.total_of(theta, self.state.unit, self.n_features)
         self.state.summed = self.state.total
         self.state.steps = 0
 
@@ -144,125 +150,128 @@ cdef class PNormGeometry(Geometry):
         return ob_pow(self.state.total, 2.0 / self.p - 1.0)
 
     cdef double scale(self) noexcept nogil:
-        return self.state.radius * self.shrinkage()
+        return self.state.unit * self.shrinkage()
 
     cdef bint bounded(self) noexcept nogil:
         """No weight is larger than norm_q(w) = norm_p(theta)."""
-        return isfinite(self.state.radius * ob_pow(self.state.total, 1.0 / self.p)) and isfinite(self.state.clock)
+        return isfinite(self.state.unit * ob_pow(self.state.total, 1.0 / self.p)) and isfinite(self.state.clock)
 
     cdef double norm_square(self, double unit, double total) noexcept nogil:
         return unit * unit * ob_pow(total, 2.0 / self.p)
 
-    cdef void fetch_weights(self, Row* row) noexcept nogil:
-        Geometry.fetch_weights(self, row)
-        row.rest, row.lo, row.hi = 0.0, self.state.radius, 0.0
-        if row.n < self.n_features:
-            row.rest = max(self.state.total - self.total_of(row.w, self.state.radius, row.n), 0.0)
-            row.hi = CANCELLED * self.state.total
+    cdef void fetch_weights(self, Workspace* work) noexcept nogil:
+        cdef Outside* outside = <Outside*> work.notes
+        Geometry.fetch_weights(self, work)
+        outside.total, outside.unit, outside.reliable = 0.0, self.state.unit, 0.0
+        if work.n < self.n_features:
+            outside.total = max(self.state.total - self.total_of(work.w, self.state.unit, work.n), 0.0)
+            outside.reliable = CANCELLED * self.state.total
 
-    cdef Py_ssize_t gap(self, Row* row, Py_ssize_t k, double** theta) noexcept nogil:
+    cdef Py_ssize_t gap(self, Workspace* work, Py_ssize_t k, double** theta) noexcept nogil:
         """Where the state goes on before the k-th column of a sparse row, and for how many columns it does."""
-        cdef Py_ssize_t start = row.index[k - 1] + 1 if k > 0 else 0
+        cdef Py_ssize_t start = work.row.index[k - 1] + 1 if k > 0 else 0
         theta[0] = &self.weights[start]
-        return (row.index[k] if k < row.n else self.n_features) - start
+        return (work.row.index[k] if k < work.n else self.n_features) - start
 
-    cdef void sum_outside(self, Row* row) noexcept nogil:
+    cdef void sum_outside(self, Workspace* work) noexcept nogil:
         """The rest afresh, from all columns outside the row, in a unit of its own."""
+        cdef Outside* outside = <Outside*> work.notes
         cdef Py_ssize_t k, length
         cdef double* theta
         cdef double size = 0.0
-        for k in range(row.n + 1):
-            length = self.gap(row, k, &theta)
+        for k in range(work.n + 1):
+            length = self.gap(work, k, &theta)
             size = max(size, largest(theta, length))
-        row.rest, row.lo, row.hi = 0.0, power_of_two(size), 0.0
-        for k in range(row.n + 1):
-            length = self.gap(row, k, &theta)
-            row.rest += ob_power_total(theta, 1.0 / row.lo, self.p, length)
+        outside.total, outside.unit, outside.reliable = 0.0, power_of_two(size), 0.0
+        for k in range(work.n + 1):
+            length = self.gap(work, k, &theta)
+            outside.total += ob_power_total(theta, 1.0 / outside.unit, self.p, length)
 
-    cdef double move(self, Row* row, double c, double* unit) noexcept nogil:
+    cdef double move(self, Workspace* work, double c, double* unit) noexcept nogil:
         """theta - c x and its powers into scratch 1, and the total there, in the state's unit or one that suits it."""
-        cdef double* theta = scratch(row, 1)
+        cdef Outside* outside = <Outside*> work.notes
+        cdef double* theta = scratch(work, 1)
         cdef double rest, total, size
-        memcpy(theta, row.w, row.n * sizeof(double))
-        ob_axpy(theta, row.x, c, row.n)
-        unit[0] = self.state.radius
+        memcpy(theta, work.w, work.n * sizeof(double))
+        ob_axpy(theta, work.x, c, work.n)
+        unit[0] = self.state.unit
         while True:
-            ob_power(theta + row.n, theta, 1.0 / unit[0], self.p - 1.0, row.n)
-            rest = row.rest if row.lo == unit[0] else row.rest * ob_pow(row.lo / unit[0], self.p)
-            total = rest + self.total_of(theta, unit[0], row.n)
-            if total < row.hi and unit[0] == self.state.radius:
-                self.sum_outside(row)
+            ob_power(theta + work.n, theta, 1.0 / unit[0], self.p - 1.0, work.n)
+            rest = outside.total if outside.unit == unit[0] else outside.total * ob_pow(outside.unit / unit[0], self.p)
+            total = rest + self.total_of(theta, unit[0], work.n)
+            if total < outside.reliable and unit[0] == self.state.unit:
+                self.sum_outside(work)
                 continue
             if self.least < total < self.most:
                 return total
-            size = largest(theta, row.n)
-            if row.rest > 0:
-                size = max(size, row.lo * ob_pow(row.rest, 1.0 / self.p))
+            size = largest(theta, work.n)
+            if outside.total > 0:
+                size = max(size, outside.unit * ob_pow(outside.total, 1.0 / self.p))
             if not isfinite(size):
                 return NAN
             if size == 0 or power_of_two(size) == unit[0]:
                 return total
             unit[0] = power_of_two(size)
 
-    cdef double averaged_dot(self, Row* row) noexcept nogil:
-        return self.averaged_block_dot(row, self.n_features)
+    cdef double averaged_dot(self, const Row* row) noexcept nogil:
+        return self.averaged_dot_from(row, self.n_features)
 
-    cdef double dot(self, Row* row) noexcept nogil:
-        return self.state.radius * (self.shrinkage() * ob_dot(row.w + row.n, row.x, row.n))
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        return self.state.unit * (self.shrinkage() * ob_dot(work.w + work.n, work.x, work.n))
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        cdef double* theta = row.w
-        cdef double unit = self.state.radius, total = self.state.total, dot, square, factor
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef double* theta = work.w
+        cdef double unit = self.state.unit, total = self.state.total, dot, square, factor
         if self.linear:
-            ob_dot_norm(row.w, row.x, row.n, value, slope)
+            ob_dot_norm(work.w, work.x, work.n, value, slope)
             value[0] -= c * slope[0]
             return
         if c != 0:
-            theta = scratch(row, 1)
-            total = self.move(row, c, &unit)
+            theta = scratch(work, 1)
+            total = self.move(work, c, &unit)
         if total == 0:  # from w = 0 the weights go along f^-1(x), and f^-1(x).x is the square of norm_p(x)
-            theta = scratch(row, 2)
-            unit = power_of_two(largest(row.x, row.n))
-            ob_power(theta, row.x, 1.0 / unit, self.p - 1.0, row.n)
-            value[0] = 0.0 * ob_dot(row.x, row.x, row.n)
-            slope[0] = self.norm_square(unit, ob_dot(row.x, theta, row.n) / unit)
+            theta = scratch(work, 2)
+            unit = power_of_two(largest(work.x, work.n))
+            ob_power(theta, work.x, 1.0 / unit, self.p - 1.0, work.n)
+            value[0] = 0.0 * ob_dot(work.x, work.x, work.n)
+            slope[0] = self.norm_square(unit, ob_dot(work.x, theta, work.n) / unit)
             return
-        ob_power_sums(theta, theta + row.n, row.x, 1.0 / unit, row.n, &dot, &square)
+        ob_power_sums(theta, theta + work.n, work.x, 1.0 / unit, work.n, &dot, &square)
         factor = ob_pow(total, 2.0 / self.p - 1.0)
         value[0] = unit * (factor * dot) if isfinite(total) else NAN
         slope[0] = factor * max((self.p - 1.0) * square - (self.p - 2.0) * dot * (dot / total), 0.0)
 
-    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         """None is known: S is not smooth where a weight is 0. At w = 0 w(c) is linear in c."""
         return 0.0 if self.linear or self.state.total == 0 else INFINITY
 
-    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         cdef double unit, total
         if c == 0:
             return 0.0
-        total = self.move(row, c, &unit)
-        return 0.5 * (self.norm_square(unit, total) - self.norm_square(self.state.radius, self.state.total))
+        total = self.move(work, c, &unit)
+        return 0.5 * (self.norm_square(unit, total) - self.norm_square(self.state.unit, self.state.total))
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef double unit, total
         if c == 0:
             return
-        total = self.move(row, c, &unit)
-        if unit != self.state.radius:
+        total = self.move(work, c, &unit)
+        if unit != self.state.unit:
             if not self.backed_up:
-                self.blocked = True
+                self.needs_backup = True
                 return
             if self.averaging:
                 self.accumulate_all()
-            self.state.radius = unit
+            self.state.unit = unit
             self.state.summed = 0.0  # of another unit
-            if row.index != NULL:
+            if work.row.index != NULL:
                 self.raise_powers()
-        memcpy(row.w, scratch(row, 1), 2 * row.n * sizeof(double))
+        memcpy(work.w, scratch(work, 1), 2 * work.n * sizeof(double))
         self.state.total = total
         self.state.steps += 1
 
-    cdef void settle(self, Row* row) noexcept nogil:
+    cdef void renormalise(self, Workspace* work) noexcept nogil:
         """Sum the total afresh after many steps, or when it has changed so much that old rounding errors show.
 
         That is also the time to restart averaging's clock, whose speed goes with the total.
@@ -272,7 +281,7 @@ cdef class PNormGeometry(Geometry):
                 return
         if self.averaging:
             if not self.backed_up:
-                self.blocked = True
+                self.needs_backup = True
                 return
             self.accumulate_all()
             self.state.clock = 0.0

@@ -14,19 +14,15 @@ column of U, so badly scaled features cost no digits. One row costs O(d^2), a pr
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+cimport cython
 from libc.math cimport isfinite
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport Row
-from onlinebregman._kernels.loop.learner cimport open_rows, plain_rows
-from onlinebregman._kernels.rows.rows cimport Rows, is_aligned
-from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
-
-cdef extern from "loop/claim.h":
-    bint ob_claim(long* flag) noexcept nogil
-    void ob_release(long* flag) noexcept nogil
+from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
+from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -38,13 +34,11 @@ cdef extern from "ops/forward.h":
     void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
                     Py_ssize_t n) noexcept nogil
 
-cdef type ndarray = np.ndarray
-
 cdef enum:
     BATCH = 4                 # rows that are rotated in side by side
 
 
-cdef struct Tally:            # beside the factor
+cdef struct ForwardState:     # beside the factor
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
@@ -52,7 +46,8 @@ cdef struct Tally:            # beside the factor
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
 
 
-cdef class ForwardLearner:
+@cython.final
+cdef class ForwardLearner(AtomicLearner):
     """Learns rows one after the other, and predicts with or without the query in the matrix.
 
     Parameters
@@ -66,63 +61,61 @@ cdef class ForwardLearner:
         Whether rows have one more coordinate, 1.
     factor : ndarray, default=None
         The factor of another learner, to go on as it would,
-    tally : dict, default=None
-        and its `Tally`.
+    state : dict, default=None
+        and its `ForwardState`.
     """
 
-    cdef readonly Py_ssize_t n_features
     cdef readonly tuple target_shape
     cdef readonly double alpha
     cdef readonly bint fit_intercept
     cdef Py_ssize_t d, m      # coordinates and targets of a row
     cdef double[::1] factor   # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers
-    cdef Tally tally
-    # What the last call has to put back: the factor, and the tally of the time; behind it the rows at work.
+    cdef ForwardState state
+    # What the last call has to put back: the factor, and the state of the time
     cdef double[::1] before
-    cdef Tally tally_before
-    cdef Py_ssize_t n_calls, patience
-    cdef long busy            # is a thread learning?
-    cdef object interrupt     # the exception by which a signal ended the loop
+    cdef ForwardState state_before
+    cdef bint forward         # of the last call: is the query in the matrix?
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
-    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, tally=None):
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None):
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.d, self.m = n_features + fit_intercept, target_shape[0] if target_shape else 1
+        self.n_targets, self.target_ndim = self.m, 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m), None
         for k in range(self.d):
             self.factor[start] = alpha
             start += self.d + self.m - k
         if factor is not None:
             np.asarray(self.factor)[:] = factor
-            self.tally = tally
+            self.state = state
 
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.factor).copy(), self.tally)
+        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state)
 
     @property
     def t(self):
-        return int(self.tally.t)
+        return int(self.state.t)
 
     @property
     def cumulative_loss(self):
-        return self.tally.loss
+        return self.state.loss
 
     @property
     def regret(self):
-        return self.tally.loss - self.tally.hindsight
+        return self.state.loss - self.state.hindsight
 
     @property
     def regret_bound(self):
-        return self.tally.bound
+        return self.state.bound
 
     @property
     def n_ridge(self):
         """Rows that were predicted without the query in the matrix before they were learned: beyond the bound."""
-        return int(self.tally.ridge)
+        return int(self.state.ridge)
 
     @property
     def coef(self):
@@ -135,144 +128,81 @@ cdef class ForwardLearner:
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
-    def learn_fast(self, dict attributes, X, y):
-        """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
-
-        Safe means: X and y are plain arrays (or X is CSR) of the right type and shape, the estimator's `forward` is
-        valid, and there are no feature names to compare. What is not finite shows up in the predictions.
-        """
-        cdef Rows rows
-        cdef Py_buffer targets
-        cdef bint done = False
-        forward = attributes.get("forward")
-        if type(y) is not ndarray or type(forward) is not bool or "feature_names_in_" in attributes:
-            return False
-        if self.busy or under_way(attributes):
-            return False
-        rows = self.rows_like_mine(X)
-        if rows is None:
-            return False
-        try:
-            PyObject_GetBuffer(y, &targets, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-        except (BufferError, ValueError):
-            return False
-        try:
-            done = (
-                targets.format == b"d"
-                and is_aligned(&targets)
-                and targets.ndim == 1 + len(self.target_shape)
-                and targets.shape[0] == rows.n_rows
-                and targets.shape[targets.ndim - 1] == (self.m if self.target_shape else rows.n_rows)
-                and self._learn(rows, <const double*> targets.buf, NULL, forward) < 0
-            )
-        finally:
-            PyBuffer_Release(&targets)
-        return done
+    cpdef bint in_force(self, dict attributes):
+        """Does the estimator's `forward` say what it said in the last call of `learn`?"""
+        return attributes.get("forward") is (True if self.forward else False)
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward):
         """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
 
         Returns the number of the row that does, or -1.
         """
-        return self._learn(open_rows(X), &y[0], NULL if sample_weight is None else &sample_weight[0], forward)
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        check_idle(self.busy)
+        self.forward = forward
+        block.y, block.n_targets = &y[0], self.m
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        return -1 if self.learn_block(rows, &block) == LEARNED else block.failed
 
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
-        cdef Rows rows
+        cdef Rows rows = self.fitting_rows(attributes, X)
         forward = attributes.get("forward")
-        if type(forward) is not bool or "feature_names_in_" in attributes:
-            return None
-        rows = self.rows_like_mine(X)
-        return None if rows is None else self._predict(rows, forward)
+        return None if rows is None or type(forward) is not bool else self.predict_rows(rows, forward)
 
     def predict(self, X, bint forward):
         """Predictions for validated rows, dense or CSR; None if one is not finite."""
-        return self._predict(open_rows(X), forward)
+        return self.predict_rows(open_rows(X), forward)
 
-    cdef Rows rows_like_mine(self, X):
-        """The rows of X if they are plain and as wide as the model's, else None."""
-        cdef Rows rows = plain_rows(X)
-        return rows if rows is not None and rows.n_rows > 0 and rows.n_columns == self.n_features else None
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    # --- one thread, all or nothing -----------------------------------------------------------------------------
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        return self.d + self.m  # a row with its targets: BATCH of them are at work
 
-    def mark(self):
-        """What `go_back` needs to undo the next call that learns."""
-        check_idle(self.busy)
-        return self.n_calls
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        AtomicLearner.begin(self, rows, complete)
+        if self.before is None:
+            self.before = np.empty(self.factor.shape[0])
+        self.state_before = self.state
+        return 0
 
-    def go_back(self, Py_ssize_t mark):
-        """Undo what was learned since the mark was made: by one call at most."""
-        check_idle(self.busy)
-        if self.n_calls > mark + 1:
-            raise RuntimeError(f"{self.n_calls - mark} calls have learned since the mark was made")
-        if self.n_calls > mark:
-            self._go_back()
-            self.n_calls, self.solution = mark, None
-
-    def commit(self):
-        """Nothing has to be let go of."""
-
-    # --- the work -----------------------------------------------------------------------------------------------
-
-    cdef Py_ssize_t _learn(self, Rows rows, const double* y, const double* weights, bint forward) except -2:
-        """Number of the row that overflows, and nothing changed; -1 if all was learned."""
-        cdef Py_ssize_t failed, size = self.factor.shape[0]
-        if not ob_claim(&self.busy):
-            check_idle(self.busy)
-        try:
-            if self.before is None:
-                self.before = np.empty(size + BATCH * (self.d + self.m))
-            self.tally_before, self.interrupt, self.patience = self.tally, None, patience()
-            with nogil:
-                memcpy(&self.before[0], &self.factor[0], size * sizeof(double))
-                failed = self._loop(rows, y, weights, forward, &self.before[size])
-                if failed < 0 and ob_nonfinite(&self.factor[0], size) != 0:
-                    failed = rows.n_rows - 1
-                if failed >= 0:
-                    self._go_back()
-            if self.interrupt is not None:
-                raise self.interrupt
-            if failed < 0:
-                self.n_calls += 1
-                self.solution = None
-            return failed
-        finally:
-            ob_release(&self.busy)
-
-    cdef void _go_back(self) noexcept nogil:
+    cdef int undo(self, Rows rows) except -1:
         memcpy(&self.factor[0], &self.before[0], self.factor.shape[0] * sizeof(double))
-        self.tally = self.tally_before
+        self.state, self.solution = self.state_before, None
+        return 0
 
-    cdef bint _signalled(self) noexcept nogil:
-        with gil:
-            self.patience, self.interrupt = patience(), signal_raised()
-            return self.interrupt is not None
+    cdef void keep(self, Rows rows) noexcept:
+        AtomicLearner.keep(self, None)
+        self.solution = None
 
-    cdef Py_ssize_t _loop(self, Rows rows, const double* y, const double* weights, bint forward,
-                          double* z) noexcept nogil:
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Take up to BATCH rows of positive weight at a time, rotate them in, and book what is left of them."""
         cdef Py_ssize_t i = 0, j, n, width = self.d + self.m
         cdef Py_ssize_t[BATCH] number
         cdef double[BATCH] weight, left
+        cdef bint forward = self.forward
+        cdef double* z = block.work.vectors
+        memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
         while i < rows.n_rows:
             n = 0
             while i < rows.n_rows and n < BATCH:
-                weight[n] = left[n] = 1.0 if weights == NULL else weights[i]
+                weight[n] = left[n] = weight_of(block, i)
                 if weight[n] != 0:
                     self.load(rows, i, z + n * width)
-                    memcpy(z + n * width + self.d, y + i * self.m, self.m * sizeof(double))
+                    memcpy(z + n * width + self.d, block.y + i * self.m, self.m * sizeof(double))
                     number[n] = i
                     n += 1
                 i += 1
             self.rotate(z, left, n)
-            self.patience -= n * self.factor.shape[0]
-            if self.patience < 0 and self._signalled():
-                return i - n
+            if interrupted(self, n * self.factor.shape[0]):
+                return INTERRUPTED
             for j in range(n):
-                if not self.book(z + j * width + self.d, y + number[j] * self.m, weight[j], left[j], forward):
-                    return number[j]
-        return -1
+                block.failed = number[j]
+                if not self.book(z + j * width + self.d, block.y + number[j] * self.m, weight[j], left[j], forward):
+                    return OVERFLOWED
+        block.failed = rows.n_rows - 1
+        return OVERFLOWED if ob_nonfinite(&self.factor[0], self.factor.shape[0]) else LEARNED
 
     cdef void load(self, Rows rows, Py_ssize_t i, double* z) noexcept nogil:
         """Row i as (x, 1)."""
@@ -322,14 +252,14 @@ cdef class ForwardLearner:
         cdef double share = left / weight, prediction
         for q in range(self.m):
             prediction = (y[q] - residual[q]) * (share if forward else 1.0)
-            self.tally.loss += 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
-            self.tally.hindsight += 0.5 * left * residual[q] * residual[q]
-            self.tally.bound += 0.5 * weight * y[q] * y[q] * (1.0 - share)
-        self.tally.t += 1.0
-        self.tally.ridge += not forward
-        return left > 0 and isfinite(self.tally.loss) and isfinite(self.tally.hindsight) and isfinite(self.tally.bound)
+            self.state.loss += 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
+            self.state.hindsight += 0.5 * left * residual[q] * residual[q]
+            self.state.bound += 0.5 * weight * y[q] * y[q] * (1.0 - share)
+        self.state.t += 1.0
+        self.state.ridge += not forward
+        return left > 0 and isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
 
-    cdef object _predict(self, Rows rows, bint forward):
+    cdef object predict_rows(self, Rows rows, bint forward):
         """Predictions, or None if one is not finite."""
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
         cdef bint finite
@@ -337,11 +267,11 @@ cdef class ForwardLearner:
         cdef double[::1] out
         cdef double[:, ::1] solution = None if forward else self.solve()
         cdef double* z
+        cdef Workspace work
         predictions = np.empty(rows.n_rows * m)
         out = predictions
-        z = <double*> malloc(BATCH * width * sizeof(double))
-        if z == NULL:
-            raise MemoryError()
+        make_workspace(&work, width)
+        z = work.vectors
         with nogil:
             while i < rows.n_rows:
                 n = min(rows.n_rows - i, BATCH)
@@ -356,7 +286,7 @@ cdef class ForwardLearner:
                         else:
                             out[(i + j) * m + q] = ob_dot(z + j * width, &solution[q, 0], self.d)
                 i += n
-            free(z)
+            free_workspace(&work)
             finite = ob_nonfinite(&out[0], out.shape[0]) == 0
         if not finite:
             return None

@@ -1,19 +1,19 @@
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class Snapshot:
-    cdef bint whole           # all weights at the start, or a log of the rows' weights?
+    cdef bint complete        # all weights at the start, or a log of the rows' weights?
     cdef Py_ssize_t start     # the first weight that may move, if all that do are copied at the start
     cdef double* saved        # kept from call to call
-    cdef Py_ssize_t room, used
+    cdef Py_ssize_t capacity, used
     cdef Py_ssize_t logged    # rows
 
-    cdef int take(self, Geometry geometry, Rows rows, bint whole) except -1
-    cdef void log(self, Geometry geometry, Row* row) noexcept nogil
-    cdef void restore(self, Geometry geometry, Rows rows, const Py_ssize_t* order) noexcept nogil
-    cdef void move(self, Geometry geometry, Row* row, bint save) noexcept nogil
-    cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
+    cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1
+    cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
+    cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil
+    cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil
+    cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
                           bint save) noexcept nogil
-    cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil
-    cdef bint finite_vector(self, Geometry geometry, double[::1] state, Row* row) noexcept nogil
+    cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil
+    cdef bint finite_vector(self, Geometry geometry, double[::1] state, const Row* row) noexcept nogil

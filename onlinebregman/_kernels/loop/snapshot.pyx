@@ -7,8 +7,8 @@ each row's weights go before it is learned, undone from its end: nothing of the 
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef extern from "ops/row.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -21,42 +21,42 @@ cdef class Snapshot:
     def __dealloc__(self):
         free(self.saved)
 
-    cdef int take(self, Geometry geometry, Rows rows, bint whole) except -1:
+    cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1:
         """Start anew for these rows."""
-        cdef Py_ssize_t start = geometry.at_rest(rows.n_rows) if whole else 0
-        cdef Py_ssize_t size = geometry.weights.shape[0] - start if whole else rows.stored * geometry.blocks
+        cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
+        cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature
         cdef double* saved
         if geometry.averaging:
             size *= 3
-        if size > self.room:
+        if size > self.capacity:
             saved = <double*> realloc(self.saved, size * sizeof(double))
             if saved == NULL:
                 raise MemoryError()
-            self.saved, self.room = saved, size
-        self.whole, self.start, self.used, self.logged = whole, start, 0, 0
-        geometry.backed_up, geometry.blocked = whole, False
-        if whole:
+            self.saved, self.capacity = saved, size
+        self.complete, self.start, self.used, self.logged = complete, start, 0, 0
+        geometry.backed_up, geometry.needs_backup = complete, False
+        if complete:
             self.move(geometry, NULL, True)
         return 0
 
-    cdef void log(self, Geometry geometry, Row* row) noexcept nogil:
+    cdef void log(self, Geometry geometry, const Row* row) noexcept nogil:
         """Note the weights of a row that is about to be learned."""
         self.move(geometry, row, True)
         self.logged += 1
 
-    cdef void restore(self, Geometry geometry, Rows rows, const Py_ssize_t* order) noexcept nogil:
-        """Put back what was saved; the rows have been learned in this order, or as they come."""
+    cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil:
+        """Put back what was saved."""
         cdef Row row
-        if self.whole:
+        if self.complete:
             self.move(geometry, NULL, False)
         while self.logged > 0:
             self.logged -= 1
-            rows.fetch(self.logged if order == NULL else order[self.logged], &row)
+            rows.fetch(row_number(rows, self.logged), &row)
             self.move(geometry, &row, False)
 
-    cdef void move(self, Geometry geometry, Row* row, bint save) noexcept nogil:
+    cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
         """Save all weights, or a row's, and what their averages are made of; or put back what was saved last."""
-        cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.blocks * row.stored
+        cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.per_feature * row.n
         cdef double* saved
         if not save:
             self.used -= 3 * n if geometry.averaging else n
@@ -68,7 +68,7 @@ cdef class Snapshot:
         if save:
             self.used += 3 * n if geometry.averaging else n
 
-    cdef void move_vector(self, Geometry geometry, double[::1] state, Row* row, double* saved,
+    cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
                           bint save) noexcept nogil:
         cdef size_t size
         if row == NULL:
@@ -79,17 +79,17 @@ cdef class Snapshot:
         else:
             geometry.scatter(row, saved, state)
 
-    cdef bint finite(self, Geometry geometry, Row* row) noexcept nogil:
+    cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil:
         """Are all weights finite, or those of a row, and what their averages are made of?"""
         if geometry.averaging and not self.finite_vector(geometry, geometry.average_sum, row):
             return False
         return self.finite_vector(geometry, geometry.weights, row)
 
-    cdef bint finite_vector(self, Geometry geometry, double[::1] state, Row* row) noexcept nogil:
+    cdef bint finite_vector(self, Geometry geometry, double[::1] state, const Row* row) noexcept nogil:
         cdef Py_ssize_t b
         cdef double total = 0.0
         if row == NULL:
             return ob_nonfinite(&state[self.start], state.shape[0] - self.start) == 0
-        for b in range(geometry.blocks):
-            total += ob_sparse_nonfinite(&state[b * geometry.n_features], row.index, row.stored)
+        for b in range(geometry.per_feature):
+            total += ob_sparse_nonfinite(&state[b * geometry.n_features], row.index, row.n)
         return total == 0

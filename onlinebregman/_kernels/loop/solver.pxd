@@ -1,4 +1,4 @@
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
@@ -9,5 +9,7 @@ cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c
     double slope              # x'Sx at c = 0
 
 
-cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil
-cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil
+cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                          double y) noexcept nogil
+cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                            double y) noexcept nogil

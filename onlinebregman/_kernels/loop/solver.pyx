@@ -4,38 +4,39 @@ Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate 
 root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
 
 Beside a pole of w(c), where the domain of c ends, c itself has lost the digits that tell; a root there is found as the
-distance from that end. The c of all functions below is counted from `row.end`, which is 0 everywhere else.
+distance from that end. The c of all functions below is counted from `work.origin`, which is 0 everywhere else.
 """
 
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.losses.loss cimport BENDS, JUMPS, SMOOTH, Loss, Piece
 
 
-cdef inline void look(Geometry geometry, Row* row, Score* score, double c, double* a, double* slope) noexcept nogil:
+cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                                double* slope) noexcept nogil:
     """a(c), and x'Sx there."""
     if geometry.linear:
         slope[0] = score.slope
         a[0] = score.a - c * (slope[0] + score.bias)
     else:
-        geometry.peek(row, c, a, slope)
-        a[0] += score.intercept - score.bias * (row.end + c)
+        geometry.evaluate(work, c, a, slope)
+        a[0] += score.intercept - score.bias * (work.origin + c)
 
 
-cdef inline bint settled(Geometry geometry, Loss loss, Row* row, Score* score, double a, double slope, double c,
-                         double step) noexcept nogil:
+cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double slope,
+                           double c, double step) noexcept nogil:
     """Is a step from c, to where L'(a(c)) continued as a straight line leads, exact to rounding?
 
     Its error is at most half |psi''/psi'| step^2 for psi = L'(a(c)), a ratio that geometry and loss bound.
     """
-    cdef double error, sharpness = geometry.sharpness(row, slope)
+    cdef double error, self_concordance = geometry.self_concordance(work, slope)
     if slope + score.bias > 0:
-        sharpness += loss.sharpness(a) * (slope + score.bias)
-    if sharpness == INFINITY or (slope < 1e-300 and not geometry.linear):  # no bound is known, or it underflowed
+        self_concordance += loss.self_concordance(a) * (slope + score.bias)
+    if self_concordance == INFINITY or (slope < 1e-300 and not geometry.linear):  # no bound is known, or it underflowed
         return fabs(step) <= 1e-10 * fabs(c)
-    error = sharpness * fabs(step)
+    error = self_concordance * fabs(step)
     return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
 
 
@@ -51,7 +52,7 @@ cdef inline double middle(double lo, double hi) noexcept nogil:
     return lo + 0.5 * (hi - lo)
 
 
-cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y,
+cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, double keep, double eta, double y,
                  double bound) noexcept nogil:
     """The c between 0 and `bound` with keep c = eta L'(a(c)).
 
@@ -64,38 +65,38 @@ cdef double root(Geometry geometry, Loss loss, Row* row, Score* score, double ke
         return 0.0
     if geometry.linear and loss.linear:
         return -psi / (keep + eta * loss.curvature(a, y) * (slope + score.bias))
-    geometry.domain(row, &low_end, &high_end)
+    geometry.domain(work, &low_end, &high_end)
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
-    c = newton(geometry, loss, row, score, keep, eta, y, 0.0, a, slope, lo, hi)
-    if row.end != 0 or not beside_end(geometry, row, c, low_end, high_end):
+    c = newton(geometry, loss, work, score, keep, eta, y, 0.0, a, slope, lo, hi)
+    if work.origin != 0 or not beside_end(geometry, work, c, low_end, high_end):
         return c
-    lo, hi = min(-4.0 * BESIDE * row.end, 0.0), max(-4.0 * BESIDE * row.end, 0.0)
-    c = c - row.end if lo < c - row.end < hi else middle(lo, hi)
-    look(geometry, row, score, c, &a, &slope)
-    return newton(geometry, loss, row, score, keep, eta, y, c, a, slope, lo, hi)
+    lo, hi = min(-4.0 * BESIDE * work.origin, 0.0), max(-4.0 * BESIDE * work.origin, 0.0)
+    c = c - work.origin if lo < c - work.origin < hi else middle(lo, hi)
+    evaluate_score(geometry, work, score, c, &a, &slope)
+    return newton(geometry, loss, work, score, keep, eta, y, c, a, slope, lo, hi)
 
 
-cdef bint beside_end(Geometry geometry, Row* row, double c, double low_end, double high_end) noexcept nogil:
+cdef bint beside_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
     """Is c so near to an end of its domain that it is counted from there, from now on?"""
     cdef double end = low_end if c < 0 else high_end
-    return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(row, end)
+    return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(work, end)
 
 
-cdef double newton(Geometry geometry, Loss loss, Row* row, Score* score, double keep, double eta, double y, double c,
-                   double a, double slope, double lo, double hi) noexcept nogil:
+cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, double keep, double eta, double y,
+                   double c, double a, double slope, double lo, double hi) noexcept nogil:
     """The root between lo and hi of psi(c) = keep c - eta L'(a(c)), which increases, by safeguarded Newton from c on.
 
     `a` is the score at c and `slope` x'Sx there.
     """
-    cdef double psi = keep * (row.end + c) - eta * loss.derivative(a, y), rise, step
+    cdef double psi = keep * (work.origin + c) - eta * loss.derivative(a, y), rise, step
     cdef double last, before  # sizes of the last two steps
     cdef int iteration
     last = before = INFINITY
     for iteration in range(200):
         rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
         step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
-        if settled(geometry, loss, row, score, a, slope, c, step):
+        if converged(geometry, loss, work, score, a, slope, c, step):
             return c + step
         # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
         if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
@@ -104,8 +105,8 @@ cdef double newton(Geometry geometry, Loss loss, Row* row, Score* score, double 
                 return c + step
         before, last = last, fabs(step)
         c += step
-        look(geometry, row, score, c, &a, &slope)
-        psi = keep * (row.end + c) - eta * loss.derivative(a, y)
+        evaluate_score(geometry, work, score, c, &a, &slope)
+        psi = keep * (work.origin + c) - eta * loss.derivative(a, y)
         if psi > 0:
             hi = c
         else:
@@ -113,17 +114,18 @@ cdef double newton(Geometry geometry, Loss loss, Row* row, Score* score, double 
     return c
 
 
-cdef bint reaches(Geometry geometry, Row* row, Score* score, double c, double edge) noexcept nogil:
+cdef bint reaches(Geometry geometry, Workspace* work, Score* score, double c, double edge) noexcept nogil:
     """Does the score pass the edge on the way to c? At the end of the geometry's domain it passes every edge."""
     cdef double lo, hi, a, slope
-    geometry.domain(row, &lo, &hi)
+    geometry.domain(work, &lo, &hi)
     if not lo < c < hi:
         return True
-    look(geometry, row, score, c, &a, &slope)
+    evaluate_score(geometry, work, score, c, &a, &slope)
     return a < edge if c > 0 else a > edge
 
 
-cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil:
+cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                          double y) noexcept nogil:
     """The root of c = eta L'(a(c))."""
     cdef double edge = 0.0
     cdef double c = eta * loss.derivative(score.a, y)
@@ -135,16 +137,17 @@ cdef double implicit_step(Geometry geometry, Loss loss, Row* row, Score* score, 
     piece = loss.piece(score.a, y, &edge)
     if piece == SMOOTH:
         if loss.inner is None:
-            return root(geometry, loss, row, score, 1.0, eta, y, c)
-        return root(geometry, loss.inner, row, score, 1.0, eta, y, c)
-    if not reaches(geometry, row, score, c, edge):
+            return root(geometry, loss, work, score, 1.0, eta, y, c)
+        return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
+    if not reaches(geometry, work, score, c, edge):
         return c
     if piece == BENDS:
-        return root(geometry, loss.inner, row, score, 1.0, eta, y, c)
-    return root(geometry, loss.inner, row, score, 0.0, 1.0, edge, c)
+        return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
+    return root(geometry, loss.inner, work, score, 0.0, 1.0, edge, c)
 
 
-cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score, double eta, double y) noexcept nogil:
+cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                            double y) noexcept nogil:
     """c(eta) of the flow dc/ds = L'(a(c)), c(0) = 0."""
     cdef double edge = 0.0, speed = loss.derivative(score.a, y), c
     cdef Piece piece
@@ -153,30 +156,31 @@ cdef double importance_step(Geometry geometry, Loss loss, Row* row, Score* score
     piece = loss.piece(score.a, y, &edge)
     if piece == SMOOTH:
         if loss.inner is None:
-            return carried(geometry, loss, row, score, 0.0, eta, y)
-        return carried(geometry, loss.inner, row, score, 0.0, eta, y)
+            return carried(geometry, loss, work, score, 0.0, eta, y)
+        return carried(geometry, loss.inner, work, score, 0.0, eta, y)
     c = eta * speed
-    if not reaches(geometry, row, score, c, edge):
+    if not reaches(geometry, work, score, c, edge):
         return c
-    c = root(geometry, loss.inner, row, score, 0.0, 1.0, edge, c)
+    c = root(geometry, loss.inner, work, score, 0.0, 1.0, edge, c)
     if piece == JUMPS:
         return c  # the derivative changes its sign at the edge, or ends: the flow rests there
-    return carried(geometry, loss.inner, row, score, c, eta - (row.end + c) / speed, y)
+    return carried(geometry, loss.inner, work, score, c, eta - (work.origin + c) / speed, y)
 
 
-cdef double carried(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+cdef double carried(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
+                    double y) noexcept nogil:
     """`flow`, followed as distance from the end of c's domain if it comes to lie beside that end, or runs there so fast
     that its first steps are nothing beside the time."""
     cdef double speed = loss.derivative(score.a, y), reached, end, low_end, high_end
-    if row.end == 0:
-        geometry.domain(row, &low_end, &high_end)
+    if work.origin == 0:
+        geometry.domain(work, &low_end, &high_end)
         end = low_end if speed < 0 else high_end
-        if not fabs(time * speed) > 1e15 * fabs(end) or not geometry.count_from(row, end):
-            reached = flow(geometry, loss, row, score, c, time, y)
-            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not geometry.count_from(row, end):
+        if not fabs(time * speed) > 1e15 * fabs(end) or not geometry.count_from(work, end):
+            reached = flow(geometry, loss, work, score, c, time, y)
+            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not geometry.count_from(work, end):
                 return reached
         c -= end
-    return flow(geometry, loss, row, score, c, time, y)
+    return flow(geometry, loss, work, score, c, time, y)
 
 
 # Gauss-Kronrod, 7 and 15 points on [0, 1]: nodes from 0 to the middle, their weights, and the weights of every other.
@@ -197,17 +201,17 @@ cdef struct Panel:            # what was found along a piece of the flow
     double end                # g at the last node
 
 
-cdef double size_of_terms(Geometry geometry, Row* row) noexcept nogil:
+cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
     """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
-    cdef Row other = row[0]
-    cdef double* x = row.buffer + 4 * row.room  # the working vector that no geometry uses
+    cdef Workspace other = work[0]
+    cdef double* x = scratch(work, 4)  # the working vector that no geometry uses
     cdef double size
     cdef Py_ssize_t i
     other.x = x
-    for i in range(row.n):
-        x[i] = fabs(row.x[i])
+    for i in range(work.n):
+        x[i] = fabs(work.x[i])
     size = fabs(geometry.dot(&other))
-    for i in range(1, row.n, 2):
+    for i in range(1, work.n, 2):
         x[i] = -x[i]
     return max(size, fabs(geometry.dot(&other)))
 
@@ -217,12 +221,12 @@ cdef inline double elapsed(double decay, double r) noexcept nogil:
     return -expm1(-decay * r) / decay if fabs(decay * r) > 1e-17 else r
 
 
-cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double start, double r, double g, double decay,
-                 double y, Panel* panel) noexcept nogil:
+cdef void follow(Geometry geometry, Loss loss, Workspace* work, Score* score, double start, double r, double g,
+                 double decay, double y, Panel* panel) noexcept nogil:
     """Integrate dt = c'(r) / g(c(r)) dr along c(r) = start + g elapsed(decay, r)."""
     cdef double total = 0.0, coarse = 0.0, node, c, a, slope, speed, ratio, lo, hi
     cdef int k, i
-    geometry.domain(row, &lo, &hi)
+    geometry.domain(work, &lo, &hi)
     panel.time, panel.error, panel.end = NAN, INFINITY, g
     if not lo < start + g * elapsed(decay, r) < hi:  # the nodes end before r
         return
@@ -232,7 +236,7 @@ cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double st
         c = start + g * elapsed(decay, node)
         if not lo < c < hi:
             return
-        look(geometry, row, score, c, &a, &slope)
+        evaluate_score(geometry, work, score, c, &a, &slope)
         speed = loss.derivative(a, y)
         panel.end = speed
         ratio = g * exp(-decay * node) / speed
@@ -245,7 +249,8 @@ cdef void follow(Geometry geometry, Loss loss, Row* row, Score* score, double st
         panel.time, panel.error = r * total, fabs(r * (total - coarse) * panel.end)
 
 
-cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c, double time, double y) noexcept nogil:
+cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
+                 double y) noexcept nogil:
     """Where the flow dc/ds = g(c), g(c) = L'(a(c)), is after `time`, from c on; NaN where it cannot be followed.
 
     In closed form where g is a straight line. Otherwise that closed form of the linearised flow, c(r) at its own time
@@ -253,24 +258,24 @@ cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c,
     until what is left of the time is a straight line, or the flow is at rest to rounding.
     """
     cdef double a, slope, g, curvature, decay, move, next_c, next_a, next_slope, next_g, rounding
-    cdef double r = time, last_r, last_g = INFINITY, terms = size_of_terms(geometry, row) + fabs(score.intercept)
+    cdef double r = time, last_r, last_g = INFINITY, terms = size_of_terms(geometry, work) + fabs(score.intercept)
     cdef Panel panel
     cdef int iteration
-    look(geometry, row, score, c, &a, &slope)
+    evaluate_score(geometry, work, score, c, &a, &slope)
     g = loss.derivative(a, y)
-    for iteration in range(300 if row.end == 0 else 3000):  # beside a pole each may do no more than halve c
+    for iteration in range(300 if work.origin == 0 else 3000):  # beside a pole each may do no more than halve c
         curvature = loss.curvature(a, y)
         decay = curvature * (slope + score.bias)
         rounding = 4e-16 * max(fabs(a), terms) * curvature  # errors of g
         if not isfinite(g) or not isfinite(decay):
             return NAN
         move = g * elapsed(decay, time)
-        if settled(geometry, loss, row, score, a, slope, c, move):
+        if converged(geometry, loss, work, score, a, slope, c, move):
             return c + move
         if c == 0 and decay * time > 1e20:
             # far up an exponential: the implicit step of a rate s lies on the flow, at a time of at most s
-            c = root(geometry, loss, row, score, 1.0, 1e-17 * time, y, 1e-17 * time * g)
-            look(geometry, row, score, c, &a, &slope)
+            c = root(geometry, loss, work, score, 1.0, 1e-17 * time, y, 1e-17 * time * g)
+            evaluate_score(geometry, work, score, c, &a, &slope)
             g = loss.derivative(a, y)
             continue
         last_r, r = r, time if fabs(time) < 4.0 * fabs(r) else copysign(4.0 * r, time)
@@ -281,13 +286,13 @@ cdef double flow(Geometry geometry, Loss loss, Row* row, Score* score, double c,
         while True:
             move = g * elapsed(decay, r)
             if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or \
-                    (row.end == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
+                    (work.origin == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
                 return c  # at rest
-            follow(geometry, loss, row, score, c, r, g, decay, y, &panel)
+            follow(geometry, loss, work, score, c, r, g, decay, y, &panel)
             next_c = c + move
             if (panel.error <= 1e-11 * fabs(next_c) + rounding * fabs(r) or fabs(panel.time) <= 1e-14 * fabs(time)) \
                     and fabs(panel.time) <= 16.0 * fabs(time):
-                look(geometry, row, score, next_c, &next_a, &next_slope)
+                evaluate_score(geometry, work, score, next_c, &next_a, &next_slope)
                 next_g = loss.derivative(next_a, y)
                 if next_g / panel.end > 0.5:  # no layer that the nodes miss at the end, either
                     break

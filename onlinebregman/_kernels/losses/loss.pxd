@@ -13,7 +13,7 @@ cdef class Loss:
     cdef Piece piece(self, double a, double y, double* edge) noexcept nogil
     cdef double link(self, double a) noexcept nogil
     cdef double curvature(self, double a, double y) noexcept nogil
-    cdef double sharpness(self, double a) noexcept nogil
+    cdef double self_concordance(self, double a) noexcept nogil
     cdef bint admits(self, double y) noexcept nogil
 
 

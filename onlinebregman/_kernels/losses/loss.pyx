@@ -34,7 +34,7 @@ cdef class Loss:
         """d^2L/da^2, h'(a) for a matching loss."""
         return 1.0
 
-    cdef double sharpness(self, double a) noexcept nogil:
+    cdef double self_concordance(self, double a) noexcept nogil:
         """A bound on |L'''| / L'' around a."""
         return 0.0
 
@@ -107,7 +107,7 @@ cdef class LogisticLoss(Loss):
     cdef double curvature(self, double a, double y) noexcept nogil:
         return self.link(a) * self.link(-a)
 
-    cdef double sharpness(self, double a) noexcept nogil:
+    cdef double self_concordance(self, double a) noexcept nogil:
         return 1.0
 
     cdef bint admits(self, double y) noexcept nogil:
@@ -132,7 +132,7 @@ cdef class PoissonLoss(Loss):
     cdef double curvature(self, double a, double y) noexcept nogil:
         return exp(a)
 
-    cdef double sharpness(self, double a) noexcept nogil:
+    cdef double self_concordance(self, double a) noexcept nogil:
         return 1.0
 
     cdef bint admits(self, double y) noexcept nogil:

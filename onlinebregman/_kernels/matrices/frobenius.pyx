@@ -5,8 +5,8 @@ import numpy as np
 from libc.math cimport fabs, frexp, isfinite, ldexp, sqrt
 from libc.string cimport memset
 
-from onlinebregman._kernels.geometries.geometry cimport Row, scratch
-from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry, turn
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.matrices.matrix cimport Instance, MatrixGeometry, turn
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -41,45 +41,49 @@ cdef class FrobeniusGeometry(MatrixGeometry):
     def __cinit__(self):
         self.linear = True
 
-    cdef void load(self, Row* row) noexcept nogil:
+    cdef void load(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t d = self.n_features
         cdef double* t
-        row.lo = 0.0
-        if row.n == d:
-            row.w = <double*> row.x
-            row.hi = ob_dot(row.x, row.x, d)
-            row.a = ob_symv(&self.weights[0], row.x, row.buffer, d)
-            if row.a < 0:  # a rounding error
-                row.a = 0.0
+        instance.lo = 0.0
+        if work.n == d:
+            work.w = <double*> work.x
+            instance.hi = ob_dot(work.x, work.x, d)
+            instance.score = ob_symv(&self.weights[0], work.x, work.vectors, d)
+            if instance.score < 0:  # a rounding error
+                instance.score = 0.0
             return
-        row.w = scratch(row, 1)  # x, and behind it y
-        t = row.w + d
-        self.split(row, row.w, t)
-        ob_symv(&self.weights[0], t, row.buffer, d)
-        row.a = ob_dot(row.w, row.buffer, d)
-        turn(row.w, t, self.balance(row, ob_dot(row.w, row.w, d), ob_dot(row.w, t, d), ob_dot(t, t, d)), d)
+        work.w = scratch(work, 1)  # x, and behind it y
+        t = work.w + d
+        self.split(work.x, work.w, t)
+        ob_symv(&self.weights[0], t, work.vectors, d)
+        instance.score = ob_dot(work.w, work.vectors, d)
+        turn(work.w, t, self.balance(work, ob_dot(work.w, work.w, d), ob_dot(work.w, t, d), ob_dot(t, t, d)), d)
 
-    cdef double dot(self, Row* row) noexcept nogil:
-        return row.a
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        return instance.score
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        slope[0] = row.hi * row.hi + row.lo * row.lo
-        value[0] = row.a - c * slope[0]
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        slope[0] = instance.hi * instance.hi + instance.lo * instance.lo
+        value[0] = instance.score - c * slope[0]
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
-        cdef double* y = row.w + self.n_features
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        cdef double* y = work.w + self.n_features
         if c == 0:
             return
         if c > 0:
-            if row.lo < 0:
+            if instance.lo < 0:
                 ob_syr(&self.weights[0], y, -c, self.n_features)
-            if row.hi > 0:
-                self.take(row.w, row.hi, c)
+            if instance.hi > 0:
+                self.take(work.w, instance.hi, c)
         else:
-            if row.hi > 0:
-                ob_syr(&self.weights[0], row.w, c, self.n_features)
-            if row.lo < 0:
-                self.take(y, -row.lo, -c)
+            if instance.hi > 0:
+                ob_syr(&self.weights[0], work.w, c, self.n_features)
+            if instance.lo < 0:
+                self.take(y, -instance.lo, -c)
 
     cdef void take(self, const double* x, double square, double c) noexcept nogil:
         """W <- P(W - c x x'), c > 0.

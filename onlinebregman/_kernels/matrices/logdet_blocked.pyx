@@ -8,8 +8,9 @@ import numpy as np
 
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Row, scratch
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef extern from "ops/matrix.h":
     enum:
@@ -47,25 +48,25 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     cdef double[:, ::1] coming  # z of the next rows,
     cdef double[:, ::1] product  # and W_0 z
-    cdef double[::1] room_
+    cdef double[::1] memory
     cdef Py_ssize_t n_coming, n_done
     cdef bint multiplied
-    cdef bint resting  # is W_0 not backed up?
+    cdef bint base_unsaved  # is W_0 not backed up?
 
     def __cinit__(self):
-        self.foresees = True
+        self.looks_ahead = True
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         d = weights.shape[1]
         super().__init__(weights, state)
         self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))
-        self.room_ = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
+        self.memory = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
 
     def _laid_out(self, weights):
         d = len(weights)
-        whole = np.triu(weights) + np.triu(weights, 1).T
-        return np.vstack([whole, np.zeros((VECTORS + -(-VECTORS // d), d)), weights.diagonal()])
+        symmetric = np.triu(weights) + np.triu(weights, 1).T
+        return np.vstack([symmetric, np.zeros((VECTORS + -(-VECTORS // d), d)), weights.diagonal()])
 
     def _arguments(self):
         (state,) = super()._arguments()
@@ -75,63 +76,64 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     def _to_coef(self, weights):
         d, m = self.n_features, self.state.steps
-        weights = weights.reshape(self.blocks, d)
+        weights = weights.reshape(self.per_feature, d)
         v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
         upper = np.triu(weights[:d] - (v.T * s) @ v)
         return upper + np.triu(upper, 1).T
 
-    cdef Py_ssize_t at_rest(self, Py_ssize_t n_rows) noexcept nogil:
-        """All but the s_p and diagonals, if the v_p need not be worked in: vectors beyond the m-th count for nothing.
+    cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
+        """That of the s_p and diagonals, if the v_p need not be worked in: vectors beyond the m-th count for nothing.
 
-        A call that was `blocked` is repeated because they need be.
+        A call that `needs_backup` is repeated because they need be.
         """
-        self.resting = self.state.steps + 2 * n_rows < BLOCK and not self.blocked
-        return (self.n_features + VECTORS) * self.n_features if self.resting else 0
+        self.base_unsaved = self.state.steps + 2 * n_rows < BLOCK and not self.needs_backup
+        return (self.n_features + VECTORS) * self.n_features if self.base_unsaved else 0
 
-    cdef void forget(self) noexcept nogil:
+    cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
+        """Note the next rows, as many as updates still fit in before they are made, once those noted are all loaded."""
+        cdef Py_ssize_t d = self.n_features, i
+        cdef Row row
+        if k > 0 and self.n_done < self.n_coming:
+            return
         self.n_coming = self.n_done = 0
-
-    cdef Py_ssize_t wants(self) noexcept nogil:
-        if self.n_done < self.n_coming:
-            return 0
-        self.forget()
-        return BLOCK - self.state.steps
-
-    cdef Py_ssize_t expect(self, Row* row) noexcept nogil:
-        cdef Py_ssize_t d = self.n_features
-        if row.n > d:
-            self.split(row, &self.coming[self.n_coming, 0], &self.coming[self.n_coming + 1, 0])
-            self.n_coming += 2
-        else:
-            memcpy(&self.coming[self.n_coming, 0], row.x, d * sizeof(double))
-            self.n_coming += 1
         self.multiplied = False
-        return BLOCK - self.state.steps - self.n_coming
+        while k < rows.n_rows and self.n_coming < BLOCK - self.state.steps:
+            i = row_number(rows, k)
+            k += 1
+            if sample_weight != NULL and sample_weight[i] == 0:
+                continue
+            rows.fetch(i, &row)
+            if row.n > d:
+                self.split(row.x, &self.coming[self.n_coming, 0], &self.coming[self.n_coming + 1, 0])
+                self.n_coming += 2
+            else:
+                memcpy(&self.coming[self.n_coming, 0], row.x, d * sizeof(double))
+                self.n_coming += 1
 
-    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
+    cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
         cdef const double* pending = &self.weights[d * d]
-        if not row.foretold or self.n_done == self.n_coming:
-            ob_times_one(&self.weights[0], z, v, scratch(row, 2), d)
+        if not work.in_block or self.n_done == self.n_coming:
+            ob_times_one(&self.weights[0], z, v, scratch(work, 2), d)
         else:
             if not self.multiplied:
-                ob_times(&self.weights[0], &self.coming[0, 0], &self.product[0, 0], self.n_coming, d, &self.room_[0])
+                ob_times(&self.weights[0], &self.coming[0, 0], &self.product[0, 0], self.n_coming, d, &self.memory[0])
                 self.multiplied = True
             memcpy(v, &self.product[self.n_done, 0], d * sizeof(double))
             self.n_done += 1
         ob_correct(v, pending, pending + VECTORS * d, z, self.state.steps, d)
         return ob_dot(v, z, d)
 
-    cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil:
+    cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
         self.work_in()  # the digits that the last part has lost are lost in W_0 minus the rest, too
-        if self.blocked:
+        if self.needs_backup:
             return 0.0
-        ob_times_one(&self.weights[0], z, v, scratch(row, 2), self.n_features)
+        ob_times_one(&self.weights[0], z, v, scratch(work, 2), self.n_features)
         return ob_dot(v, z, self.n_features)
 
     cdef void take(self, const double* v, double c) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
-        if c == 0 or self.blocked:
+        if c == 0 or self.needs_backup:
             return
         memcpy(&self.weights[(d + self.state.steps) * d], v, d * sizeof(double))
         self.weights[(d + VECTORS) * d + self.state.steps] = c
@@ -139,12 +141,12 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         ob_take_squares(self.diagonal(), v, c, d)
 
     cdef double* first_diagonal(self) noexcept nogil:
-        return &self.weights[(self.blocks - 3) * self.n_features]
+        return &self.weights[(self.per_feature - 3) * self.n_features]
 
     cdef void update(self, double* matrix) noexcept nogil:
         ob_update(matrix, &self.weights[self.n_features * self.n_features],
                   &self.weights[(self.n_features + VECTORS) * self.n_features], self.state.steps, self.n_features,
-                  &self.room_[0])
+                  &self.memory[0])
 
     cdef void unfold(self, double* matrix) noexcept nogil:
         LogDetGeometry.unfold(self, matrix)
@@ -153,16 +155,16 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     cdef void work_in(self) noexcept nogil:
         """W_0 <- W, once it is backed up."""
         cdef Py_ssize_t d = self.n_features, i
-        if self.resting:
-            self.blocked = True
+        if self.base_unsaved:
+            self.needs_backup = True
             return
         self.update(&self.weights[0])
         self.state.steps = 0
-        self.forget()
+        self.n_coming = self.n_done = 0
         for i in range(d):
             self.first_diagonal()[i] = self.diagonal()[i] = self.weights[i * (d + 1)]
 
-    cdef void settle(self, Row* row) noexcept nogil:
-        if not self.blocked and (self.state.steps >= BLOCK or ob_any_below(
+    cdef void renormalise(self, Workspace* work) noexcept nogil:
+        if not self.needs_backup and (self.state.steps >= BLOCK or ob_any_below(
                 self.diagonal(), self.first_diagonal(), LOST, self.n_features)):
             self.work_in()

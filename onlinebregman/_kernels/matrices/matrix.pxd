@@ -1,21 +1,27 @@
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+
+
+cdef struct Instance:         # X of the loaded row
+    double score              # tr(W X)
+    # Its largest and smallest eigenvalue, hi >= 0 >= lo: of X itself, or against W (LogDet), or bounds (von Neumann)
+    double hi, lo
 
 
 cdef class MatrixGeometry(Geometry):
-    cdef void split(self, Row* row, double* s, double* t) noexcept nogil
-    cdef double balance(self, Row* row, double ss, double st, double tt) noexcept nogil
+    cdef void split(self, const double* x, double* s, double* t) noexcept nogil
+    cdef double balance(self, Workspace* work, double ss, double st, double tt) noexcept nogil
 
 
 cdef class LogDetGeometry(MatrixGeometry):
-    cdef double[::1] examined           # room for a Cholesky factor, once it is needed
+    cdef double[::1] examined           # memory for a Cholesky factor, once it is needed
     cdef double* inverse_diagonal(self) noexcept nogil
     cdef double* diagonal(self) noexcept nogil
-    cdef void load_triplet(self, Row* row) noexcept nogil
-    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil
-    cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil
+    cdef void load_triplet(self, Workspace* work) noexcept nogil
+    cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil
+    cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil
     cdef void take(self, const double* v, double c) noexcept nogil
     cdef void unfold(self, double* matrix) noexcept nogil
-    cdef double follow(self, Row* row, const double* z, double* v, double square, double c,
+    cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,
                        double scale) noexcept nogil
     cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil
     cdef bint examine(self) noexcept nogil

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from libc.math cimport INFINITY, fabs, isfinite, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport Row, scratch
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -75,7 +75,7 @@ cdef class MatrixGeometry(Geometry):
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights)
-        self.blocks = weights.shape[0]
+        self.per_feature = weights.shape[0]
         super().__init__(weights, state=state)
 
     def _arguments(self):
@@ -90,41 +90,43 @@ cdef class MatrixGeometry(Geometry):
         upper = np.triu(weights[: self.n_features**2].reshape(self.n_features, self.n_features))
         return upper + np.triu(upper, 1).T
 
-    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return n
 
-    cdef void store(self, Row* row) noexcept nogil:
+    cdef void store(self, Workspace* work) noexcept nogil:
         pass
 
-    cdef void split(self, Row* row, double* s, double* t) noexcept nogil:
+    cdef void split(self, const double* x, double* s, double* t) noexcept nogil:
         """s = p + q and t = p - q, with which X = (s t' + t s') / 2: no digits are lost where p and q are near each
         other."""
         cdef Py_ssize_t i, d = self.n_features
         for i in range(d):
-            s[i] = row.x[i] + row.x[d + i]
-            t[i] = row.x[i] - row.x[d + i]
+            s[i] = x[i] + x[d + i]
+            t[i] = x[i] - x[d + i]
 
-    cdef double balance(self, Row* row, double ss, double st, double tt) noexcept nogil:
+    cdef double balance(self, Workspace* work, double ss, double st, double tt) noexcept nogil:
         """Set hi and lo, the eigenvalues of X against a matrix, from the products of s and t in it. Returns the scale k
         with which X = x x' - y y', x'x = hi, y'y = -lo and x'y = 0 for x = (k s + t / k) / 2, y = (k s - t / k) / 2."""
+        cdef Instance* instance = <Instance*> work.notes
         cdef double length
         if ss <= 0 or tt <= 0 or ss * tt == 0:  # X = 0, or nothing but rounding errors
-            row.hi = row.lo = 0.0
+            instance.hi = instance.lo = 0.0
             return 1.0
         length = sqrt(ss * tt)
-        row.hi, row.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
+        instance.hi, instance.lo = 0.5 * max(length + st, 0.0), -0.5 * max(length - st, 0.0)
         return sqrt(sqrt(tt / ss))
 
 
-cdef inline double ratio(Row* row, double mu, double c) noexcept nogil:
+cdef inline double ratio(Workspace* work, double mu, double c) noexcept nogil:
     """1 + c mu, by what an eigenvalue mu of X against W is divided.
 
     Counted from the pole -1 / largest it is c mu for the largest mu, and keeps its digits for one near that.
     """
+    cdef Instance* instance = <Instance*> work.notes
     cdef double largest
-    if row.end == 0:
+    if work.origin == 0:
         return 1.0 + c * mu
-    largest = row.hi if row.end < 0 else row.lo
+    largest = instance.hi if work.origin < 0 else instance.lo
     return (largest - mu) / largest + c * mu
 
 
@@ -163,19 +165,19 @@ cdef class LogDetGeometry(MatrixGeometry):
         return weights
 
     def _arguments(self):
-        return (np.asarray(self.weights).reshape(self.blocks, self.n_features).copy(),)
+        return (np.asarray(self.weights).reshape(self.per_feature, self.n_features).copy(),)
 
     cdef double* inverse_diagonal(self) noexcept nogil:
-        return &self.weights[(self.blocks - 2) * self.n_features]
+        return &self.weights[(self.per_feature - 2) * self.n_features]
 
     cdef double* diagonal(self) noexcept nogil:
-        return &self.weights[(self.blocks - 1) * self.n_features]
+        return &self.weights[(self.per_feature - 1) * self.n_features]
 
-    cdef double times(self, Row* row, const double* z, double* v) noexcept nogil:
+    cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil:
         """v = W z, and z'W z."""
         return ob_symv(&self.weights[0], z, v, self.n_features)
 
-    cdef double times_again(self, Row* row, const double* z, double* v) noexcept nogil:
+    cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
         """The same after a part of a step; 0 if the step has to be repeated."""
         return ob_symv(&self.weights[0], z, v, self.n_features)
 
@@ -188,72 +190,78 @@ cdef class LogDetGeometry(MatrixGeometry):
         """The upper triangle of W."""
         memcpy(matrix, &self.weights[0], self.n_features * self.n_features * sizeof(double))
 
-    cdef void load(self, Row* row) noexcept nogil:
-        row.w = row.buffer  # v, and behind it u
-        row.lo = 0.0
-        if row.n > self.n_features:
-            self.load_triplet(row)
+    cdef void load(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        work.w = work.vectors  # v, and behind it u
+        instance.lo = 0.0
+        if work.n > self.n_features:
+            self.load_triplet(work)
             return
-        row.hi = self.times(row, row.x, row.w)
-        if row.hi <= 0:  # z = 0, or nothing but rounding errors
-            row.hi = 0.0
+        instance.hi = self.times(work, work.x, work.w)
+        if instance.hi <= 0:  # z = 0, or nothing but rounding errors
+            instance.hi = 0.0
 
-    cdef void load_triplet(self, Row* row) noexcept nogil:
+    cdef void load_triplet(self, Workspace* work) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
-        cdef double* s = scratch(row, 1)  # x in the end, and behind it y
+        cdef double* s = scratch(work, 1)  # x in the end, and behind it y
         cdef double* t = s + d
         cdef double ss, tt, k
-        self.split(row, s, t)
-        ss, tt = self.times(row, s, row.w), self.times(row, t, row.w + d)
-        k = self.balance(row, ss, ob_dot(s, row.w + d, d), tt)
-        turn(row.w, row.w + d, k, d)
+        self.split(work.x, s, t)
+        ss, tt = self.times(work, s, work.w), self.times(work, t, work.w + d)
+        k = self.balance(work, ss, ob_dot(s, work.w + d, d), tt)
+        turn(work.w, work.w + d, k, d)
         turn(s, t, k, d)
 
-    cdef double dot(self, Row* row) noexcept nogil:
-        return row.hi + row.lo
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        return instance.hi + instance.lo
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
-        cdef double hi = row.hi / ratio(row, row.hi, c), lo = row.lo / ratio(row, row.lo, c)
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        cdef double hi = instance.hi / ratio(work, instance.hi, c), lo = instance.lo / ratio(work, instance.lo, c)
         value[0], slope[0] = hi + lo, hi * hi + lo * lo
 
-    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        lo[0] = -1.0 / row.hi if row.hi > 0 else -INFINITY
-        hi[0] = -1.0 / row.lo if row.lo < 0 else INFINITY
-        if row.end != 0:
-            lo[0] -= row.end  # exactly 0 at the end that c is counted from
-            hi[0] -= row.end
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        lo[0] = -1.0 / instance.hi if instance.hi > 0 else -INFINITY
+        hi[0] = -1.0 / instance.lo if instance.lo < 0 else INFINITY
+        if work.origin != 0:
+            lo[0] -= work.origin  # exactly 0 at the end that c is counted from
+            hi[0] -= work.origin
 
-    cdef bint count_from(self, Row* row, double end) noexcept nogil:
-        row.end = end
+    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
+        work.origin = end
         return True
 
-    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)
 
-    cdef double conjugate(self, Row* row, double c) noexcept nogil:
-        if row.end == 0:
-            return -log1p(c * row.hi) - log1p(c * row.lo)
-        return -log(ratio(row, row.hi, c)) - log(ratio(row, row.lo, c))
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        if work.origin == 0:
+            return -log1p(c * instance.hi) - log1p(c * instance.lo)
+        return -log(ratio(work, instance.hi, c)) - log(ratio(work, instance.lo, c))
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t d = self.n_features
-        cdef bint triplet = row.n > d
-        cdef const double* x = scratch(row, 1) if triplet else row.x
+        cdef bint triplet = work.n > d
+        cdef const double* x = scratch(work, 1) if triplet else work.x
         cdef const double* y = x + d if triplet else NULL
-        cdef double hi = row.hi, lo = row.lo, above = ratio(row, hi, c), below = ratio(row, lo, c)
-        c += row.end
+        cdef double hi = instance.hi, lo = instance.lo, above = ratio(work, hi, c), below = ratio(work, lo, c)
+        c += work.origin
         if c == 0 or not (hi > 0 or lo < 0):
             return
         if hi > 0:
-            row.hi = self.follow(row, x, row.w, hi, c, above)
+            instance.hi = self.follow(work, x, work.w, hi, c, above)
         if lo < 0:
             if c * hi > PART:  # W y has lost digits
-                lo = -self.times_again(row, y, row.w + d)
-            row.lo = -self.follow(row, y, row.w + d, -lo, -c, below)
-        if not self.blocked:
+                lo = -self.times_again(work, y, work.w + d)
+            instance.lo = -self.follow(work, y, work.w + d, -lo, -c, below)
+        if not self.needs_backup:
             self.trust(x, y if lo < 0 else NULL, c, above, below)
 
-    cdef double follow(self, Row* row, const double* z, double* v, double square, double c,
+    cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,
                        double scale) noexcept nogil:
         """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns what z'Wz has become.
 
@@ -268,7 +276,7 @@ cdef class LogDetGeometry(MatrixGeometry):
             part = PART / square
             self.take(v, part / (1.0 + PART))
             c -= part
-            square = self.times_again(row, z, v)
+            square = self.times_again(work, z, v)
             scale = 1.0 + c * square
         if not square > 0:  # to be repeated, or lost: W is examined next
             return 0.0
@@ -276,7 +284,8 @@ cdef class LogDetGeometry(MatrixGeometry):
         return square / scale
 
     cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil:
-        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it indefinite, and refuse that."""
+        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it indefinite,
+        and refuse that."""
         cdef Py_ssize_t d = self.n_features
         cdef double* q = self.inverse_diagonal()
         cdef double size = 0.0, factor, doubt

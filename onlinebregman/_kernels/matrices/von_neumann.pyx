@@ -8,14 +8,16 @@ the roots of a secular equation, its eigenvectors follow from them, and one matr
 import numpy as np
 
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, log, log1p, sqrt
-from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
 from scipy.linalg.cython_lapack cimport dsyevd
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Row, scratch
-from onlinebregman._kernels.loop.learner cimport make_room
+from onlinebregman._kernels.geometries.geometry cimport (
+    Geometry, Workspace, free_workspace, make_workspace, open_workspace, scratch
+)
+from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.secular cimport Secular
+from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/entropy.h":
     void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
@@ -61,11 +63,11 @@ cdef class VonNeumannGeometry(Geometry):
 
     def __init__(self, log_prior, trace=None, state=None):
         cdef Py_ssize_t d = len(log_prior)
-        self.blocks = 2 * d + 2
+        self.per_feature = 2 * d + 2
         super().__init__(np.r_[np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()])
         self.trace = 0.0 if trace is None else trace
         self.positive = 1
-        self.whole = self.quadratic = True
+        self.moves_all = self.quadratic = True
         self.secular = Secular(d)
         self.work = np.zeros(3 * d * d + 16 * d + 16)
         self.integers = np.zeros(3 + 5 * d, dtype=np.intc)
@@ -129,35 +131,34 @@ cdef class VonNeumannGeometry(Geometry):
         factor = self.factor
         return factor @ factor.T
 
-    def look(self, x, double c):
-        """tr(W(c) X), minus its derivative in c, and `conjugate`, for one row x as a contiguous array."""
-        cdef Row row
+    def evaluate_row(self, const double[::1] x, double c):
+        """tr(W(c) X), minus its derivative in c, and `conjugate`, for one row x."""
+        cdef Row row = Row(&x[0], NULL, x.shape[0])
+        cdef Workspace work
         cdef double value, slope
-        self.open(&row, x)
-        self.load(&row)
-        self.peek(&row, c, &value, &slope)
-        gained = self.conjugate(&row, c)
-        free(row.buffer)
+        make_workspace(&work, self.vector_length(row.n))
+        open_workspace(&work, &row)
+        self.load(&work)
+        self.evaluate(&work, c, &value, &slope)
+        gained = self.conjugate(&work, c)
+        free_workspace(&work)
         return value, slope, gained
 
-    def move(self, x, double c):
-        """W <- W(c); returns `conjugate`."""
-        cdef Row row
-        self.open(&row, x)
-        self.load(&row)
+    def move(self, const double[::1] x, double c):
+        """W <- W(c) for one row x; returns `conjugate`."""
+        cdef Row row = Row(&x[0], NULL, x.shape[0])
+        cdef Workspace work
         gained = 0.0
+        make_workspace(&work, self.vector_length(row.n))
+        open_workspace(&work, &row)
+        self.load(&work)
         if not (self.matrices and self.trace):
-            gained = self.conjugate(&row, c)
-        self.step(&row, c)
+            gained = self.conjugate(&work, c)
+        self.step(&work, c)
         if self.matrices and self.trace and c != 0:
             gained = -self.trace * self.log_scale  # G was log W before the step
-        free(row.buffer)
+        free_workspace(&work)
         return gained
-
-    cdef int open(self, Row* row, const double[::1] x) except -1:
-        row.x, row.index, row.n = &x[0], NULL, x.shape[0]
-        row.stored = row.n
-        return make_room(row, self.room(row.n))
 
     cdef void scale_weights(self, const double* g, double* p) noexcept nogil:
         """The eigenvalues of W from those of G."""
@@ -195,82 +196,86 @@ cdef class VonNeumannGeometry(Geometry):
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
-    cdef Py_ssize_t room(self, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return max((n + self.n_features - 1) // self.n_features, 2) * (self.n_features + OB_SPARE)
 
-    cdef inline Py_ssize_t parts(self, Row* row) noexcept nogil:
-        if row.index == NULL:
-            return row.n // self.n_features
-        return 2 if row.n and row.index[row.n - 1] >= self.n_features else 1
+    cdef inline Py_ssize_t parts(self, Workspace* work) noexcept nogil:
+        if work.row.index == NULL:
+            return work.n // self.n_features
+        return 2 if work.n and work.row.index[work.n - 1] >= self.n_features else 1
 
     cdef inline double sign(self, Py_ssize_t part) noexcept nogil:
         return 1.0 if part < self.positive else -1.0
 
-    cdef void nonzeros(self, Row* row, Py_ssize_t part, Py_ssize_t* start, Py_ssize_t* end) noexcept nogil:
+    cdef void nonzeros(self, Workspace* work, Py_ssize_t part, Py_ssize_t* start, Py_ssize_t* end) noexcept nogil:
         """Which values of a sparse row belong to a part."""
         start[0] = 0
-        while start[0] < row.n and row.index[start[0]] < part * self.n_features:
+        while start[0] < work.n and work.row.index[start[0]] < part * self.n_features:
             start[0] += 1
         end[0] = start[0]
-        while end[0] < row.n and row.index[end[0]] < (part + 1) * self.n_features:
+        while end[0] < work.n and work.row.index[end[0]] < (part + 1) * self.n_features:
             end[0] += 1
 
-    cdef void turn(self, Row* row, Py_ssize_t part, double* u) noexcept nogil:
+    cdef void turn(self, Workspace* work, Py_ssize_t part, double* u) noexcept nogil:
         """u = Q'z for a part z of a row."""
         cdef Py_ssize_t d = self.n_features, start, end
-        if row.index == NULL:
-            ob_matvec(self.vectors(), row.x + part * d, d, u)
+        if work.row.index == NULL:
+            ob_matvec(self.vectors(), work.x + part * d, d, u)
         else:
-            self.nonzeros(row, part, &start, &end)
-            ob_gather_dot(self.vectors() - part * d, row.index + start, row.x + start, end - start, d, u)
+            self.nonzeros(work, part, &start, &end)
+            ob_gather_dot(self.vectors() - part * d, work.row.index + start, work.x + start, end - start, d, u)
 
-    cdef void load(self, Row* row) noexcept nogil:
+    cdef void load(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t d = self.n_features, part
         cdef double* u
         cdef double norm
-        row.w = row.buffer
-        row.a = row.lo = row.hi = 0.0
+        work.w = work.vectors
+        instance.score = instance.lo = instance.hi = 0.0
         self.prepared = False
         if self.matrices:
-            self.turn_matrix(row, self.vectors())
+            self.turn_matrix(work, self.vectors())
             for part in range(d):
-                row.a += self.eigenvalues()[part] * self.turned()[part * (d + 1)]
-            row.hi = sqrt(ob_dot(row.x, row.x, d * d))
-            row.lo = -row.hi
+                instance.score += self.eigenvalues()[part] * self.turned()[part * (d + 1)]
+            instance.hi = sqrt(ob_dot(work.x, work.x, d * d))
+            instance.lo = -instance.hi
             return
-        for part in range(self.parts(row)):
-            u = row.w + part * d
-            self.turn(row, part, u)
-            row.a += self.sign(part) * ob_weighted_square(self.eigenvalues(), u, d)
+        for part in range(self.parts(work)):
+            u = work.w + part * d
+            self.turn(work, part, u)
+            instance.score += self.sign(part) * ob_weighted_square(self.eigenvalues(), u, d)
             norm = ob_dot(u, u, d)
             if part < self.positive:
-                row.hi += norm
+                instance.hi += norm
             else:
-                row.lo -= norm
+                instance.lo -= norm
 
-    cdef void store(self, Row* row) noexcept nogil:
+    cdef void store(self, Workspace* work) noexcept nogil:
         pass
 
-    cdef double dot(self, Row* row) noexcept nogil:
-        if row.w == NULL:  # W has moved since
-            self.load(row)
-        return row.a
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        if work.w == NULL:  # W has moved since
+            self.load(work)
+        return instance.score
 
-    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        hi[0] = LARGEST / (row.hi - row.lo) if row.hi > row.lo else INFINITY
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        hi[0] = LARGEST / (instance.hi - instance.lo) if instance.hi > instance.lo else INFINITY
         lo[0] = -hi[0]
 
-    cdef double sharpness(self, Row* row, double slope) noexcept nogil:
-        return row.hi - row.lo  # of X's eigenvalues
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
+        return instance.hi - instance.lo  # of X's eigenvalues
 
-    cdef void walk(self, Row* row, double c, double* x) noexcept nogil:
+    cdef void walk(self, Workspace* work, double c, double* x) noexcept nogil:
         """To G - c X without eigenvectors: its eigenvalues, and in their basis the parts x of the row."""
-        cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, other, parts = self.parts(row)
+        cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, other, parts = self.parts(work)
         memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
         memset(&self.shift[0], 0, d * sizeof(double))
         memset(x, 0, parts * stride * sizeof(double))
         for part in range(parts):
-            memcpy(x + part * stride, row.w + part * d, d * sizeof(double))
+            memcpy(x + part * stride, work.w + part * d, d * sizeof(double))
         if c == 0:
             return
         for part in range(parts):
@@ -286,33 +291,33 @@ cdef class VonNeumannGeometry(Geometry):
             for other in range(parts):
                 self.secular.carry(x + other * stride, &self.work[0])
 
-    cdef void peek(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, i
-        cdef double* x = scratch(row, 1)
+        cdef double* x = scratch(work, 1)
         if self.matrices:
-            self.peek_matrix(row, c, value, slope)
+            self.evaluate_matrix(work, c, value, slope)
             return
-        self.walk(row, c, x)
+        self.walk(work, c, x)
         self.scale_weights(&self.g_line[0], &self.p_line[0])
         for i in range(d):
             self.q_line[i] = sqrt(self.p_line[i])
         value[0] = 0.0
-        for part in range(self.parts(row)):
+        for part in range(self.parts(work)):
             value[0] += self.sign(part) * ob_weighted_square(&self.p_line[0], x + part * stride, d)
         slope[0] = ob_mean_square(
-            &self.g_line[0], &self.p_line[0], &self.q_line[0], x, self.parts(row), self.positive, stride, d
+            &self.g_line[0], &self.p_line[0], &self.q_line[0], x, self.parts(work), self.positive, stride, d
         )
         if self.trace:
             slope[0] = max(slope[0] - value[0] * (value[0] / self.trace), 0.0)
 
-    cdef double conjugate(self, Row* row, double c) noexcept nogil:
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         """tr W(c) - tr W, or trace (ln tr exp(G - c X) - ln tr exp G) with a given trace."""
         cdef Py_ssize_t d = self.n_features, i
         cdef double total = 0.0, largest = 0.0
         if self.matrices:
-            self.walk_matrix(row, c)
+            self.walk_matrix(work, c)
         else:
-            self.walk(row, c, scratch(row, 1))
+            self.walk(work, c, scratch(work, 1))
         for i in range(d):
             largest = max(largest, fabs(self.shift[i]))
             total += self.eigenvalues()[i] * expm1(self.shift[i])
@@ -322,32 +327,32 @@ cdef class VonNeumannGeometry(Geometry):
             return self.trace * log1p(total / self.trace)
         return self.trace * (log_sum_exp(&self.g_line[0], d) - log_sum_exp(&self.weights[0], d))
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
-        cdef Py_ssize_t part, parts = self.parts(row)
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        cdef Py_ssize_t part, parts = self.parts(work)
         if c == 0:
             return
         if self.matrices:
-            ob_axpy(self.logarithm(), row.x, c, self.n_features * self.n_features)
+            ob_axpy(self.logarithm(), work.x, c, self.n_features * self.n_features)
             self.state.steps += 1
             self.refresh()
-            row.w = NULL
+            work.w = NULL
             return
         for part in range(parts):
             if part > 0:
-                self.turn(row, part, row.w)
+                self.turn(work, part, work.w)
             if parts > 1 or not self.prepared:
-                self.secular.deflate(&self.weights[0], row.w)
+                self.secular.deflate(&self.weights[0], work.w)
             if not self.secular.nudge(-c * self.sign(part)):
                 self.secular.solve(-c * self.sign(part))
             self.bring_along()
             self.secular.write(&self.weights[0], &self.shift[0])
-            self.subtract(row, part, c * self.sign(part))
+            self.subtract(work, part, c * self.sign(part))
         self.state.steps += 1
         if self.state.steps % REFRESH == 0:
             self.refresh()
         else:
             self.scale_weights(&self.weights[0], self.eigenvalues())
-        row.w = NULL
+        work.w = NULL
 
     cdef void bring_along(self) noexcept nogil:
         """Q <- Q times the eigenvectors of the rank-one change."""
@@ -369,17 +374,17 @@ cdef class VonNeumannGeometry(Geometry):
         for i in range(k):
             memcpy(q + self.secular.place(i) * d, new + i * d, width)
 
-    cdef void subtract(self, Row* row, Py_ssize_t part, double c) noexcept nogil:
+    cdef void subtract(self, Workspace* work, Py_ssize_t part, double c) noexcept nogil:
         """G -= c z z' for a part of a row."""
         cdef Py_ssize_t d = self.n_features, i, j, start, end
         cdef double* g = self.logarithm()
-        if row.index == NULL:
-            ob_syr(g, row.x + part * d, c, d)
+        if work.row.index == NULL:
+            ob_syr(g, work.x + part * d, c, d)
             return
-        self.nonzeros(row, part, &start, &end)
+        self.nonzeros(work, part, &start, &end)
         for i in range(start, end):
             for j in range(i, end):
-                g[(row.index[i] - part * d) * d + row.index[j] - part * d] -= c * row.x[i] * row.x[j]
+                g[(work.row.index[i] - part * d) * d + work.row.index[j] - part * d] -= c * work.x[i] * work.x[j]
 
 
     # --- symmetric matrices as rows --------------------------------------------------------------------------------
@@ -387,30 +392,30 @@ cdef class VonNeumannGeometry(Geometry):
     cdef inline double* turned(self) noexcept nogil:
         return &self.work[2 * self.n_features * self.n_features]
 
-    cdef void turn_matrix(self, Row* row, double* vectors) noexcept nogil:
+    cdef void turn_matrix(self, Workspace* work, double* vectors) noexcept nogil:
         """V'XV for eigenvectors V."""
         cdef int d = self.n_features
         cdef double one = 1.0, zero = 0.0
         cdef double* half = &self.work[d * d]
-        dgemm("N", "N", &d, &d, &d, &one, row.x, &d, vectors, &d, &zero, half, &d)
+        dgemm("N", "N", &d, &d, &d, &one, work.x, &d, vectors, &d, &zero, half, &d)
         dgemm("T", "N", &d, &d, &d, &one, vectors, &d, half, &d, &zero, self.turned(), &d)
 
-    cdef void walk_matrix(self, Row* row, double c) noexcept nogil:
+    cdef void walk_matrix(self, Workspace* work, double c) noexcept nogil:
         """To G - c X: its eigenvalues, and what they have grown by; eigenvectors in `work`."""
         cdef Py_ssize_t d = self.n_features, i
         memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
         memcpy(&self.work[0], self.vectors() if c == 0 else self.logarithm(), d * d * sizeof(double))
         if c != 0:
-            ob_axpy(&self.work[0], row.x, c, d * d)
+            ob_axpy(&self.work[0], work.x, c, d * d)
             self.decompose(&self.work[0], &self.g_line[0])
         for i in range(d):
             self.shift[i] = self.g_line[i] - self.weights[i]
 
-    cdef void peek_matrix(self, Row* row, double c, double* value, double* slope) noexcept nogil:
+    cdef void evaluate_matrix(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Py_ssize_t d = self.n_features, i, j
         cdef double* x = self.turned()
-        self.walk_matrix(row, c)
-        self.turn_matrix(row, &self.work[0])
+        self.walk_matrix(work, c)
+        self.turn_matrix(work, &self.work[0])
         self.scale_weights(&self.g_line[0], &self.p_line[0])
         value[0] = slope[0] = 0.0
         for i in range(d):

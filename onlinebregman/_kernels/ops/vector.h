@@ -132,7 +132,7 @@ OB_CLONES static double ob_dot_twins(const double *restrict a, const double *res
 
 /* sum w x and, in the same pass, sum x x over a row x. What follows the row is asked for 4 KB ahead: nothing is read
  * ahead while weights are moved. What a step waits for is returned, it does not go through memory. */
-OB_CLONES static double ob_look(const double *restrict w, const double *restrict x, ptrdiff_t n, double *square) {
+OB_CLONES static double ob_dot_and_square(const double *restrict w, const double *restrict x, ptrdiff_t n, double *square) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A) { const T v = L(x); OB_PREFETCH(x + i + 512); A(s) += L(w) * v; A(q) += v * v; }
     OB_REDUCE(n, OB_BODY);
@@ -143,7 +143,7 @@ OB_CLONES static double ob_look(const double *restrict w, const double *restrict
 
 /* sum a b and sum b b */
 static void ob_dot_norm(const double *a, const double *b, ptrdiff_t n, double *dot, double *norm) {
-    *dot = ob_look(a, b, n, norm);
+    *dot = ob_dot_and_square(a, b, n, norm);
 }
 
 /* w -= c x */

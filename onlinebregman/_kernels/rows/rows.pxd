@@ -1,6 +1,10 @@
 cimport cython
 
-from onlinebregman._kernels.geometries.geometry cimport Row
+
+cdef struct Row:              # a row as it comes; what is worked out about it goes elsewhere
+    const double* x           # the values
+    const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
+    Py_ssize_t n              # how many values
 
 
 @cython.final
@@ -12,19 +16,28 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer[3] buffers    # what keeps the memory alive: one array (dense) or three (sparse)
+    cdef Py_buffer[4] buffers    # what keeps the memory alive: one array (dense) or three (sparse), and one for an order
     cdef int held
-    cdef void* room
-    cdef double* x               # room to widen a float32 row
-    cdef Py_ssize_t* index       # room to widen a row's narrow indices
+    cdef void* memory
+    cdef double* x               # where a float32 row is widened
+    cdef Py_ssize_t* index       # where a row's narrow indices are
+    cdef const Py_ssize_t* order  # in which the rows are taken; NULL for the one they are in
 
     cdef bint take(self, array, int ndim)
-    cdef int make_room(self) except -1
+    cdef int allocate(self) except -1
+    cdef int take_in_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
-    cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil
+    cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
+
+
+cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
+    """Which row is the k-th to be taken?"""
+    return k if rows.order == NULL else rows.order[k]
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
+cdef Rows try_rows(X)
+cdef Rows open_rows(X)

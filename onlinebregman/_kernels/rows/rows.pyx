@@ -1,5 +1,8 @@
 """Blocks of rows, read where they lie: C-contiguous float64 or float32 arrays, and canonical CSR matrices."""
 
+import numpy as np
+from scipy.sparse import csr_array, csr_matrix, issparse
+
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t
@@ -9,6 +12,8 @@ cdef extern from "ops/row.h":
     void OB_PREFETCH(const void* p) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
     void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
+
+cdef type ndarray = np.ndarray
 
 # From this many columns on the weights do not stay in a core's own cache, and each row's are asked for a row ahead.
 cdef Py_ssize_t LARGE = 1 << 16
@@ -45,7 +50,7 @@ cdef class Rows:
         while self.held:
             self.held -= 1
             PyBuffer_Release(&self.buffers[self.held])
-        free(self.room)
+        free(self.memory)
         free(self.index)
 
     cdef bint take(self, array, int ndim):
@@ -58,16 +63,26 @@ cdef class Rows:
         self.held += 1
         return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
 
-    cdef int make_room(self) except -1:
+    cdef int allocate(self) except -1:
+        """The memory to widen rows that are not float64 with Py_ssize_t for indices."""
         if self.value_size != sizeof(double):
-            self.room = malloc(max(self.widest, 1) * sizeof(double) + 64)
-            if self.room == NULL:
+            self.memory = malloc(max(self.widest, 1) * sizeof(double) + 64)
+            if self.memory == NULL:
                 raise MemoryError()
-            self.x = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
+            self.x = <double*> ((<size_t> self.memory + 63) & ~<size_t> 63)
         if self.indices != NULL and self.index_size != sizeof(Py_ssize_t):
             self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
             if self.index == NULL:
                 raise MemoryError()
+        return 0
+
+    cdef int take_in_order(self, order) except -1:
+        """Take the rows in this order, an array of intp, or in the one they are in if it is None."""
+        cdef int held = self.held
+        if order is not None:
+            if not self.take(order, 1) or self.buffers[held].itemsize != sizeof(Py_ssize_t):
+                raise TypeError("an order of rows has to be a C-contiguous array of intp")
+            self.order = <const Py_ssize_t*> self.buffers[held].buf
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
@@ -83,19 +98,18 @@ cdef class Rows:
             else:
                 ob_widen_columns(self.index, (<const int32_t*> self.indices) + start, row.n)
                 row.index = self.index
-        row.stored, row.foretold = row.n, False
         if self.x == NULL:
             row.x = (<const double*> self.values) + start
         else:
             ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
             row.x = self.x
 
-    cdef void ask_for(self, Py_ssize_t i, const double* weights, Py_ssize_t blocks) noexcept nogil:
+    cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil:
         """Have the weights of row i brought near, if it is sparse and they may be far."""
         cdef Py_ssize_t b, k
         if self.indices == NULL or self.n_columns < LARGE:
             return
-        for b in range(blocks):
+        for b in range(per_feature):
             for k in range(integer(self.indptr, self.index_size, i), integer(self.indptr, self.index_size, i + 1)):
                 OB_PREFETCH(weights + b * self.n_columns + integer(self.indices, self.index_size, k))
 
@@ -120,7 +134,7 @@ cdef Rows dense_rows(X):
     rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
     rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
     rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
-    rows.make_room()
+    rows.allocate()
     return rows
 
 
@@ -153,5 +167,22 @@ cdef Rows sparse_rows(X):
         if not rows.increases(start, end):
             return None
         start = end
-    rows.make_room()
+    rows.allocate()
+    return rows
+
+
+cdef Rows try_rows(X):
+    """The rows of X if it is an array or CSR as the kernels read it, and no subclass; else None."""
+    if type(X) is ndarray:
+        return dense_rows(X)
+    if type(X) is csr_matrix or type(X) is csr_array:
+        return sparse_rows(X)
+    return None
+
+
+cdef Rows open_rows(X):
+    """The rows of validated X, dense or CSR."""
+    cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
+    if rows is None:
+        raise TypeError("X has to be a C-contiguous array of float64 or float32, or CSR in canonical format")
     return rows

@@ -5,8 +5,8 @@ import numpy as np
 from libc.math cimport INFINITY
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from onlinebregman._kernels.geometries.geometry cimport Row, scratch
-from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.matrices.matrix cimport Instance, LogDetGeometry
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -21,6 +21,12 @@ cdef double AT_BOUND = 1e8
 cdef Py_ssize_t REFRESH = 1000
 
 
+cdef struct DualInstance:     # X of the loaded row, and
+    Instance primal
+    double dual               # z'Nz
+    double dual_square        # and the square of N z
+
+
 cdef class MatrixBurgGeometry(LogDetGeometry):
     """LogDet divergence on 0 < W < I, for update="gradient" (JKD07, Algorithm 2).
 
@@ -28,13 +34,13 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     (N^-1 + c X)^-1: the LogDet step again, whose domain is the algorithm's cap of the rate. W and N are the state.
     """
 
-    cdef double[::1] room_
+    cdef double[::1] memory
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         d = weights.shape[1]
         super().__init__(weights, state)
-        self.room_ = np.empty(d * d)
+        self.memory = np.empty(d * d)
         if len(weights) == d:
             self.refresh()
 
@@ -49,51 +55,56 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         cdef int d = <int> self.n_features, info
         cdef Py_ssize_t i, n = d * self.n_features
         for i in range(n):
-            self.room_[i] = -self.weights[i]
+            self.memory[i] = -self.weights[i]
         for i in range(d):
-            self.room_[i * (d + 1)] += 1.0
-        dpotrf(b"L", &d, &self.room_[0], &d, &info)  # LAPACK's lower triangle is our upper one
+            self.memory[i * (d + 1)] += 1.0
+        dpotrf(b"L", &d, &self.memory[0], &d, &info)  # LAPACK's lower triangle is our upper one
         if info == 0:
-            dpotri(b"L", &d, &self.room_[0], &d, &info)
+            dpotri(b"L", &d, &self.memory[0], &d, &info)
         if info != 0:  # W is at its bound, as far as rounding can tell
             return
         for i in range(n):
-            self.dual()[i] = self.room_[i]
+            self.dual()[i] = self.memory[i]
         for i in range(d):
             self.dual()[i * (d + 1)] -= 1.0
 
-    cdef void load(self, Row* row) noexcept nogil:
-        LogDetGeometry.load(self, row)
-        row.rest = ob_symv(self.dual(), row.x, scratch(row, 1), self.n_features)
-        row.reach = ob_dot(scratch(row, 1), scratch(row, 1), self.n_features)
+    cdef void load(self, Workspace* work) noexcept nogil:
+        cdef DualInstance* instance = <DualInstance*> work.notes
+        LogDetGeometry.load(self, work)
+        instance.dual = ob_symv(self.dual(), work.x, scratch(work, 1), self.n_features)
+        instance.dual_square = ob_dot(scratch(work, 1), scratch(work, 1), self.n_features)
 
-    cdef bint stays(self, Row* row, double c) noexcept nogil:
-        return c < 0 and row.reach >= AT_BOUND * row.rest
+    cdef bint stays(self, Workspace* work, double c) noexcept nogil:
+        cdef DualInstance* instance = <DualInstance*> work.notes
+        return c < 0 and instance.dual_square >= AT_BOUND * instance.dual
 
-    cdef void domain(self, Row* row, double* lo, double* hi) noexcept nogil:
-        lo[0] = -INFINITY if self.stays(row, -1.0) or row.rest <= 0 else -1.0 / row.rest
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
+        cdef DualInstance* instance = <DualInstance*> work.notes
+        lo[0] = -INFINITY if self.stays(work, -1.0) or instance.dual <= 0 else -1.0 / instance.dual
         hi[0] = INFINITY
 
-    cdef void step(self, Row* row, double c) noexcept nogil:
-        if self.stays(row, c):
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        cdef DualInstance* instance = <DualInstance*> work.notes
+        if self.stays(work, c):
             return
-        LogDetGeometry.step(self, row, c)
-        if row.rest > 0:
-            ob_syr(self.dual(), scratch(row, 1), c / (1.0 + c * row.rest), self.n_features)
+        LogDetGeometry.step(self, work, c)
+        if instance.dual > 0:
+            ob_syr(self.dual(), scratch(work, 1), c / (1.0 + c * instance.dual), self.n_features)
         self.state.steps += 1
 
-    cdef void settle(self, Row* row) noexcept nogil:
+    cdef void renormalise(self, Workspace* work) noexcept nogil:
         if self.state.steps >= max(REFRESH, self.n_features):
             self.refresh()
             self.state.steps = 0
 
-    cdef double rate_cap(self, Row* row, double residual, double bias) noexcept nogil:
+    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
         """1 / (2 R^4) with R the largest norm(z) so far, and where W grows, the rate that keeps it below I."""
+        cdef DualInstance* instance = <DualInstance*> work.notes
         cdef double cap
-        self.state.radius = max(self.state.radius, ob_dot(row.x, row.x, self.n_features))
+        self.state.radius = max(self.state.radius, ob_dot(work.x, work.x, self.n_features))
         if self.state.radius == 0:
             return INFINITY
         cap = 1.0 / (2.0 * self.state.radius * self.state.radius)
-        if residual < 0 and row.rest > 0 and not self.stays(row, residual):
-            cap = min(cap, STRICTLY_INSIDE / (-residual * row.rest))
+        if residual < 0 and instance.dual > 0 and not self.stays(work, residual):
+            cap = min(cap, STRICTLY_INSIDE / (-residual * instance.dual))
         return cap

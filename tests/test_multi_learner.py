@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.geometries.entropy import BurgGeometry, SimplexGeometry
-from onlinebregman._kernels.geometries.geometry import EuclideanGeometry
+from onlinebregman._kernels.geometries.burg import BurgGeometry
+from onlinebregman._kernels.geometries.entropy import SimplexGeometry
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.team import Team
+from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import HingeLoss, LogisticLoss, SquaredLoss
 from scipy import sparse
 
@@ -75,7 +76,7 @@ def test_a_team_is_its_learners_trained_apart(seed, kinds, d, layout, update, op
     targets = 0.1 * rng.normal(size=(15, n)) if own_targets and n > 1 else 0.1 * y[:, None]
     weights = rng.choice([0.0, 0.5, 2.0], size=15) if weighted else None
     order = rng.permutation(15) if ordered else None
-    team, apart = Team(members(kinds, d, update=update, **options)), members(kinds, d, update=update, **options)
+    team, apart = MultiLearner(members(kinds, d, update=update, **options)), members(kinds, d, update=update, **options)
     scores, alone = np.zeros((15, n)), np.zeros((n, 15))
     rows = layout(X)
     assert team.learn(rows, targets, weights, order, scores) is None
@@ -93,8 +94,8 @@ def test_a_team_is_its_learners_trained_apart(seed, kinds, d, layout, update, op
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
 def test_scores_are_those_before_the_row_is_learned(kinds, layout):
     X, y = stream(0, 10, 9, density=0.5)
-    team, scores = Team(members(kinds, 9)), np.zeros((10, len(kinds)))
-    cut = Team(members(kinds, 9))
+    team, scores = MultiLearner(members(kinds, 9)), np.zeros((10, len(kinds)))
+    cut = MultiLearner(members(kinds, 9))
     assert team.learn(layout(X), y[:, None], None, None, scores) is None
     for i in range(10):
         row = layout(X[i : i + 1])
@@ -112,7 +113,7 @@ def test_scores_are_those_before_the_row_is_learned(kinds, layout):
 def test_all_or_none(layout, average, rows, refusing):
     """The last row has a target that one of the learners does not admit; those before it have learned it already."""
     losses = [LogisticLoss() if k == refusing else HingeLoss() if k % 2 else SquaredLoss() for k in range(6)]
-    team = Team(members(["euclidean", "signed", "burg"] * 2, 20, losses, average=average, track_regret=True))
+    team = MultiLearner(members(["euclidean", "signed", "burg"] * 2, 20, losses, average=average, track_regret=True))
     X, _ = stream(0, rows, 20, density=0.3)
     y = np.ones((rows, 6))
     assert team.learn(layout(X), y) is None
@@ -125,7 +126,7 @@ def test_all_or_none(layout, average, rows, refusing):
 @pytest.mark.parametrize("n", [1, 4, 7])
 @pytest.mark.parametrize("fault", ["target", "row", "step"])
 def test_all_or_none_of_plain_gradient_descent(n, fault):
-    team = Team(members(["euclidean"] * n, 9))
+    team = MultiLearner(members(["euclidean"] * n, 9))
     X, y = stream(0, 5, 9)
     assert team.learn(X, y[:, None]) is None
     before = pickle.dumps(team)
@@ -156,7 +157,7 @@ def test_a_learner_that_has_to_move_all_weights_starts_the_team_again(average):
     team, apart = (members(kinds, 60, **options) for _ in range(2))
     for learners in (team, apart):
         learners[3].configure(schedule=Constant(1.0), **options)
-    team = Team(team)
+    team = MultiLearner(team)
     assert team.learn(sparse.csr_array(x), targets) is None
     for k, learner in enumerate(apart):
         for i in range(4):
@@ -173,7 +174,7 @@ def test_a_learner_that_has_to_move_all_weights_starts_the_team_again(average):
 @pytest.mark.parametrize("kinds", [["euclidean"] * 5, ["euclidean", "signed", "burg"]])
 def test_pickled_in_mid_stream(kinds):
     X, y = stream(0, 20, 7)
-    team = Team(members(kinds, 7, average=4, track_regret=True))
+    team = MultiLearner(members(kinds, 7, average=4, track_regret=True))
     assert team.learn(X[:11], y[:11, None]) is None
     copy = pickle.loads(pickle.dumps(team))
     for one in (team, copy):

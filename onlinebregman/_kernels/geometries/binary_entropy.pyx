@@ -1,0 +1,43 @@
+"""The geometry of binary entropy, on weights between 0 and 1."""
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+
+cdef extern from "ops/vector.h":
+    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+
+cdef extern from "ops/entropy.h":
+    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
+    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
+    void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
+    void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
+    void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
+
+
+cdef class BinaryEntropyGeometry(Geometry):
+    """Binary entropy on 0 < w < 1: w(c) = sigmoid(logit w - c x) = w e^(-c x) / (1 - w + w e^(-c x)), S = diag w (1 - w)."""
+
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef double lo = 0.0, hi = 0.0
+        cdef double* v = work.w
+        if c == 0:
+            ob_range(work.x, work.n, &lo, &hi)
+            (<double*> work.notes)[0] = max(hi, -lo)
+        else:
+            v = scratch(work, 1)
+            ob_exp(v, work.x, c, 0.0, work.n)
+            ob_binary_moved(v, work.w, v, work.n)
+        ob_binary_sums(v, work.x, work.n, value, slope)
+        if self.doubled and c == 0:
+            value[0] = self.dot(work)
+
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
+        return (<double*> work.notes)[0]  # |sum w (1 - w) (1 - 2 w) x^3| <= max |x| sum w (1 - w) x^2
+
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
+        ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
+        ob_binary_ratios(scratch(work, 1), work.w, scratch(work, 1), work.n)
+        return ob_sum_log(scratch(work, 1), work.n)
+
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
+        ob_binary_moved(work.w, work.w, scratch(work, 1), work.n)

@@ -1,0 +1,130 @@
+"""The geometry of Burg's entropy, on positive weights."""
+
+from libc.math cimport INFINITY, fabs, sqrt
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+
+cdef extern from "ops/vector.h":
+    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/entropy.h":
+    void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
+                      double* dot, double* square) noexcept nogil
+    void ob_product_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    void ob_burg_ratios_beside(double* r, const double* w, const double* x, double largest, double c,
+                               Py_ssize_t n) noexcept nogil
+    double ob_burg_log(const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_burg_step(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_burg_ratios(double* r, const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
+    void ob_quotients(double* v, const double* w, const double* r, Py_ssize_t n) noexcept nogil
+    void ob_dot_square(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
+    double ob_burg_mass(const double* w, const double* x, Py_ssize_t n) noexcept nogil
+
+
+cdef struct Products:         # the range of the w x, 0 included
+    double least, most
+
+
+cdef class BurgGeometry(Geometry):
+    """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
+
+    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
+        super().__init__(weights, doubled, upper)
+        self.state.confined_to = upper
+        self._resume(state)
+
+    @property
+    def sum_bound(self):
+        """What the rate of the gradient step takes the sum of the weights for, at least."""
+        return self.state.sum_bound
+
+    @sum_bound.setter
+    def sum_bound(self, double bound):
+        self.state.sum_bound = bound
+
+    cdef bint needs_projection(self) noexcept nogil:
+        return self.state.confined_to != self.upper
+
+    cdef void project_all(self) noexcept nogil:
+        if self.averaging:
+            self.accumulate_all()
+        ob_clip(&self.weights[0], self.upper, self.weights.shape[0])
+        self.state.confined_to = self.upper
+
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef double* v
+        if work.origin == 0:
+            ob_burg_sums(work.w, work.x, c, work.n, value, slope)
+            if self.doubled and c == 0:
+                value[0] = self.dot(work)
+            return
+        v = scratch(work, 1)
+        self.ratios(work, c, v)
+        ob_quotients(v, work.w, v, work.n)
+        ob_dot_square(v, work.x, work.n, value, slope)
+
+    cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
+        cdef Products* products = <Products*> work.notes
+        products.least = products.most = 0.0
+        ob_product_range(work.w, work.x, work.n, &products.least, &products.most)
+        lo[0] = -1.0 / products.most if products.most > 0 else -INFINITY
+        hi[0] = -1.0 / products.least if products.least < 0 else INFINITY
+        if work.origin != 0:
+            lo[0] -= work.origin  # exactly 0 at the end that c is counted from
+            hi[0] -= work.origin
+
+    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
+        work.origin = end
+        return True
+
+    cdef void ratios(self, Workspace* work, double c, double* r) noexcept nogil:
+        """1 + c x w, by what the weights are divided."""
+        cdef Products* products = <Products*> work.notes
+        if work.origin == 0:
+            ob_burg_ratios(r, work.w, work.x, c, work.n)
+        else:
+            ob_burg_ratios_beside(r, work.w, work.x, products.most if work.origin < 0 else products.least, c, work.n)
+
+    cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
+        return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)
+
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
+        """Beyond its domain, where the gradient step may lead: what D(w, w(c)) comes to for comparators u <= upper."""
+        cdef Products* products = <Products*> work.notes
+        cdef double lo, hi, beyond = 0.0
+        cdef double* r = scratch(work, 1)
+        cdef Py_ssize_t i
+        self.domain(work, &lo, &hi)
+        if work.origin == 0 and fabs(c) * max(products.most, -products.least) <= 0.5:
+            return -ob_burg_log(work.w, work.x, c, work.n)
+        self.ratios(work, c, r)
+        if not lo < c < hi:
+            for i in range(work.n):
+                if r[i] <= 0:  # the weight goes to its bound: by so much less than c x, each worth u <= upper
+                    r[i] = work.w[i] / self.upper
+                    beyond += 1.0 - 1.0 / r[i] - c * work.x[i] * self.upper
+        return beyond - ob_sum_log(r, work.n)
+
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        if work.origin == 0:
+            ob_burg_step(work.w, work.x, c, work.n)
+        else:
+            self.ratios(work, c, scratch(work, 1))
+            ob_quotients(work.w, work.w, scratch(work, 1), work.n)
+
+    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
+        """JKD07 Algorithm 1: 1 / (2 m B R^2), with B the `upper`.
+
+        R and m are running maxima: of the features, and of the sum of the weights where a row is not 0. An intercept is
+        one more coordinate, of curvature 1: 1 / (2 (m B R^2 + 1)). See docs/regret.rst for the proof.
+        """
+        cdef double lo = 0.0, hi = 0.0, steepness
+        ob_range(work.x, work.n, &lo, &hi)
+        if lo < 0:
+            return -1.0
+        self.state.radius = max(self.state.radius, hi)
+        self.state.mass = max(self.state.mass, ob_burg_mass(work.w, work.x, work.n))
+        steepness = max(self.state.mass, self.state.sum_bound) * self.upper * self.state.radius * self.state.radius + bias
+        return 0.5 / steepness if steepness > 0 else INFINITY

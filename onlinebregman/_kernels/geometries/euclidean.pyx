@@ -1,0 +1,83 @@
+"""The squared Euclidean geometry: gradient descent, in a ball if one is given."""
+
+from libc.math cimport INFINITY, ldexp, sqrt
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
+    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
+
+
+cdef class EuclideanGeometry(Geometry):
+    """w(c) = w - c x, S = I.
+
+    With a `radius`, each step is followed by the projection onto the ball norm(w) <= radius.
+    """
+
+    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY, state=None):
+        super().__init__(weights, doubled, upper, state)
+        self.radius = radius
+
+    def __cinit__(self):
+        self.linear = True
+
+    def _arguments(self):
+        return super()._arguments() + (self.radius,)
+
+    cdef void fetch_weights(self, Workspace* work) noexcept nogil:
+        if work.row.index == NULL or self.doubled or self.upper < INFINITY:
+            Geometry.fetch_weights(self, work)
+        else:
+            work.w = &self.weights[0]  # a sparse row is learned in place
+
+    cdef bint in_place(self, Workspace* work) noexcept nogil:
+        return work.row.index != NULL and work.w == &self.weights[0]
+
+    cdef void store(self, Workspace* work) noexcept nogil:
+        if not self.in_place(work):
+            Geometry.store(self, work)
+
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        return ob_sparse_dot(work.w, work.row.index, work.x, work.n) if self.in_place(work) else Geometry.dot(self, work)
+
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        if self.in_place(work):
+            value[0], slope[0] = ob_sparse_dot(work.w, work.row.index, work.x, work.n), ob_dot(work.x, work.x, work.n)
+        else:
+            ob_dot_norm(work.w, work.x, work.n, value, slope)
+            if self.doubled:
+                value[0] = Geometry.dot(self, work)
+        value[0] -= c * slope[0]
+
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        if self.in_place(work):
+            ob_sparse_axpy(work.w, work.row.index, work.x, c, work.n)
+        else:
+            ob_axpy(work.w, work.x, c, work.n)
+
+    cdef void renormalise(self, Workspace* work) noexcept nogil:
+        """The projection onto the ball."""
+        cdef Py_ssize_t i, n = self.weights.shape[0]
+        cdef double total, share  # of the weights, that the ball holds
+        if self.radius == INFINITY:
+            return
+        total = ob_dot(&self.weights[0], &self.weights[0], n)
+        share = self.radius / sqrt(total)
+        if total == INFINITY:
+            total = 0.0
+            for i in range(n):
+                total += ldexp(self.weights[i], -600) ** 2
+            share = ldexp(self.radius / sqrt(total), -600)
+        if share >= 1.0:
+            return
+        if not self.backed_up:
+            self.needs_backup = True
+            return
+        if self.averaging:
+            self.accumulate_all()
+        for i in range(n):
+            self.weights[i] *= share

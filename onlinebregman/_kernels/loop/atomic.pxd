@@ -1,0 +1,52 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.rows.rows cimport Rows
+
+
+cdef struct Block:            # what a call brings along with its rows, and the memory to learn them in
+    const double* y           # targets, `n_targets` for each row
+    Py_ssize_t n_targets
+    const double* sample_weight  # NULL: 1 for each
+    double* scores            # NULL, or where each row's scores go, as they are before it is learned
+    Py_ssize_t failed         # the row that could not be learned
+    Workspace work
+
+
+cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
+    return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
+
+
+cdef class Mark:
+    cdef Py_ssize_t n_calls
+
+
+cdef class AtomicLearner:
+    cdef readonly Py_ssize_t n_features
+    cdef Py_ssize_t n_targets
+    cdef int target_ndim      # 1: one target for each row; 2: `n_targets`
+    cdef long busy            # is a thread learning?
+    cdef Py_ssize_t n_marks   # not committed yet
+    cdef Py_ssize_t n_calls   # that have learned
+    cdef Rows rows            # those of the last call, as long as it may have to be undone
+    cdef Py_ssize_t patience  # how many numbers may be touched before looking for signals
+    cdef object interrupt     # the exception by which a signal ended the loop
+
+    cpdef bint in_force(self, dict attributes)
+    cdef Rows fitting_rows(self, dict attributes, X)
+    cdef int learn_block(self, Rows rows, Block* block) except -1
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
+    cdef int claim(self) except -1
+    cdef void release(self) noexcept
+    cdef int begin(self, Rows rows, bint complete) except -1
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil
+    cdef int undo(self, Rows rows) except -1
+    cdef void keep(self, Rows rows) noexcept
+    cdef object interruption(self)
+    cdef bint signalled(self) noexcept nogil
+    cdef Mark make_mark(self)
+    cdef int return_to(self, Mark mark) except -1
+
+
+cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
+    """Has a signal raised an exception? Asked for once in a while, going by how many numbers were touched."""
+    learner.patience -= work
+    return learner.patience < 0 and learner.signalled()

@@ -1,0 +1,179 @@
+"""What all learners share: a call learns all of its rows or none, in one thread at a time, and can be undone.
+
+A call takes these turns, of which each kind of learner says `begin`, `loop`, `undo` and `keep`:
+
+    claim the learner; note what to go back to; learn row after row; keep it, or go back; release the learner.
+
+Where one row turns out to move weights that are not backed up, the call goes back and begins again with all backed up.
+"""
+
+import numpy as np
+
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+
+from onlinebregman._kernels.geometries.geometry cimport free_workspace, make_workspace
+from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP
+from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
+from onlinebregman._kernels.rows.rows cimport Rows, is_aligned, try_rows
+
+cdef extern from "loop/claim.h":
+    bint ob_claim(long* flag) noexcept nogil
+    void ob_release(long* flag) noexcept nogil
+
+cdef type ndarray = np.ndarray
+
+
+cdef class Mark:
+    """What a learner can go back to."""
+
+
+cdef class AtomicLearner:
+    """Learns rows as their loop says."""
+
+    # --- ways in ------------------------------------------------------------------------------------------------
+
+    cpdef bint in_force(self, dict attributes):
+        """Are the estimator's attributes the very parameters this learner goes by?"""
+        return False
+
+    def learn_fast(self, dict attributes, X, y):
+        """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
+
+        Safe means: X and y are plain arrays (or X is CSR) of the right type and shape, the parameters are the ones in
+        force, and there are no feature names to compare. What is not finite shows up in the predictions.
+        """
+        cdef Rows rows
+        cdef Py_buffer targets
+        cdef Block block
+        cdef bint done = False
+        if type(y) is not ndarray or not self.in_force(attributes) or under_way(attributes):
+            return False
+        rows = self.fitting_rows(attributes, X)
+        if rows is None:
+            return False
+        try:
+            PyObject_GetBuffer(y, &targets, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, ValueError):
+            return False
+        try:
+            if targets.ndim == self.target_ndim and targets.shape[0] == rows.n_rows and targets.format == b"d" and \
+                    (targets.ndim == 1 or targets.shape[1] == self.n_targets) and is_aligned(&targets):
+                block.y, block.n_targets = <const double*> targets.buf, self.n_targets
+                block.sample_weight, block.scores = NULL, NULL
+                done = self.learn_block(rows, &block) == LEARNED
+        finally:
+            PyBuffer_Release(&targets)
+        return done
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        """The rows of X if they can be read as they are, without validation, and have the model's features; or None."""
+        cdef Rows rows
+        if "feature_names_in_" in attributes:
+            return None
+        rows = try_rows(X)
+        return rows if rows is not None and rows.n_rows > 0 and rows.n_columns == self.n_features else None
+
+    # --- a call -------------------------------------------------------------------------------------------------
+
+    cdef int learn_block(self, Rows rows, Block* block) except -1:
+        """Learn all of the rows and return LEARNED, or none, and say why."""
+        cdef int status
+        cdef bint complete = False
+        self.claim()
+        block.work.notes = NULL
+        try:
+            make_workspace(&block.work, self.vector_length(rows.widest))
+            while True:
+                self.begin(rows, complete)
+                with nogil:
+                    status = self.loop(rows, block)
+                error = self.interruption()
+                if status != LEARNED or error is not None:
+                    self.undo(rows)
+                if error is not None:
+                    raise error
+                if status == LEARNED:
+                    self.keep(rows)
+                if status != NEEDS_BACKUP:
+                    return status
+                complete = True
+        finally:
+            free_workspace(&block.work)
+            self.release()
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        """How long the vectors of the workspace have to be."""
+        return 0
+
+    cdef int claim(self) except -1:
+        if not ob_claim(&self.busy):
+            check_idle(self.busy)
+        return 0
+
+    cdef void release(self) noexcept:
+        ob_release(&self.busy)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        """Note what to go back to: all of it, or what these rows can touch."""
+        self.interrupt, self.patience = None, patience()
+        return 0
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        """Learn row after row; the status of the first that cannot be learned, or LEARNED."""
+        return LEARNED
+
+    cdef int undo(self, Rows rows) except -1:
+        """Go back to what `begin` noted."""
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        """All rows have been learned."""
+        self.n_calls += 1
+        self.rows = rows if self.n_marks else None
+
+    cdef object interruption(self):
+        """The exception that ended the loop and is not about a row: Ctrl-C, or memory that ran out."""
+        return self.interrupt
+
+    cdef bint signalled(self) noexcept nogil:
+        """Has a signal raised an exception?"""
+        with gil:
+            self.patience, self.interrupt = patience(), signal_raised()
+            return self.interrupt is not None
+
+    # --- undoing a call that has returned -----------------------------------------------------------------------
+
+    def mark(self):
+        """What `go_back` needs to undo changes of the settings and the next call that learns; `commit` forgets it."""
+        cdef Mark mark
+        check_idle(self.busy)
+        mark = self.make_mark()
+        mark.n_calls = self.n_calls
+        self.n_marks += 1
+        return mark
+
+    def go_back(self, Mark mark not None):
+        """Undo what happened since the mark was made: one call that learned at most."""
+        self.claim()
+        try:
+            if self.n_calls > mark.n_calls + 1:
+                raise RuntimeError(f"{self.n_calls - mark.n_calls} calls have learned since the mark was made")
+            if self.n_calls > mark.n_calls:
+                self.undo(self.rows)
+            self.return_to(mark)
+            self.n_calls = mark.n_calls
+        finally:
+            self.release()
+
+    def commit(self):
+        """Let go of what the last mark kept at hand."""
+        self.n_marks -= 1
+        if self.n_marks == 0:
+            self.rows = None
+
+    cdef Mark make_mark(self):
+        return Mark()
+
+    cdef int return_to(self, Mark mark) except -1:
+        """Put back the settings, and what else the mark has noted."""
+        return 0

@@ -1,0 +1,140 @@
+"""A row learned by any geometry and loss: predict it, find the scalar c, and step to w(c).
+
+Inline, in a .pxd, as a call from one module to another takes as long as a short row.
+"""
+
+from libc.math cimport INFINITY, NAN, isfinite
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step
+from onlinebregman._kernels.loop.state cimport (
+    BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
+    NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, count, linear_step, rate
+)
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
+                     Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
+    """Predict the row of the workspace and learn it; nothing is changed before the prediction shows that it is sound.
+
+    `rates` is the history of the adaptive rate. Returns a `Status`.
+    """
+    cdef int update = settings.update
+    cdef double c, eta, lo, hi, gap = 0.0, value, shown
+    cdef bint averaged = run.averaged > 0 and not geometry.quadratic
+    cdef Score score
+    if averaged:  # what `predict` says
+        shown = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
+    geometry.load(work)
+    score.intercept, score.bias = run.intercept, settings.fit_intercept
+    if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and settings.track_regret):
+        geometry.evaluate(work, 0.0, &score.a, &score.slope)
+    else:
+        score.a = geometry.dot(work)
+    score.a += run.intercept
+    if geometry.failure is not None:
+        return FAILED
+    if not averaged:
+        shown = score.a
+    if not isfinite(score.a):
+        return NOT_FINITE
+    if not isfinite(shown):  # the weights are sound, the sum that is averaged is not
+        return OVERFLOWED
+    if not loss.admits(y):
+        return BAD_TARGET
+    if prior_score != NULL:
+        prior_score[0] = shown
+
+    # the rate, and the step c of f(w') = f(w) - c x
+    eta = rate(settings, run.t + 1.0)
+    if update == IMPLICIT and geometry.linear and loss.linear:
+        c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPLICIT:
+        c = implicit_step(geometry, loss, work, &score, weight * eta, y)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPORTANCE:
+        c = importance_step(geometry, loss, work, &score, weight * eta, y)
+        if not isfinite(c):
+            return OVERFLOWED
+    else:
+        if update == GRADIENT:
+            eta = capped_rate(geometry, run, rates, work, eta, weight, score.a - y, score.bias)
+            if eta < 0 or y < 0:
+                return NEGATIVE
+        c = weight * eta * loss.derivative(score.a, y)
+        geometry.domain(work, &lo, &hi)
+        if not lo < c < hi and not (isfinite(c) and update == GRADIENT and geometry.upper < INFINITY):
+            return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
+
+    value = loss.value(score.a, y)
+    if settings.track_regret:
+        gap = divergence_to(geometry, work, &score, c)
+    if geometry.averaging:
+        geometry.accumulate(work.row)
+    geometry.step(work, c)
+    c += work.origin
+    if settings.track_regret:
+        certify(geometry, loss, update, run, work, &score, y, weight * eta, c, gap, value)
+    geometry.project(work)
+    geometry.store(work)
+    geometry.renormalise(work)
+    if geometry.needs_backup:
+        return NEEDS_BACKUP
+    if geometry.failure is not None:
+        return FAILED
+    count(run, weight * (loss.value(shown, y) if averaged else value), c, score.bias)
+    if not isfinite(run.loss + run.weighted_loss + run.slack):
+        return LOSS_OVERFLOWED
+    if run.t >= settings.average_from:
+        run.averaged += 1.0
+        run.intercept_sum += run.intercept
+        geometry.state.clock += geometry.scale()
+    return LEARNED
+
+
+cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* score, double c) noexcept nogil:
+    """D(w, w(c)), the intercept included."""
+    cdef double step = work.origin + c
+    if geometry.linear:
+        return 0.5 * c * c * (score.slope + score.bias)
+    return geometry.conjugate(work, c) + step * (score.a - score.intercept) + 0.5 * score.bias * step * step
+
+
+cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score, double y,
+                  double eta, double c, double gap, double value) noexcept nogil:
+    """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
+    cdef double a, fall
+    run.weighted_loss += eta * value
+    if update == EXPLICIT or update == GRADIENT:
+        run.slack += gap
+        return
+    if geometry.linear:
+        a = score.a - c * (score.slope + score.bias)
+    else:
+        a = geometry.dot(work) + score.intercept - score.bias * c
+    fall = eta * (value - loss.value(a, y))
+    run.slack += fall if update == IMPORTANCE else fall + gap - c * (score.a - a)
+
+
+cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta, double weight,
+                        double residual, double bias) noexcept nogil:
+    """The adaptive rate of the papers' explicit step, which never grows.
+
+    -1 where the step is not defined; NaN where the rate underflows, and would be 0 for ever.
+    """
+    cdef double cap = geometry.rate_cap(work, residual, bias)
+    if cap < 0:
+        return cap
+    eta = min(eta, geometry.state.rate)
+    if cap / weight < eta:
+        eta = cap / weight
+        if eta <= 0.9 * geometry.state.noted:  # so that some thousand are noted at most, whatever rows come
+            geometry.state.noted = eta
+            with gil:
+                rates.append((run.t + 1.0, eta))
+    geometry.state.rate = eta
+    return eta if eta > 0 else NAN

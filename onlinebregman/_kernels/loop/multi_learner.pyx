@@ -1,0 +1,278 @@
+"""Several learners side by side: each row is read once and learned by all of them."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport isfinite
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.descent cimport descent_step
+from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
+                 double* dots) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
+                  Py_ssize_t n) noexcept nogil
+
+
+cdef struct Member:           # what the loop over rows needs to know of a learner
+    void* learner
+    double* weights
+
+
+@cython.final
+cdef class MultiLearner(AtomicLearner):
+    """Learners of the same number of features that learn the same rows: one for each class, or for each rate.
+
+    It is all learners or none that learn the rows of a call.
+
+    Parameters
+    ----------
+    learners : list of Learner
+    summed : bool, default=True
+        Are they one model, whose loss is the sum of theirs?
+    """
+
+    cdef readonly tuple learners
+    cdef bint summed
+    cdef Py_ssize_t n
+    cdef Member* members
+    cdef double* dots         # of the row, each learner's w.x,
+    cdef double* steps        # and its step c
+    cdef bint descend         # do all learn by gradient descent on the squared loss?
+
+    def __cinit__(self, learners, bint summed=True):
+        self.learners = tuple([<Learner?> learner for learner in learners])
+        if not self.learners:
+            raise ValueError("at least one learner is needed")
+        self.summed = summed
+        self.n = self.n_targets = len(self.learners)
+        self.n_features, self.target_ndim = self.learners[0].n_features, 2
+        self.members = <Member*> malloc(self.n * sizeof(Member))
+        self.dots = <double*> malloc(2 * self.n * sizeof(double))
+        if self.members == NULL or self.dots == NULL:
+            raise MemoryError()
+        self.steps = self.dots + self.n
+
+    def __dealloc__(self):
+        free(self.members)
+        free(self.dots)
+
+    def __reduce__(self):
+        return type(self), (self.learners, self.summed)
+
+    @property
+    def t(self):
+        return self.learners[0].t
+
+    @property
+    def cumulative_losses(self):
+        """Of each learner, shape (n_learners,)."""
+        return np.array([learner.cumulative_loss for learner in self.learners])
+
+    @property
+    def cumulative_loss(self):
+        return float(self.cumulative_losses.sum())
+
+    @property
+    def coef(self):
+        return np.stack([learner.coef for learner in self.learners])
+
+    @property
+    def intercept(self):
+        return np.array([learner.intercept for learner in self.learners])
+
+    @property
+    def failure(self):
+        """See `Learner.failure`."""
+        return next((learner.failure for learner in self.learners if learner.failure is not None), None)
+
+    def configure(self, **settings):
+        """The same for all learners; see `Learner.configure`."""
+        for learner in self.learners:
+            learner.configure(**settings)
+
+    cpdef bint in_force(self, dict attributes):
+        """See `Learner.in_force`."""
+        cdef Learner learner
+        for learner in self.learners:
+            if not learner.in_force(attributes):
+                return False
+        return True
+
+    def learn(self, X, const double[:, ::1] targets, const double[::1] sample_weight=None, order=None,
+              double[:, ::1] scores=None):
+        """Learn validated rows, in the order they come or in `order`.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+        targets : ndarray of shape (n_rows, 1) or (n_rows, n_learners)
+            One target for all learners, or one for each.
+        sample_weight, order : ndarray of shape (n_rows,), default=None
+        scores : ndarray of shape (n_rows, n_learners), default=None
+            Receives each row's scores before it was learned (NaN where its weight is 0).
+
+        Returns
+        -------
+        (reason, row) of what could not be learned, or None.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        block.y, block.n_targets = &targets[0, 0], targets.shape[1]
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        block.scores = NULL if scores is None else &scores[0, 0]
+        rows.take_in_order(order)
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    def predict(self, X, *, linked=True):
+        """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
+        return np.stack([learner.predict(X, linked=linked) for learner in self.learners], axis=1)
+
+    def predict_fast(self, dict attributes, X, linked=True):
+        """See `Learner.predict_fast`."""
+        columns = [learner.predict_fast(attributes, X, linked) for learner in self.learners]
+        return None if any(column is None for column in columns) else np.stack(columns, axis=1)
+
+    # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
+
+    def mark(self):
+        return [learner.mark() for learner in self.learners]
+
+    def go_back(self, list marks):
+        for learner, mark in zip(self.learners, marks, strict=True):
+            learner.go_back(mark)
+
+    def commit(self):
+        for learner in self.learners:
+            learner.commit()
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        cdef Learner learner
+        cdef Py_ssize_t length = 0
+        for learner in self.learners:
+            length = max(length, learner.vector_length(widest))
+        return length
+
+    cdef int claim(self) except -1:
+        cdef Learner learner
+        cdef Py_ssize_t claimed = 0
+        try:
+            for learner in self.learners:
+                learner.claim()
+                claimed += 1
+        except BaseException:
+            for learner in self.learners[:claimed]:
+                learner.release()
+            raise
+        return 0
+
+    cdef void release(self) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            learner.release()
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Learner learner
+        cdef Py_ssize_t k
+        AtomicLearner.begin(self, rows, complete)
+        self.descend = rows.indices == NULL
+        for k, learner in enumerate(self.learners):
+            learner.begin(rows, complete)
+            self.members[k] = Member(<void*> learner, &learner.geometry.weights[0])
+            self.descend = self.descend and learner.descends
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        cdef Learner learner
+        for learner in self.learners:
+            learner.undo(rows)
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            learner.keep(rows)
+
+    cdef object interruption(self):
+        cdef Learner learner
+        error = self.interrupt
+        for learner in self.learners:
+            error = error or learner.interruption()
+        return error
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef Py_ssize_t i, k, q
+        cdef int status
+        cdef double total = 0.0
+        cdef const double* y
+        cdef double* scores
+        cdef Row row
+        for k in range(rows.n_rows):
+            i = block.failed = row_number(rows, k)
+            rows.fetch(i, &row)
+            if interrupted(self, row.n * self.n):
+                return INTERRUPTED
+            for q in range(self.n):
+                (<Learner> self.members[q].learner).prefetch(rows, k + 1)
+            y = block.y + i * block.n_targets
+            scores = NULL if block.scores == NULL else block.scores + i * self.n
+            if self.descend and weight_of(block, i) != 0:
+                status = self.descend_together(&row, y, block.n_targets > 1, weight_of(block, i), scores)
+            else:
+                status = self.learn_one_by_one(
+                    &row, &block.work, y, block.n_targets > 1, weight_of(block, i), scores
+                )
+            if status != LEARNED:
+                return status
+        for q in range(self.n):
+            status = (<Learner> self.members[q].learner).check_all()
+            if status != LEARNED:
+                return status
+            total += (<Learner> self.members[q].learner).run.loss
+        return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
+
+    cdef int learn_one_by_one(self, const Row* row, Workspace* work, const double* y, Py_ssize_t stride,
+                              double weight, double* scores) noexcept nogil:
+        """Every learner learns the row, one after the other; learner k has the target y[k * stride]."""
+        cdef Py_ssize_t k
+        cdef int status
+        for k in range(self.n):
+            status = (<Learner> self.members[k].learner).learn_row(
+                row, work, y[k * stride], weight, NULL if scores == NULL else scores + k
+            )
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef int descend_together(self, const Row* row, const double* y, Py_ssize_t stride, double weight,
+                              double* scores) noexcept nogil:
+        """The same for a dense row and learners that all `descend`, four of them in one pass over the row."""
+        cdef Py_ssize_t k, n = row.n, in_fours = self.n - self.n % 4
+        cdef Member* m = self.members
+        cdef double slope = ob_dot(row.x, row.x, n)
+        cdef int status
+        for k in range(0, in_fours, 4):
+            ob_dot4(m[k].weights, m[k + 1].weights, m[k + 2].weights, m[k + 3].weights, row.x, n, self.dots + k)
+        for k in range(in_fours, self.n):
+            self.dots[k] = ob_dot(m[k].weights, row.x, n)
+        for k in range(self.n):
+            self.steps[k] = descent_step(
+                &(<Learner> m[k].learner).run, &(<Learner> m[k].learner).settings, self.dots[k], slope, y[k * stride],
+                weight, NULL if scores == NULL else scores + k, &status,
+            )
+            if status != LEARNED:
+                return status
+        for k in range(0, in_fours, 4):
+            ob_axpy4(m[k].weights, m[k + 1].weights, m[k + 2].weights, m[k + 3].weights, row.x, self.steps + k, n)
+        for k in range(in_fours, self.n):
+            ob_axpy(m[k].weights, row.x, self.steps[k], n)
+        return LEARNED

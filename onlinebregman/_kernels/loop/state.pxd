@@ -1,0 +1,67 @@
+"""What a step goes by, and what it moves besides the weights."""
+
+from libc.math cimport pow, sqrt
+
+
+cdef enum Update:
+    EXPLICIT
+    IMPLICIT
+    IMPORTANCE
+    GRADIENT
+
+
+cdef enum Status:
+    LEARNED
+    NOT_FINITE      # the row's prediction is not finite
+    BAD_TARGET      # the loss does not admit the target
+    LEFT_DOMAIN     # the explicit step leaves the geometry's domain
+    NEGATIVE        # the papers' gradient step needs x >= 0 and y >= 0
+    OVERFLOWED      # the step or the weights are not finite any more
+    NEEDS_BACKUP    # the geometry has to move all weights, and they are not all backed up
+    FAILED          # a geometry in Python raised an exception
+    INTERRUPTED     # a signal raised one
+    LOSS_OVERFLOWED # the row's loss, or a sum that it goes into, is not finite any more
+
+
+cdef struct Settings:
+    int update
+    bint fit_intercept
+    bint track_regret
+    double rate_scale         # rate of row t: rate_scale / t^rate_power
+    double rate_power
+    double average_from       # the row from which weights are averaged
+
+
+cdef struct RunState:         # the learner's state beside its geometry
+    double t                  # rows learned
+    double intercept
+    double intercept_sum      # averaging
+    double averaged           # steps averaged over
+    double loss               # cumulative loss, each row's taken before it was learned
+    double moves              # rows that moved the weights
+    double weighted_loss      # regret certificate: the sum of eta L
+    double slack              # and S of its inequality
+
+
+cdef inline double rate(const Settings* settings, double t) noexcept nogil:
+    """The schedule's rate of row t."""
+    if settings.rate_power == 0:
+        return settings.rate_scale
+    if settings.rate_power == 0.5:
+        return settings.rate_scale / sqrt(t)
+    if settings.rate_power == 1:
+        return settings.rate_scale / t
+    return settings.rate_scale / pow(t, settings.rate_power)
+
+
+cdef inline double linear_step(double residual, double slope, double eta) noexcept nogil:
+    """The root of c = eta (residual - c slope); the division does not have to wait for the residual."""
+    return eta * residual * (1.0 / (1.0 + eta * slope))
+
+
+cdef inline void count(RunState* run, double loss, double c, double bias) noexcept nogil:
+    """A row has been learned by the step c."""
+    run.t += 1.0
+    run.loss += loss
+    run.moves += c != 0
+    run.intercept -= bias * c
