@@ -246,3 +246,13 @@ def test_what_is_beside_the_steps_closes_the_short_way():
         assert plain.learn(X[i : i + 1], y[i : i + 1]) is None
         steps.append(plain.position[0])
     assert_allclose(plain.coef, np.mean(steps, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "order", [np.arange(3.0), np.arange(3, dtype=np.int32), np.arange(6)[::2], np.zeros((3, 1), int)]
+)
+def test_an_order_that_cannot_be_read_as_it_lies_is_refused(order):
+    learner = Learner(EuclideanGeometry(np.zeros(2)), SquaredLoss())
+    with pytest.raises(TypeError, match="an order of rows"):
+        learner.learn(np.ones((3, 2)), np.ones(3), order=order)
+    assert learner.t == 0

@@ -68,7 +68,7 @@ def same(one, other):
     ordered=st.booleans(),
     own_targets=st.booleans(),
 )
-def test_a_team_is_its_learners_trained_apart(seed, kinds, d, layout, update, options, weighted, ordered, own_targets):
+def test_it_is_its_learners_trained_apart(seed, kinds, d, layout, update, options, weighted, ordered, own_targets):
     rng = np.random.default_rng(seed)
     X, y = stream(seed, 15, d, density=rng.choice([0.2, 1.0]))
     X *= 0.1
@@ -76,34 +76,35 @@ def test_a_team_is_its_learners_trained_apart(seed, kinds, d, layout, update, op
     targets = 0.1 * rng.normal(size=(15, n)) if own_targets and n > 1 else 0.1 * y[:, None]
     weights = rng.choice([0.0, 0.5, 2.0], size=15) if weighted else None
     order = rng.permutation(15) if ordered else None
-    team, apart = MultiLearner(members(kinds, d, update=update, **options)), members(kinds, d, update=update, **options)
+    options |= {"update": update}
+    together, apart = MultiLearner(members(kinds, d, **options)), members(kinds, d, **options)
     scores, alone = np.zeros((15, n)), np.zeros((n, 15))
     rows = layout(X)
-    assert team.learn(rows, targets, weights, order, scores) is None
+    assert together.learn(rows, targets, weights, order, scores) is None
     for k, learner in enumerate(apart):
         y_k = np.ascontiguousarray(targets[:, k if targets.shape[1] > 1 else 0])
         assert learner.learn(rows, y_k, weights, order, alone[k]) is None
-        same(team.learners[k], learner)
+        same(together.learners[k], learner)
     assert_array_equal(scores.T, alone)
-    assert_array_equal(team.coef, [learner.coef for learner in apart])
-    assert_array_equal(team.predict(rows).T, [learner.predict(rows) for learner in apart])
-    assert team.cumulative_loss == team.cumulative_losses.sum()
+    assert_array_equal(together.coef, [learner.coef for learner in apart])
+    assert_array_equal(together.predict(rows).T, [learner.predict(rows) for learner in apart])
+    assert together.cumulative_loss == together.cumulative_losses.sum()
 
 
 @pytest.mark.parametrize("kinds", [["euclidean"] * 6, ["euclidean", "burg", "simplex"]])
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
 def test_scores_are_those_before_the_row_is_learned(kinds, layout):
     X, y = stream(0, 10, 9, density=0.5)
-    team, scores = MultiLearner(members(kinds, 9)), np.zeros((10, len(kinds)))
+    together, scores = MultiLearner(members(kinds, 9)), np.zeros((10, len(kinds)))
     cut = MultiLearner(members(kinds, 9))
-    assert team.learn(layout(X), y[:, None], None, None, scores) is None
+    assert together.learn(layout(X), y[:, None], None, None, scores) is None
     for i in range(10):
         row = layout(X[i : i + 1])
         expected = cut.predict(row, linked=False)[0]
         assert np.abs(scores[i] - expected).max() <= 1e-14 * np.abs(expected).max()
         assert_array_equal(scores[i, :1], expected[:1])  # the Euclidean one, to the last bit
         assert cut.learn(row, y[i : i + 1, None]) is None
-    same(team, cut)
+    same(together, cut)
 
 
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
@@ -113,23 +114,24 @@ def test_scores_are_those_before_the_row_is_learned(kinds, layout):
 def test_all_or_none(layout, average, rows, refusing):
     """The last row has a target that one of the learners does not admit; those before it have learned it already."""
     losses = [LogisticLoss() if k == refusing else HingeLoss() if k % 2 else SquaredLoss() for k in range(6)]
-    team = MultiLearner(members(["euclidean", "signed", "burg"] * 2, 20, losses, average=average, track_regret=True))
+    kinds = ["euclidean", "signed", "burg"] * 2
+    together = MultiLearner(members(kinds, 20, losses, average=average, track_regret=True))
     X, _ = stream(0, rows, 20, density=0.3)
     y = np.ones((rows, 6))
-    assert team.learn(layout(X), y) is None
-    before = pickle.dumps(team)
+    assert together.learn(layout(X), y) is None
+    before = pickle.dumps(together)
     y[-1, refusing] = -1.0
-    assert team.learn(layout(X), y) == ("bad target", rows - 1)
-    assert pickle.dumps(team) == before
+    assert together.learn(layout(X), y) == ("bad target", rows - 1)
+    assert pickle.dumps(together) == before
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])
 @pytest.mark.parametrize("fault", ["target", "row", "step"])
 def test_all_or_none_of_plain_gradient_descent(n, fault):
-    team = MultiLearner(members(["euclidean"] * n, 9))
+    together = MultiLearner(members(["euclidean"] * n, 9))
     X, y = stream(0, 5, 9)
-    assert team.learn(X, y[:, None]) is None
-    before = pickle.dumps(team)
+    assert together.learn(X, y[:, None]) is None
+    before = pickle.dumps(together)
     targets = np.tile(y[:, None], n)
     if fault == "target":
         targets[3, n - 1] = np.inf
@@ -138,15 +140,15 @@ def test_all_or_none_of_plain_gradient_descent(n, fault):
     else:
         X[3] *= 1e-300
         targets[3, n - 1] = 1e308
-        team.learners[n - 1].configure(update="implicit", schedule=Constant(1e9))
-        before = pickle.dumps(team)
+        together.learners[n - 1].configure(update="implicit", schedule=Constant(1e9))
+        before = pickle.dumps(together)
     expected = {"target": "bad target", "row": "not finite", "step": "overflowed"}[fault]
-    assert team.learn(X, targets) == (expected, 3)
-    assert pickle.dumps(team) == before
+    assert together.learn(X, targets) == (expected, 3)
+    assert pickle.dumps(together) == before
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_a_learner_that_has_to_move_all_weights_starts_the_team_again(average):
+def test_a_learner_that_has_to_move_all_weights_starts_all_again(average):
     """One total leaves its range in mid-block: with sparse rows only the touched weights were noted so far."""
     options = {"update": "explicit", "average": average, "fit_intercept": False}
     kinds = ["euclidean", "simplex", "burg", "simplex"]
@@ -154,35 +156,35 @@ def test_a_learner_that_has_to_move_all_weights_starts_the_team_again(average):
     x[:, 3], x[2, 4] = 1.0, -1.0
     targets = np.tile(np.array([8.0, 8.0, 8.0, 0.5])[:, None], 4)
     targets[:, 0] = targets[:, 2] = 0.1
-    team, apart = (members(kinds, 60, **options) for _ in range(2))
-    for learners in (team, apart):
+    together, apart = (members(kinds, 60, **options) for _ in range(2))
+    for learners in (together, apart):
         learners[3].configure(schedule=Constant(1.0), **options)
-    team = MultiLearner(team)
-    assert team.learn(sparse.csr_array(x), targets) is None
+    together = MultiLearner(together)
+    assert together.learn(sparse.csr_array(x), targets) is None
     for k, learner in enumerate(apart):
         for i in range(4):
             assert learner.learn(sparse.csr_array(x[i : i + 1]), targets[i : i + 1, k].copy()) is None
-        assert_array_equal(team.learners[k].coef, learner.coef)
-    assert team.learners[3].geometry.get_state()[0]["total"] < 1e4 < np.exp(7) ** 2 / 60  # it was rescaled
-    before = pickle.dumps(team)
+        assert_array_equal(together.learners[k].coef, learner.coef)
+    assert together.learners[3].geometry.get_state()[0]["total"] < 1e4 < np.exp(7) ** 2 / 60  # it was rescaled
+    before = pickle.dumps(together)
     targets[:3, 3] += 8.0
     targets[3, 2] = np.nan
-    assert team.learn(sparse.csr_array(x), targets) == ("bad target", 3)
-    assert pickle.dumps(team) == before
+    assert together.learn(sparse.csr_array(x), targets) == ("bad target", 3)
+    assert pickle.dumps(together) == before
 
 
 @pytest.mark.parametrize("kinds", [["euclidean"] * 5, ["euclidean", "signed", "burg"]])
 def test_pickled_in_mid_stream(kinds):
     X, y = stream(0, 20, 7)
-    team = MultiLearner(members(kinds, 7, average=4, track_regret=True))
-    assert team.learn(X[:11], y[:11, None]) is None
-    copy = pickle.loads(pickle.dumps(team))
-    for one in (team, copy):
+    together = MultiLearner(members(kinds, 7, average=4, track_regret=True))
+    assert together.learn(X[:11], y[:11, None]) is None
+    copy = pickle.loads(pickle.dumps(together))
+    for one in (together, copy):
         assert one.t == 11
         assert one.learn(X[11:], y[11:, None]) is None
-    assert_array_equal(team.coef, copy.coef)
-    assert_array_equal(team.intercept, copy.intercept)
-    assert_array_equal(team.predict(X), copy.predict(X))
-    for one, other in zip(team.learners, copy.learners, strict=True):
+    assert_array_equal(together.coef, copy.coef)
+    assert_array_equal(together.intercept, copy.intercept)
+    assert_array_equal(together.predict(X), copy.predict(X))
+    for one, other in zip(together.learners, copy.learners, strict=True):
         assert (one.t, one.n_moves, one.weighted_loss, one.slack) == (20, 20, other.weighted_loss, other.slack)
         assert_array_equal(one.position[0], other.position[0])

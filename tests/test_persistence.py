@@ -273,7 +273,7 @@ def test_a_learner_needs_a_geometry_and_a_loss():
     assert learner.predict(np.ones((1, 2))).shape == (1,)
 
 
-def test_a_team_needs_learners():
+def test_a_multi_learner_needs_learners():
     with pytest.raises(ValueError, match="at least one learner"):
         MultiLearner([])
     for wrong in ([None], [SquaredLoss()]):

@@ -138,7 +138,7 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         X, y, sample_weight = data.X, data.y, data.weights
         learners = [estimator._learner for estimator in self.estimators_]
         if self._classifies():
-            learners = [learner for team in learners for learner in team.learners]
+            learners = [learner for classes in learners for learner in classes.learners]
         targets = y[rows, np.newaxis] if y.ndim == 1 else np.tile(y[rows], len(self.estimators_))
         weights = None if sample_weight is None else sample_weight[rows]
         refused = MultiLearner(learners, summed=False).learn(

@@ -14,7 +14,10 @@ cdef extern from "ops/entropy.h":
 
 
 cdef class BinaryEntropyGeometry(Geometry):
-    """Binary entropy on 0 < w < 1: w(c) = sigmoid(logit w - c x) = w e^(-c x) / (1 - w + w e^(-c x)), S = diag w (1 - w)."""
+    """Binary entropy on 0 < w < 1: w(c) = sigmoid(logit w - c x) = w e^(-c x) / (1 - w + w e^(-c x)).
+
+    S = diag w (1 - w).
+    """
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef double lo = 0.0, hi = 0.0

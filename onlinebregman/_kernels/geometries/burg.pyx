@@ -126,5 +126,6 @@ cdef class BurgGeometry(Geometry):
             return -1.0
         self.state.radius = max(self.state.radius, hi)
         self.state.mass = max(self.state.mass, ob_burg_mass(work.w, work.x, work.n))
-        steepness = max(self.state.mass, self.state.sum_bound) * self.upper * self.state.radius * self.state.radius + bias
+        steepness = max(self.state.mass, self.state.sum_bound) * self.upper * self.state.radius * self.state.radius
+        steepness += bias
         return 0.5 / steepness if steepness > 0 else INFINITY

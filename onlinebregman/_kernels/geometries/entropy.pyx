@@ -292,8 +292,9 @@ cdef class SimplexGeometry(EntropyGeometry):
             self.state.summed = self.state.total
         elif self.state.total > self.state.summed:
             self.state.summed = self.state.total
-        if in_range and self.state.total > 0.1 * self.state.summed and self.state.steps < max(self.weights.shape[0], 1024):
-            return
+        if in_range and self.state.total > 0.1 * self.state.summed:
+            if self.state.steps < max(self.weights.shape[0], 1024):
+                return
         if not self.backed_up:
             self.needs_backup = True
             return

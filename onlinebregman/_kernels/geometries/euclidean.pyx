@@ -42,7 +42,9 @@ cdef class EuclideanGeometry(Geometry):
             Geometry.store(self, work)
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        return ob_sparse_dot(work.w, work.row.index, work.x, work.n) if self.in_place(work) else Geometry.dot(self, work)
+        if self.in_place(work):
+            return ob_sparse_dot(work.w, work.row.index, work.x, work.n)
+        return Geometry.dot(self, work)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         if self.in_place(work):

@@ -10,7 +10,8 @@ step(work, c)       w <- w(c)
 conjugate(work, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(work, c) + c w.x
 
 A row is read and never written to. What a geometry works out about it goes into the workspace, so that threads can
-predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the same helpers; cost O(nonzeros).
+predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
+same helpers; cost O(nonzeros).
 """
 
 import numpy as np

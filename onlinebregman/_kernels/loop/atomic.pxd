@@ -31,6 +31,7 @@ cdef class AtomicLearner:
     cdef object interrupt     # the exception by which a signal ended the loop
 
     cpdef bint in_force(self, dict attributes)
+    cdef void read(self, dict attributes) noexcept
     cdef Rows fitting_rows(self, dict attributes, X)
     cdef int learn_block(self, Rows rows, Block* block) except -1
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept

@@ -33,8 +33,11 @@ cdef class AtomicLearner:
     # --- ways in ------------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
-        """Are the estimator's attributes the very parameters this learner goes by?"""
+        """Are the estimator's attributes the very parameters this learner goes by, or ones that it can `read`?"""
         return False
+
+    cdef void read(self, dict attributes) noexcept:
+        """Take over what the attributes say about the next call."""
 
     def learn_fast(self, dict attributes, X, y):
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
@@ -60,6 +63,7 @@ cdef class AtomicLearner:
                     (targets.ndim == 1 or targets.shape[1] == self.n_targets) and is_aligned(&targets):
                 block.y, block.n_targets = <const double*> targets.buf, self.n_targets
                 block.sample_weight, block.scores = NULL, NULL
+                self.read(attributes)
                 done = self.learn_block(rows, &block) == LEARNED
         finally:
             PyBuffer_Release(&targets)

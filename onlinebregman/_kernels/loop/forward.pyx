@@ -74,7 +74,7 @@ cdef class ForwardLearner(AtomicLearner):
     # What the last call has to put back: the factor, and the state of the time
     cdef double[::1] before
     cdef ForwardState state_before
-    cdef bint forward         # of the last call: is the query in the matrix?
+    cdef bint forward         # of the next call: is the query in the matrix?
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None):
@@ -129,8 +129,10 @@ cdef class ForwardLearner(AtomicLearner):
     # --- ways in ------------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
-        """Does the estimator's `forward` say what it said in the last call of `learn`?"""
-        return attributes.get("forward") is (True if self.forward else False)
+        return type(attributes.get("forward")) is bool
+
+    cdef void read(self, dict attributes) noexcept:
+        self.forward = attributes["forward"]
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward):
         """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
@@ -148,8 +150,9 @@ cdef class ForwardLearner(AtomicLearner):
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
-        forward = attributes.get("forward")
-        return None if rows is None or type(forward) is not bool else self.predict_rows(rows, forward)
+        if rows is None or not self.in_force(attributes):
+            return None
+        return self.predict_rows(rows, attributes["forward"])
 
     def predict(self, X, bint forward):
         """Predictions for validated rows, dense or CSR; None if one is not finite."""

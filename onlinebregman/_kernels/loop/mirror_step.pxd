@@ -15,17 +15,17 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 
 cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
-                     Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
+                            Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
     """Predict the row of the workspace and learn it; nothing is changed before the prediction shows that it is sound.
 
     `rates` is the history of the adaptive rate. Returns a `Status`.
     """
     cdef int update = settings.update
-    cdef double c, eta, lo, hi, gap = 0.0, value, shown
+    cdef double c, eta, lo, hi, gap = 0.0, value, predicted
     cdef bint averaged = run.averaged > 0 and not geometry.quadratic
     cdef Score score
     if averaged:  # what `predict` says
-        shown = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
+        predicted = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
     geometry.load(work)
     score.intercept, score.bias = run.intercept, settings.fit_intercept
     if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and settings.track_regret):
@@ -36,15 +36,15 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if geometry.failure is not None:
         return FAILED
     if not averaged:
-        shown = score.a
+        predicted = score.a
     if not isfinite(score.a):
         return NOT_FINITE
-    if not isfinite(shown):  # the weights are sound, the sum that is averaged is not
+    if not isfinite(predicted):  # the weights are sound, the sum that is averaged is not
         return OVERFLOWED
     if not loss.admits(y):
         return BAD_TARGET
     if prior_score != NULL:
-        prior_score[0] = shown
+        prior_score[0] = predicted
 
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
@@ -86,7 +86,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         return NEEDS_BACKUP
     if geometry.failure is not None:
         return FAILED
-    count(run, weight * (loss.value(shown, y) if averaged else value), c, score.bias)
+    count(run, weight * (loss.value(predicted, y) if averaged else value), c, score.bias)
     if not isfinite(run.loss + run.weighted_loss + run.slack):
         return LOSS_OVERFLOWED
     if run.t >= settings.average_from:
@@ -104,8 +104,8 @@ cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* scor
     return geometry.conjugate(work, c) + step * (score.a - score.intercept) + 0.5 * score.bias * step * step
 
 
-cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score, double y,
-                  double eta, double c, double gap, double value) noexcept nogil:
+cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score,
+                         double y, double eta, double c, double gap, double value) noexcept nogil:
     """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
     cdef double a, fall
     run.weighted_loss += eta * value
@@ -120,8 +120,8 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
     run.slack += fall if update == IMPORTANCE else fall + gap - c * (score.a - a)
 
 
-cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta, double weight,
-                        double residual, double bias) noexcept nogil:
+cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta,
+                               double weight, double residual, double bias) noexcept nogil:
     """The adaptive rate of the papers' explicit step, which never grows.
 
     -1 where the step is not defined; NaN where the rate underflows, and would be 0 for ever.

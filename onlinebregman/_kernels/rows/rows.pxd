@@ -16,7 +16,7 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer[4] buffers    # what keeps the memory alive: one array (dense) or three (sparse), and one for an order
+    cdef Py_buffer[4] buffers    # what keeps the memory alive: of one array or three (CSR), and of an order
     cdef int held
     cdef void* memory
     cdef double* x               # where a float32 row is widened

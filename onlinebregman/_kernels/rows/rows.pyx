@@ -80,7 +80,8 @@ cdef class Rows:
         """Take the rows in this order, an array of intp, or in the one they are in if it is None."""
         cdef int held = self.held
         if order is not None:
-            if not self.take(order, 1) or self.buffers[held].itemsize != sizeof(Py_ssize_t):
+            if not (self.take(order, 1) and self.buffers[held].format[0] in b"lq"
+                    and self.buffers[held].itemsize == sizeof(Py_ssize_t)):
                 raise TypeError("an order of rows has to be a C-contiguous array of intp")
             self.order = <const Py_ssize_t*> self.buffers[held].buf
         return 0
