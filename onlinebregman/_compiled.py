@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import NoneType
+
 import numpy as np
 
 from ._kernels.geometries.binary_entropy import BinaryEntropyGeometry
@@ -11,7 +14,7 @@ from ._kernels.geometries.euclidean import EuclideanGeometry
 from ._kernels.geometries.geometry import Geometry
 from ._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
 from ._kernels.geometries.pnorm import PNormGeometry
-from ._kernels.losses import loss as compiled_losses
+from ._kernels.losses import loss as compiled
 from .constraints import Constraint, L2Ball, UpperBound
 from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from .losses import (
@@ -26,12 +29,36 @@ from .losses import (
     SquaredLoss,
 )
 
-_CLIPPED = {
-    SquaredEuclidean: EuclideanGeometry,
-    RelativeEntropy: EntropyGeometry,
-    Burg: BurgGeometry,
-    BinaryEntropy: BinaryEntropyGeometry,
+# What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
+# table: it may have changed anything.
+_GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
+    (SquaredEuclidean, NoneType): lambda w, doubled, F, C: EuclideanGeometry(w, doubled),
+    (SquaredEuclidean, UpperBound): lambda w, doubled, F, C: _below(EuclideanGeometry, w, doubled, C),
+    (SquaredEuclidean, L2Ball): lambda w, doubled, F, C: EuclideanGeometry(w, doubled, radius=C.radius),
+    (RelativeEntropy, NoneType): lambda w, doubled, F, C: EntropyGeometry(w, doubled),
+    (RelativeEntropy, UpperBound): lambda w, doubled, F, C: _below(EntropyGeometry, w, doubled, C),
+    (Burg, NoneType): lambda w, doubled, F, C: BurgGeometry(w, doubled),
+    (Burg, UpperBound): lambda w, doubled, F, C: _below(BurgGeometry, w, doubled, C),
+    (BinaryEntropy, NoneType): lambda w, doubled, F, C: BinaryEntropyGeometry(w, doubled),
+    (BinaryEntropy, UpperBound): lambda w, doubled, F, C: _below(BinaryEntropyGeometry, w, doubled, C),
+    (SimplexEntropy, NoneType): lambda w, doubled, F, C: SimplexGeometry(w, doubled, size=F.total),
+    (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
 }
+_LOSSES: dict[type, Callable[..., compiled.Loss]] = {
+    SquaredLoss: lambda loss: compiled.SquaredLoss(),
+    LogisticLoss: lambda loss: compiled.LogisticLoss(),
+    PoissonLoss: lambda loss: compiled.PoissonLoss(),
+    HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
+    AbsoluteLoss: lambda loss: compiled.EpsilonInsensitiveLoss(0.0),
+    EpsilonInsensitiveLoss: lambda loss: compiled.EpsilonInsensitiveLoss(loss.epsilon),
+    HuberLoss: lambda loss: compiled.HuberLoss(loss.epsilon),
+    BoundLoss: lambda loss: compiled.BoundLoss(),
+}
+
+
+def _below(geometry: type[Geometry], weights: np.ndarray, doubled: bool, constraint: UpperBound) -> Geometry | None:
+    """A geometry whose weights are clipped at one bound for all."""
+    return geometry(weights, doubled, upper=constraint.bound) if np.ndim(constraint.bound) == 0 else None
 
 
 def make_geometry(
@@ -41,34 +68,17 @@ def make_geometry(
 
     `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-.
     """
-    kind = type(divergence)  # a subclass may have changed anything
-    if kind is SimplexEntropy and constraint is None:
-        return SimplexGeometry(weights, doubled, size=divergence.total)
-    if kind is SquaredEuclidean and type(constraint) is L2Ball:
-        return EuclideanGeometry(weights, doubled, radius=constraint.radius)
-    if kind is PNorm and divergence.p <= 500 and constraint is None and not doubled:
-        return PNormGeometry(weights, divergence.p)
-    if kind in _CLIPPED and constraint is None:
-        return _CLIPPED[kind](weights, doubled)
-    if kind in _CLIPPED and type(constraint) is UpperBound and np.ndim(constraint.bound) == 0:
-        return _CLIPPED[kind](weights, doubled, upper=constraint.bound)
-    return NumPyGeometry(weights, doubled, divergence, constraint)
+    make = _GEOMETRIES.get((type(divergence), type(constraint)))
+    geometry = make and make(weights, doubled, divergence, constraint)
+    return NumPyGeometry(weights, doubled, divergence, constraint) if geometry is None else geometry
 
 
-def make_loss(loss: Loss) -> compiled_losses.Loss:
+def make_loss(loss: Loss) -> compiled.Loss:
     """The compiled loss of the same numbers, or one that asks `loss`."""
-    kind = type(loss)
-    if kind in (SquaredLoss, LogisticLoss, PoissonLoss, BoundLoss):
-        return getattr(compiled_losses, kind.__name__)()
-    if kind in (AbsoluteLoss, EpsilonInsensitiveLoss):
-        return compiled_losses.EpsilonInsensitiveLoss(0.0 if kind is AbsoluteLoss else loss.epsilon)
-    if kind is HuberLoss:
-        return compiled_losses.HuberLoss(loss.epsilon)
-    if kind is HingeLoss:
-        return compiled_losses.HingeLoss(loss.margin)
-    if np.size(loss.kinks(1.0)):
+    make = _LOSSES.get(type(loss))
+    if make is None and np.size(loss.kinks(1.0)):
         raise ValueError(
             f"{loss!r} has kinks, but a loss of your own has to be smooth; use HuberLoss, EpsilonInsensitiveLoss or "
             "HingeLoss, or a smooth version of it."
         )
-    return NumPyLoss(loss)
+    return NumPyLoss(loss) if make is None else make(loss)

@@ -19,7 +19,6 @@ from ._online.estimator import Examples
 from ._validation import check_finite, fitted
 from .constraints import Constraint
 from .divergences import (
-    BinaryEntropy,
     Burg,
     Divergence,
     LogDet,
@@ -295,7 +294,7 @@ def starting_weights(
     Signed weights come as w+ and w-, one after the other: the halves of `init`, and what is left of the simplex, or
     1 / 2n, added to both.
     """
-    total = divergence.total if isinstance(divergence, SimplexEntropy) else None
+    total = divergence.total
     if signed:
         weights = _vector(init, n_features, 0.0, name)
         with np.errstate(over="ignore"):
@@ -310,9 +309,9 @@ def starting_weights(
         spread = room / (2 * n_features)  # what w+ and w- have beyond init, each
         return np.r_[np.maximum(weights, 0) + spread, np.maximum(-weights, 0) + spread]
     if init is None:
-        return np.full(n_features, _default_start(divergence, n_features))
+        return divergence.default_start(n_features)
     weights = _vector(init, n_features, None, name)
-    lower, upper = getattr(divergence, "lower", -np.inf), getattr(divergence, "upper", np.inf)
+    lower, upper = divergence.lower, divergence.upper
     outside = ~((weights > lower) & (weights < upper)) if name == "init" else ~((weights >= lower) & (weights <= upper))
     if outside.any():
         worst = int(np.argmax(outside))
@@ -328,23 +327,6 @@ def starting_weights(
             f"scale {name} by {total / size:g}, or set total to its sum."
         )
     return weights * (total / size)
-
-
-def _default_start(divergence: Divergence, n_features: int) -> float:
-    """The value of all weights at the start: 0 where that is in the domain, else 1/n (of the total), or 1/2."""
-    if isinstance(divergence, SimplexEntropy):
-        return divergence.total / n_features
-    if isinstance(divergence, BinaryEntropy):
-        return 0.5
-    for value in (0.0, 1.0 / n_features, 0.5):
-        try:
-            divergence.check_domain(np.full(n_features, value))
-        except ValueError:
-            continue
-        return value
-    raise ValueError(
-        f"Neither 0 nor 1/{n_features} nor 1/2 is in the domain {divergence.domain} of {divergence!r}; set init."
-    )
 
 
 def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:

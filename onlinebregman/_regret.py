@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from .constraints import Box, Constraint, Simplex, UpperBound
+from .constraints import Constraint
 from .divergences import Divergence
 
 
@@ -50,15 +50,13 @@ def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | Non
     there is not, of the points of that total the one nearest to 0.
     """
     n = len(coef)
-    low, high = 0.0, getattr(divergence, "upper", np.inf)
-    if isinstance(constraint, UpperBound):
-        high = np.minimum(high, constraint.bound)
-    elif isinstance(constraint, Box):
+    low, high, total = 0.0, divergence.upper, divergence.total
+    if constraint is not None:
         low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
+        total = total if constraint.total is None else constraint.total
     low, high = np.broadcast_to(low, 2 * n), np.broadcast_to(high, 2 * n)
     least = np.maximum(low[n:], low[:n] - coef)  # of w-
     most = np.maximum(np.minimum(high[n:], high[:n] - coef), least)
-    total = constraint.total if isinstance(constraint, Simplex) else getattr(divergence, "total", None)
 
     def beyond(level: float) -> np.ndarray:  # w-, if w+ + w- is to be the same for all features
         return np.clip((level - coef) / 2, least, most)

@@ -8,13 +8,13 @@ the rate, so that what holds for a rate and all lower ones holds for weights, to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import expm1, inf, log, sqrt
+from math import expm1, inf, sqrt
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .divergences import Divergence, PNorm, SimplexEntropy, SquaredEuclidean, VonNeumann
-from .losses import AbsoluteLoss, EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredLoss
+from .divergences import Divergence
+from .losses import Loss
 
 KEYS = {
     "x": "the size of a row: its 2-norm (squared Euclidean), largest absolute value (relative entropy on the simplex) "
@@ -24,7 +24,6 @@ KEYS = {
     "loss": "the comparator's cumulative loss; for the squared loss",
     "n_rows": "the number of rows; for losses with bounded slope",
 }
-_LIPSCHITZ = (LogisticLoss, HingeLoss, AbsoluteLoss, EpsilonInsensitiveLoss)
 
 # Squared loss: L <= factor(k) L_u + price(k) M D, with the rate k / M.
 _FACTORS = {
@@ -67,7 +66,7 @@ def theory_rate(
     bounds = _check_bounds(data_bounds)
     smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
     distance = _distance(divergence, bounds, n_features, signed) + bounds.get("intercept", 0.0) ** 2 / 2
-    if isinstance(loss, SquaredLoss):
+    if loss.curvature_range == (1.0, 1.0):  # the squared loss
         factor, price = _FACTORS[update]
         cost = smoothness * distance
         # without a bound on the comparator's loss: as if it were what learning costs
@@ -86,8 +85,8 @@ def theory_rate(
             return TheoryRate(k / smoothness, inf, inf)
         heaviest = k * largest_weight
         return TheoryRate(k / smoothness, factor(heaviest), largest_weight * price(heaviest) * cost)
-    slope = loss.epsilon if isinstance(loss, HuberLoss) else 1.0
-    if not isinstance(loss, (*_LIPSCHITZ, HuberLoss)):
+    slope = loss.lipschitz
+    if slope == inf:
         raise ValueError(f"learning_rate='theory' has no theorem for {loss!r}; choose eta0 with another learning_rate.")
     n_rows = _needed(bounds, "n_rows")
     rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
@@ -114,17 +113,12 @@ def _needed(bounds: dict[str, float], key: str) -> float:
 
 def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int, signed: bool) -> float:
     """The largest D(u, w_1), from the start that prefers no feature."""
-    if isinstance(divergence, SimplexEntropy):
-        return divergence.total * log(2 * n_features if signed else max(n_features, 2))
-    if isinstance(divergence, VonNeumann) and divergence.trace is not None:
-        return divergence.trace * log(max(n_features, 2))
-    if signed:
+    if signed and divergence.lower < 0:
         raise ValueError(
             f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights have any sign by "
             "themselves, so leave signed out."
         )
-    if isinstance(divergence, SquaredEuclidean | PNorm):
-        return _needed(bounds, "u") ** 2 / 2
-    raise ValueError(
-        f"learning_rate='theory' has no theorem for {divergence!r}; choose eta0 with another learning_rate."
-    )
+    distance = divergence.largest_divergence(2 * n_features if signed else n_features, bounds.get("u", inf))
+    if distance == inf:
+        _needed(bounds, "u")
+    return distance

@@ -23,7 +23,15 @@ Array = NDArray[np.float64]
 class Constraint(ABC):
     """Closed convex set of weights: the contract.
 
-    A subclass gives `project` and `contains`. Objects compare equal when type and parameters do.
+    A subclass gives `project` and `contains`, and may say what is known of all of its points by `lower`, `upper` and
+    `total`. Objects compare equal when type and parameters do.
+
+    Attributes
+    ----------
+    lower, upper : float or ndarray of shape (n,)
+        Ends of an interval for each weight that holds the set; infinities where none is known.
+    total : float or None
+        The sum of the weights; None where they have no sum in common.
 
     Examples
     --------
@@ -40,6 +48,10 @@ class Constraint(ABC):
     >>> Budget([1.0, 2.0], 3.0).project(SquaredEuclidean(), [1.0, 2.0])
     array([0.6, 1.2])
     """
+
+    lower: float | Array = -np.inf
+    upper: float | Array = np.inf
+    total: float | None = None
 
     @abstractmethod
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
@@ -95,6 +107,11 @@ class UpperBound(Constraint):
         self.bound = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
             raise ValueError(f"bound = {_spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
+
+    @property
+    def upper(self) -> float | Array:
+        """The bound."""
+        return self.bound
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u <= bound; clipping, where D is a sum over the coordinates."""
@@ -161,6 +178,8 @@ class Simplex(Constraint):
     >>> Simplex().project(SquaredEuclidean(), [0.9, 0.5, -1.0])
     array([0.7, 0.3, 0. ])
     """
+
+    lower = 0.0
 
     def __init__(self, total: float = 1.0) -> None:
         self.total = check_total(total)

@@ -24,6 +24,7 @@ from onlinebregman.losses import (
     SquaredLoss,
     resolve_loss,
 )
+from onlinebregman.losses._names import loss_names
 
 laws = settings(max_examples=60, deadline=None)
 # loss, strategy of targets, inverse of the link
@@ -238,6 +239,45 @@ def test_objects_are_values(loss):
     assert eval(repr(loss)) == loss
     assert sum(other == loss for other in ALL) == 1
     assert loss != repr(loss)
+
+
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
+@laws
+@given(st.data())
+def test_facts_that_estimators_ask_for(loss, targets, data):
+    a, b, y = data.draw(scores), data.draw(scores), data.draw(targets)
+    assert abs(loss.derivative(a, y)) <= loss.lipschitz
+    mu, beta = loss.curvature_range
+    rise = (loss.derivative(a, y) - loss.derivative(b, y)) * (a - b)
+    assert mu * (a - b) ** 2 - 1e-9 <= rise
+    assert beta == np.inf or rise <= beta * (a - b) ** 2 + 1e-9
+    if "classification" in loss.tasks:
+        low, high = loss.labels
+        loss.check_target([low, high])
+        assert low < high and loss.value(2.0, high) < loss.value(-2.0, high)
+    least, most = loss.target_range
+    assert least <= y <= most
+    for outside in {np.nextafter(least, -np.inf), np.nextafter(most, np.inf)} - {-np.inf, np.inf}:
+        with pytest.raises(ValueError, match="outside the domain"):
+            loss.check_target(outside)
+    if loss.probabilistic:
+        p = loss.probability([-a, a])
+        assert_allclose(p.sum(), 1.0)
+        assert ((p >= 0) & (p <= 1)).all() and (p[1] - p[0]) * a >= 0
+        with np.errstate(divide="ignore"):
+            assert_allclose(loss.log_probability([-a, a]), np.log(p))
+
+
+def test_tasks():
+    assert loss_names("regression") == (
+        "squared_error",
+        "log_loss",
+        "poisson",
+        "absolute_error",
+        "epsilon_insensitive",
+        "huber",
+    )
+    assert loss_names("classification") == ("log_loss", "hinge", "perceptron")
 
 
 def test_names():

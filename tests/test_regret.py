@@ -65,7 +65,7 @@ def comparator(divergence, signed, rng, n):
     edge = rng.choice([1.0, 1e-8, 0.0 if not isinstance(divergence, Burg) else 1e-8], size=n)
     if signed:
         u = rng.dirichlet(np.ones(n)) * rng.choice([-1.0, 1.0], size=n) * edge
-        return u * rng.choice([1.0, 0.3]) * getattr(divergence, "total", 3.0)
+        return u * rng.choice([1.0, 0.3]) * (divergence.total or 3.0)
     if isinstance(divergence, SimplexEntropy):
         u = (rng.dirichlet(np.ones(n)) + 1e-9) * np.where(edge.any(), edge, 1.0)
         return u * divergence.total / u.sum()

@@ -58,7 +58,7 @@ PAIRS = [
 def test_signed_comparators_are_split_within_the_constraint(divergence, constraint, seed, update, fit_intercept):
     divergence, constraint = SIGNED[divergence], CONSTRAINTS[constraint]
     rng, n = np.random.default_rng(seed), 3
-    total = getattr(divergence, "total", None)
+    total = divergence.total
     # a comparator that is the difference of a point inside
     inside = rng.uniform(0.02, 0.5, size=2 * n) * rng.choice([1e-3, 1.0], size=2 * n)
     inside = inside if total is None else total * inside / inside.sum()

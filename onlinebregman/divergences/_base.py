@@ -17,11 +17,20 @@ class Divergence(ABC):
     D(u, w) = F(u) - F(w) - <f(w), u - w> with the mirror map f = grad F. A subclass gives `potential`, `mirror` and
     `inverse_mirror`; everything else follows from these three. `divergence`, `hessian_inverse` and `step` are worth
     overriding where a closed form is faster or keeps more digits, `domain`, `check_domain` and `step_range` where F is
-    not defined everywhere.
+    not defined everywhere. Estimators ask for the facts below; the defaults hold for every potential of vectors.
 
     Points w, directions x and mirror images theta are float64 arrays of one shape: (n,) for vectors, (n, n) for
     symmetric matrices. Methods return new arrays and never change their arguments. Objects compare equal when type
     and parameters do.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Ends of the domain of one coordinate of a vector.
+    total : float or None
+        The sum that all vectors of the domain have; None where they have no sum in common.
+    homogeneous : bool
+        Is F(s w) = s^2 F(w) for all s? Then D(s u, s w) = s^2 D(u, w), and weights start at 0.
 
     References
     ----------
@@ -42,6 +51,11 @@ class Divergence(ABC):
     >>> round(float(w @ [1.0, 2.0]), 12)
     1.0
     """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    total: float | None = None
+    homogeneous: bool = False
 
     @property
     def domain(self) -> str:
@@ -156,6 +170,31 @@ class Divergence(ABC):
             return as_array(w).copy()
         return self.project_hyperplane(w, x, b)
 
+    def default_start(self, n_features: int) -> Array:
+        """The point w_1 that learning starts from unless told otherwise: it prefers no feature.
+
+        0 where that is in the domain, else 1/n or 1/2 for all weights.
+        """
+        for value in (0.0, 1.0 / n_features, 0.5):
+            start = np.full(n_features, value)
+            try:
+                self.check_domain(start)
+            except ValueError:
+                continue
+            return start
+        raise ValueError(f"Neither 0 nor 1/{n_features} nor 1/2 is in the domain {self.domain} of {self!r}; set init.")
+
+    def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
+        """The largest D(u, w_1) from the default start, over the u of the domain whose norm is at most `u_bound`.
+
+        What not to know the comparator costs in a regret bound; infinity where it takes a bound on its norm. The
+        geometries for which it is not known raise ValueError.
+        """
+        raise ValueError(
+            f"{self!r} has no bound on D(u, w_1). SquaredEuclidean, PNorm, SimplexEntropy and VonNeumann(trace) have "
+            "one; a class of your own defines largest_divergence."
+        )
+
     def smoothness(self, x_bound: float) -> float:
         """M with D(w, w(c)) <= M c^2/2 for all w, all c and all rows x of row_size(x) <= x_bound.
 
@@ -207,11 +246,6 @@ class Divergence(ABC):
 class VectorDivergence(Divergence):
     """Divergence between vectors of shape (n,) whose coordinates lie between `lower` and `upper`, ends excluded.
 
-    Attributes
-    ----------
-    lower, upper : float
-        Ends of the domain of one coordinate.
-
     Examples
     --------
     >>> from onlinebregman.divergences import Burg
@@ -219,8 +253,6 @@ class VectorDivergence(Divergence):
     (0.0, inf)
     """
 
-    lower: float = -np.inf
-    upper: float = np.inf
     _closed = True  # F is finite on the boundary
     _remedy = "remove or impute missing and infinite values"
 

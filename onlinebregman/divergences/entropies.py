@@ -5,6 +5,7 @@ Weights w have shape (n,), directions x are the rows of the data, c is the scala
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -135,6 +136,14 @@ class SimplexEntropy(VectorDivergence):
     @property
     def domain(self) -> str:
         return f"w > 0, sum w = {self.total:g}"
+
+    def default_start(self, n_features: int) -> Array:
+        """The same weight U/n for all."""
+        return np.full(n_features, self.total / n_features)
+
+    def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
+        """U ln n, that of a comparator with one weight, whatever `u_bound` says; for two features or more."""
+        return self.total * math.log(max(n_features, 2))
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         super().check_domain(w, closed=closed)
@@ -402,6 +411,10 @@ class BinaryEntropy(SeparableDivergence):
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         return self.inverse_mirror(logit(as_array(w)) - c * as_array(x))
+
+    def default_start(self, n_features: int) -> Array:
+        """1/2 for all weights, the minimum of F."""
+        return np.full(n_features, 0.5)
 
     def smoothness(self, x_bound: float) -> float:
         """M = x_bound^2/4 for norm_2(x) <= x_bound, as x'S x = sum w (1 - w) x^2 and w (1 - w) <= 1/4."""

@@ -29,6 +29,7 @@ class SquaredEuclidean(SeparableDivergence):
     """
 
     domain = "all finite w"
+    homogeneous = True
 
     def potential(self, w: ArrayLike) -> float:
         w = as_array(w)
@@ -76,6 +77,10 @@ class SquaredEuclidean(SeparableDivergence):
         scaled = w / unit
         norm = float(np.linalg.norm(scaled))
         return w.copy() if norm <= radius / unit * (1 + SLACK) else scaled * (radius / norm)
+
+    def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
+        """u_bound^2/2 for norm_2(u) <= u_bound."""
+        return u_bound**2 / 2
 
     def smoothness(self, x_bound: float) -> float:
         """M = x_bound^2 for norm_2(x) <= x_bound, as x'S x = x.x; D(w, w(c)) = c^2 x.x/2."""

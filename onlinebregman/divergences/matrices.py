@@ -6,6 +6,7 @@ X = z z'; the prediction is then <W, X> = tr(W X) = z'Wz.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,6 +43,10 @@ class MatrixDivergence(Divergence):
     domain: str = "W symmetric"
     _definite = False  # eigenvalues have to be positive
     _closed = True  # F is finite on the boundary
+
+    def default_start(self, n_features: int) -> Array:
+        """The identity, of shape (n_features, n_features)."""
+        return np.eye(n_features)
 
     def dot(self, w: ArrayLike, x: ArrayLike) -> float:
         w, x = as_array(w), as_array(x)
@@ -166,6 +171,16 @@ class VonNeumann(MatrixDivergence):
     @property
     def domain(self) -> str:  # type: ignore[override]
         return "W positive definite" + ("" if self.trace is None else f", tr W = {self.trace:g}")
+
+    def default_start(self, n_features: int) -> Array:
+        """The identity, or the multiple of it that has the given trace."""
+        return np.eye(n_features) * (1.0 if self.trace is None else self.trace / n_features)
+
+    def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
+        """trace ln d, that of a matrix of rank one, whatever `u_bound` says; with a given trace only, for d >= 2."""
+        if self.trace is None:
+            return super().largest_divergence(n_features, u_bound)
+        return self.trace * math.log(max(n_features, 2))
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         super().check_domain(w, closed=closed)

@@ -52,6 +52,7 @@ class PNorm(VectorDivergence):
     """
 
     domain = "all finite w"
+    homogeneous = True
 
     def __init__(self, p: float = 2.0) -> None:
         self.p = float(p)
@@ -190,6 +191,10 @@ class PNorm(VectorDivergence):
                 break
             y = np.maximum(y - step, 0.0)
         return y
+
+    def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
+        """u_bound^2/2 for norm_q(u) <= u_bound."""
+        return u_bound**2 / 2
 
     def smoothness(self, x_bound: float) -> float:
         """M = (p - 1) x_bound^2 for norm_p(x) <= x_bound.

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
@@ -15,7 +14,6 @@ from .._labels import StreamClassifierMixin
 from .._online.estimator import Call, Examples
 from .._sklearn_compat import StrOptions, fit_context
 from .._validation import check_rows, check_weights, read_only
-from ..losses import LogisticLoss
 from ._base import OnlineLinearModel
 
 
@@ -174,13 +172,13 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            For two classes the sigmoid of the score; for more those of each class against the rest, divided by their
-            sum.
+            For two classes the loss's own, which is the sigmoid of the score for "log_loss"; for more those of each
+            class against the rest, divided by their sum.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
-            return expit(np.hstack([-scores, scores]))
-        p = expit(scores)
+            return self._learned_loss.probability(np.hstack([-scores, scores]))
+        p = self._learned_loss.probability(scores)
         total = p.sum(axis=1, keepdims=True)
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
 
@@ -200,15 +198,14 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
-            return log_expit(np.hstack([-scores, scores]))
-        total = expit(scores).sum(axis=1, keepdims=True)
-        logs = log_expit(scores)
+            return self._learned_loss.log_probability(np.hstack([-scores, scores]))
+        total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
+        logs = self._learned_loss.log_probability(scores)
         return np.where(total > 0, logs - np.log(np.where(total > 0, total, 1.0)), -np.log(logs.shape[1]))
 
     def _predicts_probabilities(self) -> bool:
-        """Is the loss the logistic one?"""
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
-        return isinstance(loss, LogisticLoss)
+        return loss.probabilistic
 
     def _make_learner(self, n_features: int) -> MultiLearner:
         make = super()._make_learner
@@ -231,9 +228,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return Examples(X, self._targets(codes), weights)
 
     def _make_code_book(self) -> np.ndarray:
-        """The targets of each class's rows, one column for each learner: 1 for its own class."""
-        low = 0.0 if isinstance(self._loss(), LogisticLoss) else -1.0
-        book = np.where(np.eye(len(self.classes_), dtype=bool), 1.0, low)
+        """The targets of each class's rows, one column for each learner: the positive label for its own class."""
+        low, high = self._loss().labels
+        book = np.where(np.eye(len(self.classes_), dtype=bool), high, low)
         return book if len(book) > 2 else book[:, 1:].copy()
 
     def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:

@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 
 from .._mirror import starting_weights
 from .._validation import check_rows, read_only
-from ..divergences import SquaredEuclidean
 from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
 
@@ -138,11 +137,11 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         smoothness = self._divergence.smoothness(max(map(self._divergence.row_size, rows))) + fit_intercept
         init = self._start.init
-        if isinstance(self._divergence, SquaredEuclidean) and init is None:
-            return float(smoothness * (u @ u + intercept**2) / margins.min() ** 2)
         start = starting_weights(self._divergence, init, self.n_features_in_, signed)
-        progress = eta0 * margins.min() - eta0**2 * smoothness / 2
         distance = self._divergence.divergence(position, start) + intercept**2 / 2
+        if self._divergence.homogeneous and init is None:  # the comparator can be scaled to fit the rate
+            return float(2 * smoothness * distance / margins.min() ** 2)
+        progress = eta0 * margins.min() - eta0**2 * smoothness / 2
         return float(distance / progress) if progress > 0 else np.inf
 
     def _not_tracked(self):

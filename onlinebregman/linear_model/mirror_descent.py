@@ -8,13 +8,11 @@ from .._mirror import ChosenMirrorMixin
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence
-from ..losses import LogisticLoss, Loss, PoissonLoss
+from ..losses import LOSSES, Loss
+from ..losses._names import loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
-
-_REGRESSION_LOSSES = ("squared_error", "absolute_error", "epsilon_insensitive", "huber", "poisson", "log_loss")
-_CLASSIFICATION_LOSSES = ("log_loss", "hinge", "perceptron")
 
 
 class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
@@ -149,7 +147,7 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
     _parameter_constraints: dict = {
         **OnlineLinearRegressor._parameter_constraints,
         "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
-        "loss": [StrOptions(set(_REGRESSION_LOSSES)), Loss],
+        "loss": [StrOptions(set(loss_names("regression"))), Loss],
         "signed": ["boolean"],
         "constraint": [Constraint, None],
     }
@@ -203,9 +201,8 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss in ("poisson", "log_loss") or isinstance(
-            self.loss, PoissonLoss | LogisticLoss
-        )
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
         return tags
 
 
@@ -335,7 +332,7 @@ class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
         "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
-        "loss": [StrOptions(set(_CLASSIFICATION_LOSSES)), Loss],
+        "loss": [StrOptions(set(loss_names("classification"))), Loss],
         "signed": ["boolean"],
         "constraint": [Constraint, None],
     }

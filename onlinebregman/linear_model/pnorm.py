@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from .._mirror import PNormMirrorMixin
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import Loss, resolve_loss
+from ..losses._names import loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
@@ -271,7 +272,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
         "p": _P,
-        "loss": [StrOptions({"log_loss", "hinge", "perceptron"}), Loss],
+        "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
 
     def __init__(

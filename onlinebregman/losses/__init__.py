@@ -13,7 +13,8 @@ of any size: no warning, no NaN.
 
 from ._base import Loss
 from ._names import LOSSES, resolve_loss
-from .matching import HingeLoss, LogisticLoss, PoissonLoss, SquaredLoss
+from .margin import HingeLoss
+from .matching import LogisticLoss, PoissonLoss, SquaredLoss
 from .residual import AbsoluteLoss, BoundLoss, EpsilonInsensitiveLoss, HuberLoss
 
 __all__ = [

@@ -26,13 +26,26 @@ class Loss(ABC):
     """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the contract.
 
     A subclass gives `link`, `link_derivative` and `value`. One that is not a matching loss overrides `derivative` and
-    `curvature` as well; one whose derivative jumps also `kinks` and `subdifferential`. Objects compare equal when type
-    and parameters do.
+    `curvature` as well; one whose derivative jumps also `kinks` and `subdifferential`. Estimators ask for the facts
+    below; the defaults hold for every loss. Objects compare equal when type and parameters do.
 
     Attributes
     ----------
     domain : str
         The admissible targets, as said in errors.
+    target_range : tuple of float
+        The smallest and the largest admissible target.
+    tasks : tuple of {"regression", "classification"}
+        What the loss is made for: the estimators that know it by its name.
+    labels : tuple of float
+        The targets of the negative and of the positive class of a classifier.
+    probabilistic : bool
+        Is the link an estimate of the mean of y? Then it gives the probabilities of a classifier.
+    lipschitz : float
+        A bound on abs(dL/da), for all scores and targets; infinity where there is none.
+    curvature_range : tuple of float
+        Bounds on how fast dL/da rises with a, kinks included: (mu, beta) for a loss that is mu-strongly convex and
+        beta-smooth in its score. (1, 1) is the squared loss.
 
     References
     ----------
@@ -51,6 +64,12 @@ class Loss(ABC):
     """
 
     domain: str = "finite y"
+    target_range: tuple[float, float] = (-np.inf, np.inf)
+    tasks: tuple[str, ...] = ("regression",)
+    labels: tuple[float, float] = (-1.0, 1.0)
+    probabilistic: bool = False
+    lipschitz: float = np.inf
+    curvature_range: tuple[float, float] = (0.0, np.inf)
     _remedy = "remove or impute missing and infinite targets"
 
     @abstractmethod
@@ -83,6 +102,16 @@ class Loss(ABC):
         slope = self.derivative(a, y)
         return slope, np.copy(slope)[()]
 
+    def probability(self, a: ArrayLike) -> Array:
+        """Probability of the positive class, for a loss that is `probabilistic`: where h(a) lies between the labels."""
+        low, high = self.labels
+        return (self.link(a) - low) / (high - low)
+
+    def log_probability(self, a: ArrayLike) -> Array:
+        """ln of `probability`, with the digits of small ones where the loss has a form that keeps them."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability(a))
+
     def check_target(self, y: ArrayLike) -> None:
         """Raise ValueError, naming the row, the value and the remedy, unless all targets lie in the domain."""
         y = np.atleast_1d(np.asarray(y, dtype=np.float64))
@@ -95,7 +124,8 @@ class Loss(ABC):
             )
 
     def _admits(self, y: Array) -> NDArray[np.bool_]:
-        return np.ones(y.shape, dtype=bool)
+        low, high = self.target_range
+        return (y >= low) & (y <= high)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"

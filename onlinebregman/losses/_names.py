@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._base import Loss
-from .matching import HingeLoss, LogisticLoss, PoissonLoss, SquaredLoss
+from .margin import HingeLoss
+from .matching import LogisticLoss, PoissonLoss, SquaredLoss
 from .residual import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
 
 LOSSES = {
@@ -16,6 +17,11 @@ LOSSES = {
     "hinge": HingeLoss(),
     "perceptron": HingeLoss(margin=0.0),
 }
+
+
+def loss_names(task: str) -> tuple[str, ...]:
+    """The names of the losses for "regression" or "classification"."""
+    return tuple(name for name, loss in LOSSES.items() if task in loss.tasks)
 
 
 def resolve_loss(loss: str | Loss) -> Loss:

@@ -1,12 +1,12 @@
-"""Matching losses of transfer functions, and the hinge, which is half of one when its margin is 0."""
+"""Matching losses of transfer functions."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, xlogy
 
-from ._base import Array, Loss, ResidualLoss, as_pair, check_parameter
+from ._base import Array, Loss, ResidualLoss, as_pair
 
 
 class SquaredLoss(ResidualLoss):
@@ -25,6 +25,8 @@ class SquaredLoss(ResidualLoss):
     >>> float(loss.value(3.0, 1.0)), float(loss.derivative(3.0, 1.0))
     (2.0, 2.0)
     """
+
+    curvature_range = (1.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -53,6 +55,11 @@ class LogisticLoss(Loss):
     """
 
     domain = "0 <= y <= 1"
+    target_range = labels = (0.0, 1.0)
+    tasks = ("regression", "classification")
+    probabilistic = True
+    lipschitz = 1.0
+    curvature_range = (0.0, 0.25)
     _remedy = "encode the two classes as 0 and 1, or rescale targets to probabilities"
 
     def link(self, a: ArrayLike) -> Array:
@@ -73,8 +80,9 @@ class LogisticLoss(Loss):
         a, y = as_pair(a, y)
         return (1 - y) * expit(a) - y * expit(-a)
 
-    def _admits(self, y: Array) -> NDArray[np.bool_]:
-        return (y >= 0) & (y <= 1)
+    def log_probability(self, a: ArrayLike) -> Array:
+        """-ln(1 + e^-a), finite also where the probability is too small for a floating point number."""
+        return log_expit(np.asarray(a, dtype=np.float64))
 
 
 class PoissonLoss(Loss):
@@ -99,6 +107,7 @@ class PoissonLoss(Loss):
     """
 
     domain = "y >= 0"
+    target_range = (0.0, np.inf)
     _remedy = "use counts or other non-negative targets, or SquaredLoss"
 
     def link(self, a: ArrayLike) -> Array:
@@ -117,74 +126,3 @@ class PoissonLoss(Loss):
             near = y * (np.expm1(np.minimum(gap, 1.0)) - gap)
             far = np.exp(a) - y - y * gap
         return np.maximum(np.where((y > 0) & (np.abs(gap) < 1), near, far), 0.0)[()]
-
-    def _admits(self, y: Array) -> NDArray[np.bool_]:
-        return y >= 0
-
-
-class HingeLoss(Loss):
-    """L(a, y) = max(0, margin - y a), y = -1 or 1: the support vector machine's loss, and the Perceptron's.
-
-    The link is sign(a). With margin 0 L is half the matching loss of the sign, H(a) = abs(a): the Perceptron in the
-    Euclidean geometry, Winnow in that of the relative entropy. With a positive margin it is not a matching loss; its
-    implicit step in the Euclidean geometry is that of the Passive-Aggressive algorithm (PA-I).
-
-    The kink is at a = margin y. There every number between -y and 0 is a subgradient, and `derivative` is 0: a row
-    without loss does not move the weights. The score 0 is the exception, it is a mistake for every margin, so that the
-    explicit steps of the Perceptron can begin from w = 0. (The implicit step from a kink stays there: with margin 0 it
-    never leaves w = 0.)
-
-    Parameters
-    ----------
-    margin : float, default=1.0
-        Scores y a at least this large have no loss; >= 0.
-
-    References
-    ----------
-    W, "Sigmoid in the Limit", "Motivation of linear threshold algs"; K. Crammer et al., "Online Passive-Aggressive
-    Algorithms", JMLR 7, 2006.
-
-    Examples
-    --------
-    >>> from onlinebregman.losses import HingeLoss
-    >>> HingeLoss().value([-1.0, 0.0, 1.0, 2.0], 1.0)
-    array([2., 1., 0., 0.])
-    >>> HingeLoss().derivative([-1.0, 0.0, 1.0, 2.0], 1.0)
-    array([-1., -1.,  0.,  0.])
-    >>> HingeLoss(margin=0.0).derivative([-1.0, 0.0, 1.0, 2.0], 1.0)  # the Perceptron
-    array([-1., -1.,  0.,  0.])
-    """
-
-    domain = "y = -1 or 1"
-    _remedy = "encode the two classes as -1 and 1"
-
-    def __init__(self, margin: float = 1.0) -> None:
-        self.margin = check_parameter(margin, "margin", positive=False)
-
-    def link(self, a: ArrayLike) -> Array:
-        """sign(a), 0 at a = 0."""
-        return np.sign(np.asarray(a, dtype=np.float64))
-
-    def link_derivative(self, a: ArrayLike) -> Array:
-        """0, the slope of the sign on both sides of its jump."""
-        return np.zeros_like(np.asarray(a, dtype=np.float64))[()]
-
-    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.maximum(self.margin - y * a, 0.0) + 0.0  # -0.0 becomes 0.0
-
-    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """-y where y a < margin or y a <= 0 (a mistake, the score 0 included), else 0."""
-        a, y = as_pair(a, y)
-        return np.where((y * a < self.margin) | (y * a <= 0), -y, 0.0)[()]
-
-    def kinks(self, y: ArrayLike) -> Array:
-        return self.margin * np.asarray(y, dtype=np.float64)[np.newaxis]
-
-    def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        a, y = as_pair(a, y)
-        slope, kink = self.derivative(a, y), y * a == self.margin
-        return np.where(kink, np.minimum(-y, 0.0), slope)[()], np.where(kink, np.maximum(-y, 0.0), slope)[()]
-
-    def _admits(self, y: Array) -> NDArray[np.bool_]:
-        return np.abs(y) == 1

@@ -12,6 +12,7 @@ class InsensitiveLoss(ResidualLoss):
     """max(0, abs(a - y) - epsilon)."""
 
     epsilon: float
+    lipschitz = 1.0
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -110,8 +111,15 @@ class HuberLoss(ResidualLoss):
     (array([0.125, 0.5  , 9.5  ]), array([0.5, 1. , 1. ]))
     """
 
+    curvature_range = (0.0, 1.0)
+
     def __init__(self, epsilon: float = 1.35) -> None:
         self.epsilon = check_parameter(epsilon, "epsilon", positive=True)
+
+    @property
+    def lipschitz(self) -> float:
+        """epsilon, the slope of the linear parts."""
+        return self.epsilon
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -155,6 +163,8 @@ class BoundLoss(ResidualLoss):
     >>> loss.value([1.0, 2.0, 4.0], -2.0), loss.derivative([1.0, 2.0, 4.0], -2.0)  # a >= 2
     (array([0.5, 0. , 0. ]), array([-1.,  0.,  0.]))
     """
+
+    curvature_range = (0.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         with np.errstate(over="ignore"):

@@ -343,3 +343,17 @@ def test_arguments_are_not_changed(div):
     for d in (x, z):
         for out in (div.mirror(w), div.step(w, d, 0.1), div.hessian_inverse(w, d), div.project_halfspace(w, d, 100.0)):
             assert out.flags.writeable and not np.shares_memory(out, w) and not np.shares_memory(out, d)
+
+
+@every
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_default_start_and_what_is_farthest_from_it(div, d):
+    start, trace = div.default_start(d), getattr(div, "trace", None)
+    div.check_domain(start)
+    assert_allclose(start, np.eye(d) * (1.0 if trace is None else trace / d))
+    if trace is None:
+        with pytest.raises(ValueError, match="has no bound on D"):
+            div.largest_divergence(d, 1.0)
+    elif d > 1:
+        z = np.linspace(1, 2, d) / np.linalg.norm(np.linspace(1, 2, d))
+        assert_allclose(div.divergence(trace * np.outer(z, z), start), div.largest_divergence(d))

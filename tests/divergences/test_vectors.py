@@ -371,3 +371,62 @@ def test_burg_keeps_its_digits_at_any_ratio(ratio):
     with localcontext(prec=60):
         exact = Decimal(ratio) - Decimal(ratio).ln() - 1
     assert_allclose(Burg().divergence([ratio], [1.0]), float(exact), rtol=1e-14)
+
+
+# --- facts that estimators ask for ------------------------------------------------------------------------------------
+
+
+@every
+@laws
+@given(st.data())
+def test_the_default_start_prefers_no_feature(div, data):
+    n = data.draw(st.integers(1, 9))
+    start = div.default_start(n)
+    div.check_domain(start)
+    assert start.shape == (n,) and (start == start[0]).all()
+    if div.total is not None:
+        assert_allclose(start.sum(), div.total)
+    elif isinstance(div, BinaryEntropy):
+        assert start[0] == 0.5
+    else:
+        assert start[0] == (1 / n if isinstance(div, POSITIVE) else 0.0)
+
+
+@pytest.mark.parametrize("div", [SquaredEuclidean(), PNorm(3.0), SimplexEntropy(), SimplexEntropy(total=2.5)], ids=repr)
+@laws
+@given(st.data())
+def test_no_comparator_is_farther_from_the_start_than_the_largest_divergence(div, data):
+    [raw] = data.draw(vectors(1))
+    u, n, bound = into_domain(div, raw), len(raw), data.draw(st.floats(0.1, 10.0))
+    start, largest = div.default_start(n), div.largest_divergence(max(n, 2), bound)
+    if div.total is None:  # one coordinate of the largest norm attains it
+        norm = np.sqrt(2 * div.divergence(u, start)) or 1.0
+        u, corner = u * (bound / norm), np.eye(1, n)[0] * bound
+        assert div.largest_divergence(n) == np.inf
+    else:
+        corner = np.eye(1, n)[0] * div.total
+    assert div.divergence(u, start) <= largest * (1 + 1e-12)
+    if n > 1:
+        assert_allclose(div.divergence(corner, start), largest)
+
+
+def test_facts_that_are_not_known_are_asked_for():
+    with pytest.raises(ValueError, match=r"Burg\(\) has no bound on D\(u, w_1\)"):
+        Burg().largest_divergence(3, 1.0)
+
+    class FarAway(SquaredEuclidean):
+        lower, domain = 7.0, "w > 7"
+
+    with pytest.raises(ValueError, match=r"Neither 0 nor 1/4 nor 1/2 is in the domain w > 7 of FarAway\(\); set init"):
+        FarAway().default_start(4)
+
+
+@every
+@laws
+@given(vectors(2), st.floats(-3.0, 3.0))
+def test_homogeneous_potentials_have_homogeneous_divergences(div, pair, s):
+    assert div.homogeneous == isinstance(div, SquaredEuclidean | PNorm)
+    if div.homogeneous:
+        u, w = pair
+        assert_allclose(div.divergence(s * u, s * w), s**2 * div.divergence(u, w), rtol=1e-9, atol=1e-12)
+        assert (div.default_start(3) == 0).all()
