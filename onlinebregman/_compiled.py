@@ -7,6 +7,7 @@ from types import NoneType
 
 import numpy as np
 
+from . import losses
 from ._kernels.geometries.binary_entropy import BinaryEntropyGeometry
 from ._kernels.geometries.burg import BurgGeometry
 from ._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
@@ -17,17 +18,7 @@ from ._kernels.geometries.pnorm import PNormGeometry
 from ._kernels.losses import loss as compiled
 from .constraints import Constraint, L2Ball, UpperBound
 from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
-from .losses import (
-    AbsoluteLoss,
-    BoundLoss,
-    EpsilonInsensitiveLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    Loss,
-    PoissonLoss,
-    SquaredLoss,
-)
+from .losses import Loss
 
 # What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
 # table: it may have changed anything.
@@ -45,14 +36,18 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
-    SquaredLoss: lambda loss: compiled.SquaredLoss(),
-    LogisticLoss: lambda loss: compiled.LogisticLoss(),
-    PoissonLoss: lambda loss: compiled.PoissonLoss(),
-    HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
-    AbsoluteLoss: lambda loss: compiled.EpsilonInsensitiveLoss(0.0),
-    EpsilonInsensitiveLoss: lambda loss: compiled.EpsilonInsensitiveLoss(loss.epsilon),
-    HuberLoss: lambda loss: compiled.HuberLoss(loss.epsilon),
-    BoundLoss: lambda loss: compiled.BoundLoss(),
+    losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
+    losses.LogisticLoss: lambda loss: compiled.LogisticLoss(),
+    losses.PoissonLoss: lambda loss: compiled.PoissonLoss(),
+    losses.HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
+    losses.SquaredHingeLoss: lambda loss: compiled.SquaredHingeLoss(),
+    losses.ModifiedHuberLoss: lambda loss: compiled.ModifiedHuberLoss(),
+    losses.AbsoluteLoss: lambda loss: compiled.EpsilonInsensitiveLoss(0.0),
+    losses.EpsilonInsensitiveLoss: lambda loss: compiled.EpsilonInsensitiveLoss(loss.epsilon),
+    losses.SquaredEpsilonInsensitiveLoss: lambda loss: compiled.SquaredEpsilonInsensitiveLoss(loss.epsilon),
+    losses.QuantileLoss: lambda loss: compiled.QuantileLoss(loss.quantile),
+    losses.HuberLoss: lambda loss: compiled.HuberLoss(loss.epsilon),
+    losses.BoundLoss: lambda loss: compiled.BoundLoss(),
 }
 
 
@@ -76,9 +71,4 @@ def make_geometry(
 def make_loss(loss: Loss) -> compiled.Loss:
     """The compiled loss of the same numbers, or one that asks `loss`."""
     make = _LOSSES.get(type(loss))
-    if make is None and np.size(loss.kinks(1.0)):
-        raise ValueError(
-            f"{loss!r} has kinks, but a loss of your own has to be smooth; use HuberLoss, EpsilonInsensitiveLoss or "
-            "HingeLoss, or a smooth version of it."
-        )
     return NumPyLoss(loss) if make is None else make(loss)

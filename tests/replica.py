@@ -51,6 +51,10 @@ SLOPES = {  # dL/da
     "huber": lambda a, y: np.clip(a - y, -1.35, 1.35),
     "hinge": lambda a, y: -y * (y * a < 1),
     "perceptron": lambda a, y: -y * (y * a <= 0),
+    "squared_hinge": lambda a, y: -2 * y * max(1 - y * a, 0.0),
+    "modified_huber": lambda a, y: -y * np.clip(2 * (1 - y * a), 0.0, 4.0),
+    "quantile": lambda a, y: (a > y) - 0.5 if a != y else 0.0,
+    "squared_epsilon_insensitive": lambda a, y: 2 * np.sign(a - y) * max(abs(a - y) - 0.1, 0.0),
     "probit": lambda a, y: norm.cdf(a) - y,
     "logcosh": lambda a, y: np.tanh(a - y),
 }
@@ -63,12 +67,17 @@ VALUES = {
     "huber": lambda a, y: (a - y) ** 2 / 2 if abs(a - y) <= 1.35 else 1.35 * (abs(a - y) - 1.35 / 2),
     "hinge": lambda a, y: max(1 - y * a, 0.0),
     "perceptron": lambda a, y: max(-y * a, 0.0),
+    "squared_hinge": lambda a, y: max(1 - y * a, 0.0) ** 2,
+    "modified_huber": lambda a, y: max(1 - y * a, 0.0) ** 2 if y * a >= -1 else -4 * y * a,
+    "quantile": lambda a, y: abs(a - y) / 2,
+    "squared_epsilon_insensitive": lambda a, y: max(abs(a - y) - 0.1, 0.0) ** 2,
 }
 GEOMETRIES = [(name, False) for name in MIRRORS if name != "cosh"] + [
     ("relative_entropy", True),
     ("simplex_entropy", True),
 ]
 LOSSES = list(VALUES)
+MARGIN_LOSSES = ("hinge", "perceptron", "squared_hinge", "modified_huber")
 geometries = pytest.mark.parametrize(("divergence", "signed"), GEOMETRIES, ids=str)
 
 
@@ -139,13 +148,13 @@ def stream(loss, rng, rows, n, density=1.0):
         "poisson": lambda: rng.poisson(2.0, size=rows).astype(float),
         "hinge": lambda: rng.choice([-1.0, 1.0], size=rows),
     }
-    targets["perceptron"] = targets["hinge"]
+    targets.update(dict.fromkeys(MARGIN_LOSSES, targets["hinge"]))
     targets["probit"] = targets["log_loss"]
     return X, targets.get(loss, lambda: 0.5 * X.sum(axis=1) + rng.normal(size=rows))()
 
 
 def model_of(divergence, loss, **parameters):
-    kind = MirrorDescentClassifier if loss in ("hinge", "perceptron") else MirrorDescentRegressor
+    kind = MirrorDescentClassifier if loss in MARGIN_LOSSES else MirrorDescentRegressor
     return kind(divergence=divergence, loss=loss, **parameters)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from replica import MARGIN_LOSSES
 from scipy import sparse
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
@@ -26,8 +27,9 @@ DIVERGENCES = {
     "p_norm": PNorm(3.0),
 }
 SIGNED = [(name, False) for name in DIVERGENCES] + [("relative_entropy", True), ("simplex_entropy", True)]
-JUMPS = ["absolute_error", "epsilon_insensitive", "hinge", "perceptron"]
-LOSSES = ["squared_error", "log_loss", "poisson", "huber", *JUMPS]
+JUMPS = ["absolute_error", "epsilon_insensitive", "quantile", "hinge", "perceptron"]
+BENDS = ["huber", "modified_huber", "squared_hinge", "squared_epsilon_insensitive"]
+LOSSES = ["squared_error", "log_loss", "poisson", *BENDS, *JUMPS]
 geometries = pytest.mark.parametrize(("divergence", "signed"), SIGNED, ids=str)
 losses = pytest.mark.parametrize("loss", LOSSES)
 
@@ -42,7 +44,7 @@ def start_of(divergence, rng, n, signed=False):
 
 
 def target_of(loss, rng):
-    if loss in ("hinge", "perceptron"):
+    if loss in MARGIN_LOSSES:
         return float(rng.choice([-1.0, 1.0]))
     if loss == "log_loss":
         return float(rng.choice([0.0, 1.0, 0.3]))
@@ -54,7 +56,7 @@ def target_of(loss, rng):
 def learned(divergence, loss, x, y, weights, *, update="importance", **parameters):
     """A model that has learned a row several times, and its coef."""
     rows = x if sparse.issparse(x) else np.repeat(np.atleast_2d(x), len(weights), axis=0)
-    kind = MirrorDescentClassifier if loss in ("hinge", "perceptron") else MirrorDescentRegressor
+    kind = MirrorDescentClassifier if loss in MARGIN_LOSSES else MirrorDescentRegressor
     labels = {"classes": [-1.0, 1.0]} if kind is MirrorDescentClassifier else {}
     parameters = {"eta0": 1.0, **parameters}
     model = kind(

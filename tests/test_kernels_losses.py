@@ -17,7 +17,11 @@ from onlinebregman.losses import (
     HingeLoss,
     HuberLoss,
     LogisticLoss,
+    ModifiedHuberLoss,
     PoissonLoss,
+    QuantileLoss,
+    SquaredEpsilonInsensitiveLoss,
+    SquaredHingeLoss,
     SquaredLoss,
     resolve_loss,
 )
@@ -59,7 +63,7 @@ def test_a_few_steps_equal_the_replica(divergence, signed, loss, seed, n, rate, 
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("k", range(8))
 def test_a_thousand_steps_equal_the_replica(k, update):
-    (divergence, signed), loss = GEOMETRIES[k], LOSSES[(3 * k + (update == "implicit")) % 8]
+    (divergence, signed), loss = GEOMETRIES[k], LOSSES[(3 * k + (update == "implicit")) % len(LOSSES)]
     rng = np.random.default_rng(k)
     X, y = stream(loss, rng, 1000, 6, density=0.7)
     start = start_of(divergence, rng, 6, signed)
@@ -122,8 +126,12 @@ DEFINITIONS = [
     PoissonLoss(),
     AbsoluteLoss(),
     EpsilonInsensitiveLoss(0.4),
+    SquaredEpsilonInsensitiveLoss(0.4),
+    QuantileLoss(0.8),
     HuberLoss(0.7),
     BoundLoss(),
+    SquaredHingeLoss(),
+    ModifiedHuberLoss(),
     HingeLoss(),
     HingeLoss(margin=0.0),
     HingeLoss(margin=2.5),
@@ -145,8 +153,8 @@ def test_compiled_losses_equal_their_definition(loss, data):
     targets = {
         LogisticLoss: st.sampled_from([0.0, 1.0, 0.25, 1e-9]),
         PoissonLoss: st.sampled_from([0.0, 1e-300, 0.5, 3.0, 1e6]),
-        HingeLoss: st.sampled_from([-1.0, 1.0]),
     }
+    targets.update({kind: st.sampled_from([-1.0, 1.0]) for kind in (HingeLoss, SquaredHingeLoss, ModifiedHuberLoss)})
     y = data.draw(targets.get(type(loss), st.floats(-50, 50)))
     places = [0.0, *np.ravel(loss.kinks(y)), y, y + 0.7, y - 0.7]
     a = float(data.draw(st.one_of(st.floats(-40, 40), st.sampled_from(places).filter(lambda a: abs(a) < 100))))

@@ -20,7 +20,11 @@ from onlinebregman.losses import (
     HuberLoss,
     LogisticLoss,
     Loss,
+    ModifiedHuberLoss,
     PoissonLoss,
+    QuantileLoss,
+    SquaredEpsilonInsensitiveLoss,
+    SquaredHingeLoss,
     SquaredLoss,
     resolve_loss,
 )
@@ -45,8 +49,18 @@ KINKED = [
     (EpsilonInsensitiveLoss(), tenths),
     (EpsilonInsensitiveLoss(epsilon=0.0), tenths),
     (EpsilonInsensitiveLoss(epsilon=1.5), tenths),
+    (QuantileLoss(), tenths),
+    (QuantileLoss(quantile=0.9), tenths),
 ]
-BENT = [(HuberLoss(), tenths), (HuberLoss(epsilon=0.5), tenths), (BoundLoss(), tenths)]
+BENT = [
+    (HuberLoss(), tenths),
+    (HuberLoss(epsilon=0.5), tenths),
+    (BoundLoss(), tenths),
+    (SquaredEpsilonInsensitiveLoss(), tenths),
+    (SquaredEpsilonInsensitiveLoss(epsilon=1.5), tenths),
+    (SquaredHingeLoss(), labels),
+    (ModifiedHuberLoss(), labels),
+]
 ALL = [case[0] for case in SMOOTH + KINKED + BENT]
 scores = st.floats(-6, 6)
 
@@ -56,10 +70,8 @@ scores = st.floats(-6, 6)
 @given(st.data())
 def test_derivatives_by_finite_differences(loss, targets, data):
     a, y, h = data.draw(scores), data.draw(targets), 1e-5
-    bends = [abs(y)] if isinstance(loss, BoundLoss) else [*loss.kinks(y)]
-    if isinstance(loss, HuberLoss):
-        bends = [y - loss.epsilon, y + loss.epsilon]
-    assume(all(abs(a - bend) > 2 * h for bend in [*bends, 0.0 if isinstance(loss, HingeLoss) else np.inf]))
+    bends = [*loss.kinks(y), *loss.bends(y), 0.0 if isinstance(loss, HingeLoss | SquaredHingeLoss) else np.inf]
+    assume(all(abs(a - bend) > 2 * h for bend in bends))
     slope = (loss.value(a + h, y) - loss.value(a - h, y)) / (2 * h)
     assert_allclose(loss.derivative(a, y), slope, rtol=1e-6, atol=1e-7)
     curvature = (loss.derivative(a + h, y) - loss.derivative(a - h, y)) / (2 * h)
@@ -136,8 +148,12 @@ def test_the_derivative_jumps_exactly_at_the_kinks(loss, targets, data):
 
 @pytest.mark.parametrize(("loss", "targets"), MATCHING + BENT)
 def test_losses_without_kinks(loss, targets):
-    y, a = np.array([[0.0, 0.5, 1.0]]), np.array([[1.0], [2.0]])
+    y, a = np.array([[-1.0, 0.5, 1.0]]), np.array([[1.0], [2.0]])
     assert loss.kinks(y).shape == (0, 1, 3) and loss.kinks(0.5).shape == (0,)
+    assert loss.bends(y).shape == (len(loss.bends(0.5)), 1, 3)
+    for bend in loss.bends(1.0):
+        assert_allclose(*loss.subdifferential(bend, 1.0), atol=1e-12)
+        assert loss.curvature(bend - 1e-6, 1.0) != loss.curvature(bend + 1e-6, 1.0)
     for side in loss.subdifferential(a, y):
         assert_array_equal(side, loss.derivative(a, y))
 
@@ -275,9 +291,11 @@ def test_tasks():
         "poisson",
         "absolute_error",
         "epsilon_insensitive",
+        "squared_epsilon_insensitive",
+        "quantile",
         "huber",
     )
-    assert loss_names("classification") == ("log_loss", "hinge", "perceptron")
+    assert loss_names("classification") == ("hinge", "perceptron", "squared_hinge", "modified_huber", "log_loss")
 
 
 def test_names():
@@ -290,13 +308,17 @@ def test_names():
         "huber": "HuberLoss(epsilon=1.35)",
         "hinge": "HingeLoss(margin=1.0)",
         "perceptron": "HingeLoss(margin=0.0)",
+        "squared_hinge": "SquaredHingeLoss()",
+        "modified_huber": "ModifiedHuberLoss()",
+        "quantile": "QuantileLoss(quantile=0.5)",
+        "squared_epsilon_insensitive": "SquaredEpsilonInsensitiveLoss(epsilon=0.1)",
     }
     for name, loss in LOSSES.items():
         assert resolve_loss(name) == loss
     own = HuberLoss(3.0)
     assert resolve_loss(own) is own
     for wrong in ("squared", None, HuberLoss):
-        with pytest.raises(ValueError, match=r"loss = .* is not known; use one of 'squared_error', 'log_loss'"):
+        with pytest.raises(ValueError, match=r"loss = .* is not known; use one of 'hinge', 'perceptron'"):
             resolve_loss(wrong)
 
 
@@ -306,6 +328,9 @@ def test_names():
         (lambda: HuberLoss(epsilon=0.0), "epsilon = 0.0 is not a finite number > 0"),
         (lambda: HuberLoss(epsilon=np.inf), "epsilon = inf is not a finite number > 0"),
         (lambda: EpsilonInsensitiveLoss(epsilon=-0.1), "epsilon = -0.1 is not a finite number >= 0; use epsilon >= 0"),
+        (lambda: QuantileLoss(quantile=0.0), "quantile = 0.0 is not a finite number > 0"),
+        (lambda: QuantileLoss(quantile=1.0), "quantile = 1.0 is not between 0 and 1; use 0 < quantile < 1"),
+        (lambda: SquaredEpsilonInsensitiveLoss(epsilon=-1.0), "epsilon = -1.0 is not a finite number >= 0"),
         (lambda: HingeLoss(margin=np.nan), "margin = nan is not a finite number >= 0"),
         (lambda: HingeLoss(margin="1"), "margin = '1' is not a finite number >= 0"),
         (lambda: HingeLoss(margin=True), "margin = True is not a finite number >= 0"),

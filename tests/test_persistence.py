@@ -30,8 +30,14 @@ from onlinebregman._kernels.losses.loss import (
     HuberLoss,
     LogisticLoss,
     Loss,
+    MarginLoss,
+    ModifiedHuberLoss,
     PoissonLoss,
+    QuantileLoss,
+    SquaredEpsilonInsensitiveLoss,
+    SquaredHingeLoss,
     SquaredLoss,
+    TwiceSquaredLoss,
 )
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
@@ -217,8 +223,14 @@ def examples():
         LogisticLoss,
         PoissonLoss,
         EpsilonInsensitiveLoss,
+        SquaredEpsilonInsensitiveLoss,
+        QuantileLoss,
         HuberLoss,
+        MarginLoss,
         HingeLoss,
+        SquaredHingeLoss,
+        ModifiedHuberLoss,
+        TwiceSquaredLoss,
     ]
     return found | {kind: kind() for kind in losses} | {NumPyLoss: NumPyLoss(losses_in_numpy.SquaredLoss())}
 

@@ -29,9 +29,9 @@ from onlinebregman.divergences import (
     SquaredEuclidean,
 )
 from onlinebregman.losses import (
-    HingeLoss,
     resolve_loss,
 )
+from onlinebregman.losses._names import loss_names
 
 
 class OwnBurg(Burg):
@@ -55,7 +55,8 @@ GEOMETRIES = {
     "own signed simplex": (OwnSimplex(1.5), True),
     "own cosh": (Cosh(), False),
 }
-LOSSES = ["squared_error", "log_loss", "poisson", "absolute_error", "epsilon_insensitive", "huber", "hinge"]
+MARGIN_LOSSES = ("hinge", "squared_hinge", "modified_huber")
+LOSSES = [*loss_names("regression"), *MARGIN_LOSSES]
 SCHEDULES = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0}
 geometries = pytest.mark.parametrize("geometry", GEOMETRIES)
 
@@ -80,7 +81,7 @@ def target(loss):
     return {
         "log_loss": st.sampled_from([0.0, 1.0, 0.3]),
         "poisson": st.sampled_from([0.0, 1.0, 20.0]),
-        "hinge": st.sampled_from([-1.0, 1.0]),
+        **dict.fromkeys(MARGIN_LOSSES, st.sampled_from([-1.0, 1.0])),
     }.get(loss, st.floats(-20, 20))
 
 
@@ -98,7 +99,7 @@ def streams(draw, loss, n_max=4):
 def model_of(geometry, loss, **parameters):
     divergence, signed = GEOMETRIES[geometry]
     return MirrorDescentRegressor(
-        divergence=divergence, signed=signed, loss=HingeLoss() if loss == "hinge" else loss, **parameters
+        divergence=divergence, signed=signed, loss=resolve_loss(loss) if loss in MARGIN_LOSSES else loss, **parameters
     )
 
 
@@ -236,14 +237,14 @@ def test_the_certificate_holds_under_constraints(geometry, constraint, seed, upd
     y = {
         "log_loss": rng.choice([0.0, 1.0], size=10),
         "poisson": rng.poisson(3.0, size=10).astype(float),
-        "hinge": rng.choice([-1.0, 1.0], size=10),
+        **dict.fromkeys(MARGIN_LOSSES, rng.choice([-1.0, 1.0], size=10)),
     }.get(loss, 5.0 * rng.normal(size=10))
     eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)
     divergence = SimplexEntropy() if geometry == "simplex_entropy" else GEOMETRIES[geometry][0]
     model = MirrorDescentRegressor(
         divergence=divergence,
         constraint=constraint,
-        loss=HingeLoss() if loss == "hinge" else loss,
+        loss=resolve_loss(loss) if loss in MARGIN_LOSSES else loss,
         update=update,
         eta0=eta0,
         learning_rate="constant",
@@ -257,7 +258,7 @@ def test_the_certificate_holds_under_constraints(geometry, constraint, seed, upd
         assert run.left_side(u, 0.3) <= model.regret_certificate(u, 0.3) + run.rounding(u, 0.3)
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "hinge", "perceptron"])
+@pytest.mark.parametrize("loss", loss_names("classification"))
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
     rng = np.random.default_rng(4)
@@ -266,7 +267,7 @@ def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
     model = MirrorDescentClassifier(
         divergence="p_norm", loss=loss, update=update, eta0=0.3, learning_rate="sqrt", track_regret=True
     )
-    definition, low = resolve_loss(loss), 0.0 if loss == "log_loss" else -1.0
+    definition, low = resolve_loss(loss), resolve_loss(loss).labels[0]
     left, u, b = 0.0, rng.normal(size=(1 if n_classes == 2 else 3, 3)), rng.normal(size=1 if n_classes == 2 else 3)
     weighted = 0.0
     model.partial_fit(X[:1], labels[:1], classes=range(n_classes), sample_weight=[0.0])

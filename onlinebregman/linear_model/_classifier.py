@@ -172,8 +172,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            For two classes the loss's own, which is the sigmoid of the score for "log_loss"; for more those of each
-            class against the rest, divided by their sum.
+            For two classes the loss's own: the sigmoid of the score a for "log_loss", (a + 1)/2 between 0 and 1 for
+            "modified_huber". For more classes those of each against the rest, divided by their sum.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
@@ -194,7 +194,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            Finite also where a probability is too small for a floating point number.
+            For "log_loss" finite also where a probability is too small for a floating point number.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:

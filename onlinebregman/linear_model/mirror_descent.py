@@ -9,12 +9,13 @@ from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence
 from ..losses import LOSSES, Loss
-from ..losses._names import loss_names
+from ..losses._names import list_losses, loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
 
 
+@list_losses
 class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
     """Linear regression by mirror descent: any divergence, any loss, any step.
 
@@ -32,11 +33,11 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
         ones are compiled, your own run by their NumPy methods.
-    loss : {"squared_error", "absolute_error", "epsilon_insensitive", "huber", "poisson", "log_loss"} or Loss, \
-            default="squared_error"
-        What is learned on; with other parameters than the default ones as an object from `onlinebregman.losses`. The
-        prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1)
-        and X w + b for the others.
+    loss : {<regression losses>} or Loss, default="squared_error"
+        What is learned on; with other parameters than the default ones, or of your own, as an object from
+        `onlinebregman.losses`: "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction
+        is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b
+        for the others.
     signed : bool, default=False
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
@@ -206,6 +207,7 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
         return tags
 
 
+@list_losses
 class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
     """Linear classification by mirror descent: any divergence, any loss, any step.
 
@@ -224,11 +226,12 @@ class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
         ones are compiled, your own run by their NumPy methods.
-    loss : {"log_loss", "hinge", "perceptron"} or Loss, default="log_loss"
-        What is learned on; with other parameters than the default ones as an object from `onlinebregman.losses`.
-        "log_loss" gives probabilities. On "hinge" the implicit step in the squared Euclidean divergence is the
-        passive-aggressive algorithm. "perceptron" needs explicit steps where the weights start at 0: there the exact
-        step does not move. The targets of a `Loss` are -1 and 1, those of the logistic one 0 and 1.
+    loss : {<classification losses>} or Loss, default="log_loss"
+        What is learned on; with other parameters than the default ones, or of your own, as an object from
+        `onlinebregman.losses`. "log_loss" and "modified_huber" give probabilities. On "hinge" the implicit step in the
+        squared Euclidean divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps where the
+        weights start at 0: there the exact step does not move. The targets of a `Loss` are its `labels`, -1 and 1
+        unless it says otherwise.
     signed : bool, default=False
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).

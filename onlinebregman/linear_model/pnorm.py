@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from .._mirror import PNormMirrorMixin
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import Loss, resolve_loss
-from ..losses._names import loss_names
+from ..losses._names import list_losses, loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
@@ -164,6 +164,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         )
 
 
+@list_losses
 class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     """Linear classification by steps in the p-norm divergence, for weights of any sign of which few matter.
 
@@ -174,9 +175,10 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     ----------
     p : float or "auto", default="auto"
         The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
-    loss : {"log_loss", "hinge", "perceptron"} or Loss, default="log_loss"
-        What is learned on. "log_loss" gives probabilities; "perceptron" needs explicit steps, as the exact one does not
-        leave weights of 0. The targets of a `Loss` are -1 and 1, those of the logistic one 0 and 1.
+    loss : {<classification losses>} or Loss, default="log_loss"
+        What is learned on. "log_loss" and "modified_huber" give probabilities; "perceptron" needs explicit steps, as
+        the exact one does not leave weights of 0. The targets of a `Loss` are its `labels`, -1 and 1 unless it says
+        otherwise.
     eta0 : float, default=1.0
         Learning rate eta for the loss.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"

@@ -1,32 +1,26 @@
-"""Losses of a linear model: transfer functions h and their matching losses, and the robust losses of a residual.
+"""Losses of a linear model: transfer functions h and their matching losses, losses of a residual, losses of a margin.
 
 A model predicts h(a) from its score a = w.x (or tr(W X)). For an increasing transfer function h with integral H the
 matching loss is the Bregman divergence D_H(a, h^-1(y)), the integral of h(z) - y from h^-1(y) to a; it is convex in a
 and its derivative is h(a) - y (W, "Bregman Div. Lead to Good Loss Function"). `SquaredLoss`, `LogisticLoss` and
-`PoissonLoss` are matching losses, `HingeLoss` is half of one when its margin is 0. `AbsoluteLoss`,
-`EpsilonInsensitiveLoss` and `HuberLoss` are not: they bound the derivative, so that no target can move the weights by
-much, and predict the score itself. Nor is `BoundLoss`, whose targets are bounds on the score.
+`PoissonLoss` are matching losses, `HingeLoss` is half of one when its margin is 0. The others are not. Those of the
+residual a - y predict the score itself: `AbsoluteLoss`, `EpsilonInsensitiveLoss`, `HuberLoss` and `QuantileLoss` bound
+the derivative, so that no target can move the weights by much; `SquaredEpsilonInsensitiveLoss` has none in a tube; the
+targets of `BoundLoss` are bounds on the score. Those of the margin y a of a label y = -1 or 1 are `HingeLoss`,
+`SquaredHingeLoss` and `ModifiedHuberLoss`.
 
 All losses are convex in a. All methods work elementwise on scalars and on arrays that broadcast, and are safe at scores
 of any size: no warning, no NaN.
 """
 
-from ._base import Loss
-from ._names import LOSSES, resolve_loss
-from .margin import HingeLoss
-from .matching import LogisticLoss, PoissonLoss, SquaredLoss
-from .residual import AbsoluteLoss, BoundLoss, EpsilonInsensitiveLoss, HuberLoss
+from . import margin, matching, residual
+from ._base import LOSSES, Loss
+from ._names import resolve_loss
+from .margin import *  # noqa: F403
+from .matching import *  # noqa: F403
+from .residual import *  # noqa: F403
 
-__all__ = [
-    "LOSSES",
-    "AbsoluteLoss",
-    "BoundLoss",
-    "EpsilonInsensitiveLoss",
-    "HingeLoss",
-    "HuberLoss",
-    "LogisticLoss",
-    "Loss",
-    "PoissonLoss",
-    "SquaredLoss",
-    "resolve_loss",
-]
+__all__ = ["LOSSES", "Loss", "resolve_loss"]
+__all__ += margin.__all__
+__all__ += matching.__all__
+__all__ += residual.__all__

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Real
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+EPS, TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 
 
 def as_pair(a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
@@ -22,12 +25,27 @@ def check_parameter(value: float, name: str, *, positive: bool) -> float:
     return float(value)
 
 
+L = TypeVar("L", bound="Loss")
+LOSSES: dict[str, Loss] = {}
+
+
+def named(name: str, **parameters) -> Callable[[type[L]], type[L]]:
+    """Class decorator: the loss, with these parameters, gets a name in the table `LOSSES`, which estimators know."""
+
+    def register(kind: type[L]) -> type[L]:
+        LOSSES[name] = kind(**parameters)
+        return kind
+
+    return register
+
+
 class Loss(ABC):
     """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the contract.
 
     A subclass gives `link`, `link_derivative` and `value`. One that is not a matching loss overrides `derivative` and
-    `curvature` as well; one whose derivative jumps also `kinks` and `subdifferential`. Estimators ask for the facts
-    below; the defaults hold for every loss. Objects compare equal when type and parameters do.
+    `curvature` as well; one whose derivative jumps also `kinks`, and one with pieces that meet smoothly
+    may tell its `bends`. Estimators ask for the facts below; the defaults hold
+    for every loss. Objects compare equal when type and parameters do.
 
     Attributes
     ----------
@@ -97,10 +115,19 @@ class Loss(ABC):
         """Scores at which dL/da jumps, ascending along the first axis, shape `(k, *y.shape)`; k = 0 without kinks."""
         return np.empty((0, *np.shape(y)))
 
+    def bends(self, y: ArrayLike) -> Array:
+        """Scores at which d^2L/da^2 jumps and dL/da does not, in the form of `kinks`; for exact importance steps."""
+        return np.empty((0, *np.shape(y)))
+
     def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Smallest and largest subgradient: dL/da from the left and from the right, equal except at `kinks(y)`."""
-        slope = self.derivative(a, y)
-        return slope, np.copy(slope)[()]
+        """Smallest and largest subgradient: dL/da from the left and from the right, equal except at `kinks(y)`.
+
+        Here found beside the kinks, as near as the rounding of scores and targets allows.
+        """
+        a, y = np.broadcast_arrays(*as_pair(a, y))
+        apart = 8 * EPS * np.maximum(np.maximum(np.abs(a), np.abs(y)), TINY / EPS)
+        apart = np.where((a == self.kinks(y)).any(axis=0), apart, 0.0)
+        return self.derivative(a - apart, y), self.derivative(a + apart, y)
 
     def probability(self, a: ArrayLike) -> Array:
         """Probability of the positive class, for a loss that is `probabilistic`: where h(a) lies between the labels."""

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from ._base import Loss
-from .margin import HingeLoss
-from .matching import LogisticLoss, PoissonLoss, SquaredLoss
-from .residual import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
+from typing import TypeVar
 
-LOSSES = {
-    "squared_error": SquaredLoss(),
-    "log_loss": LogisticLoss(),
-    "poisson": PoissonLoss(),
-    "absolute_error": AbsoluteLoss(),
-    "epsilon_insensitive": EpsilonInsensitiveLoss(),
-    "huber": HuberLoss(),
-    "hinge": HingeLoss(),
-    "perceptron": HingeLoss(margin=0.0),
-}
+from ._base import LOSSES, Loss
+
+Documented = TypeVar("Documented")
 
 
 def loss_names(task: str) -> tuple[str, ...]:
@@ -24,16 +14,27 @@ def loss_names(task: str) -> tuple[str, ...]:
     return tuple(name for name, loss in LOSSES.items() if task in loss.tasks)
 
 
+def list_losses(documented: Documented) -> Documented:
+    """Decorator: in the docstring, put the names in place of <losses>, <regression losses>, <classification losses>."""
+    for words, names in (
+        ("<losses>", tuple(LOSSES)),
+        ("<regression losses>", loss_names("regression")),
+        ("<classification losses>", loss_names("classification")),
+    ):
+        documented.__doc__ = (documented.__doc__ or "").replace(words, ", ".join(f'"{name}"' for name in names))
+    return documented
+
+
+@list_losses
 def resolve_loss(loss: str | Loss) -> Loss:
     """The loss behind an estimator's parameter `loss`.
 
     Parameters
     ----------
-    loss : {"squared_error", "log_loss", "poisson", "absolute_error", "epsilon_insensitive", "huber", "hinge", \
-            "perceptron"} or Loss
+    loss : {<losses>} or Loss
         A name from the table `LOSSES`, which has scikit-learn's names, or a loss, which is returned as it is: the
         way to other parameters than the default ones. The targets of "log_loss" are 0 and 1 or probabilities, those
-        of "hinge" and "perceptron" -1 and 1.
+        of losses for classification -1 and 1.
 
     Returns
     -------

@@ -1,11 +1,13 @@
-"""Losses of the margin y a of a label y = -1 or 1."""
+"""Losses of the margin y a of a label y = -1 or 1. That of margin 0 is half the matching loss of the sign."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Array, Loss, as_pair, check_parameter
+from ._base import Array, Loss, as_pair, check_parameter, named
+
+__all__ = ["HingeLoss", "ModifiedHuberLoss", "SquaredHingeLoss"]
 
 
 class MarginLoss(Loss):
@@ -28,6 +30,8 @@ class MarginLoss(Loss):
         return np.abs(y) == 1
 
 
+@named("perceptron", margin=0.0)
+@named("hinge")
 class HingeLoss(MarginLoss):
     """L(a, y) = max(0, margin - y a), y = -1 or 1: the support vector machine's loss, and the Perceptron's.
 
@@ -78,7 +82,93 @@ class HingeLoss(MarginLoss):
     def kinks(self, y: ArrayLike) -> Array:
         return self.margin * np.asarray(y, dtype=np.float64)[np.newaxis]
 
-    def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+
+@named("squared_hinge")
+class SquaredHingeLoss(MarginLoss):
+    """L(a, y) = max(0, 1 - y a)^2, y = -1 or 1: the loss of the L2 support vector machine.
+
+    Without a factor 1/2, as in scikit-learn. The derivative does not jump. The link is sign(a).
+
+    References
+    ----------
+    C. Cortes, V. Vapnik, "Support-Vector Networks", Machine Learning 20, 1995.
+
+    Examples
+    --------
+    >>> from onlinebregman.losses import SquaredHingeLoss
+    >>> loss = SquaredHingeLoss()
+    >>> loss.value([-1.0, 0.0, 1.0, 2.0], 1.0), loss.derivative([-1.0, 0.0, 1.0, 2.0], 1.0)
+    (array([4., 1., 0., 0.]), array([-4., -2.,  0.,  0.]))
+    """
+
+    curvature_range = (0.0, 2.0)
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        slope, kink = self.derivative(a, y), y * a == self.margin
-        return np.where(kink, np.minimum(-y, 0.0), slope)[()], np.where(kink, np.maximum(-y, 0.0), slope)[()]
+        with np.errstate(over="ignore"):
+            return np.maximum(1 - y * a, 0.0) ** 2
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """-2 y (1 - y a) where y a < 1, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(y * a < 1, 2 * (a - y), 0.0)[()]
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """2 where y a < 1, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(y * a < 1, 2.0, 0.0)[()]
+
+    def bends(self, y: ArrayLike) -> Array:
+        return np.array(y, dtype=np.float64)[np.newaxis]
+
+
+@named("modified_huber")
+class ModifiedHuberLoss(MarginLoss):
+    """L(a, y) = max(0, 1 - y a)^2 where y a >= -1, else -4 y a: the squared hinge, linear for large mistakes.
+
+    Outliers move the weights by no more than a bound, and it gives probabilities: the link is the score cut to [-1, 1],
+    which estimates the mean of y, so that (h(a) + 1)/2 is the probability of y = 1. The derivative does not jump.
+
+    References
+    ----------
+    T. Zhang, "Solving Large Scale Linear Prediction Problems Using Stochastic Gradient Descent Algorithms", ICML 2004.
+
+    Examples
+    --------
+    >>> from onlinebregman.losses import ModifiedHuberLoss
+    >>> loss = ModifiedHuberLoss()
+    >>> loss.value([-2.0, -1.0, 0.0, 1.0], 1.0), loss.derivative([-2.0, -1.0, 0.0, 1.0], 1.0)
+    (array([8., 4., 1., 0.]), array([-4., -4., -2.,  0.]))
+    >>> loss.probability([-2.0, 0.0, 0.5])
+    array([0.  , 0.5 , 0.75])
+    """
+
+    probabilistic = True
+    lipschitz = 4.0
+    curvature_range = (0.0, 2.0)
+
+    def link(self, a: ArrayLike) -> Array:
+        """The score cut to [-1, 1]."""
+        return np.clip(np.asarray(a, dtype=np.float64), -1.0, 1.0)
+
+    def link_derivative(self, a: ArrayLike) -> Array:
+        """1 between -1 and 1, else 0."""
+        return np.where(np.abs(np.asarray(a, dtype=np.float64)) <= 1, 1.0, 0.0)[()]
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        a, y = as_pair(a, y)
+        gap = np.maximum(1 - y * a, 0.0)
+        return np.where(gap <= 2, np.minimum(gap, 2.0) ** 2, 4 * (gap - 1))[()]
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """-2 y (1 - y a), cut to slopes between 0 and 4."""
+        a, y = as_pair(a, y)
+        return -y * np.clip(2 * (1 - y * a), 0.0, 4.0)
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """2 where -1 <= y a < 1, else 0."""
+        a, y = as_pair(a, y)
+        return np.where((y * a >= -1) & (y * a < 1), 2.0, 0.0)[()]
+
+    def bends(self, y: ArrayLike) -> Array:
+        return np.stack([np.full(np.shape(y), -1.0), np.full(np.shape(y), 1.0)])

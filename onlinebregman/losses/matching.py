@@ -6,9 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, xlogy
 
-from ._base import Array, Loss, ResidualLoss, as_pair
+from ._base import Array, Loss, ResidualLoss, as_pair, named
+
+__all__ = ["LogisticLoss", "PoissonLoss", "SquaredLoss"]
 
 
+@named("squared_error")
 class SquaredLoss(ResidualLoss):
     """Identity transfer, regression: h(a) = a, H(a) = a^2/2, L(a, y) = (a - y)^2/2.
 
@@ -34,6 +37,7 @@ class SquaredLoss(ResidualLoss):
             return (a - y) ** 2 / 2
 
 
+@named("log_loss")
 class LogisticLoss(Loss):
     """Sigmoid transfer, classification: h(a) = 1/(1 + e^-a), H(a) = ln(1 + e^a).
 
@@ -85,6 +89,7 @@ class LogisticLoss(Loss):
         return log_expit(np.asarray(a, dtype=np.float64))
 
 
+@named("poisson")
 class PoissonLoss(Loss):
     """Exponential transfer, counts: h(a) = H(a) = e^a, L(a, y) = e^a - y a + y ln y - y with minimum 0 at a = ln y.
 

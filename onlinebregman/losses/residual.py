@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Array, ResidualLoss, as_pair, check_parameter
+from ._base import Array, ResidualLoss, as_pair, check_parameter, named
+
+__all__ = [
+    "AbsoluteLoss",
+    "BoundLoss",
+    "EpsilonInsensitiveLoss",
+    "HuberLoss",
+    "QuantileLoss",
+    "SquaredEpsilonInsensitiveLoss",
+]
 
 
 class InsensitiveLoss(ResidualLoss):
@@ -27,14 +36,8 @@ class InsensitiveLoss(ResidualLoss):
         """0: the loss is piecewise linear."""
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(y)))[()]
 
-    def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        a, y = as_pair(a, y)
-        slope, lower, upper = self.derivative(a, y), a == y - self.epsilon, a == y + self.epsilon
-        left = np.where(lower, -1.0, np.where(upper, 0.0, slope))
-        right = np.where(upper, 1.0, np.where(lower, 0.0, slope))
-        return left[()], right[()]
 
-
+@named("absolute_error")
 class AbsoluteLoss(InsensitiveLoss):
     """L(a, y) = abs(a - y): regression to the median.
 
@@ -54,6 +57,7 @@ class AbsoluteLoss(InsensitiveLoss):
         return np.array(y, dtype=np.float64)[np.newaxis]
 
 
+@named("epsilon_insensitive")
 class EpsilonInsensitiveLoss(InsensitiveLoss):
     """L(a, y) = max(0, abs(a - y) - epsilon): the support vector regression loss, no loss inside a tube.
 
@@ -87,6 +91,106 @@ class EpsilonInsensitiveLoss(InsensitiveLoss):
         return np.stack([y - self.epsilon, y + self.epsilon])
 
 
+@named("squared_epsilon_insensitive")
+class SquaredEpsilonInsensitiveLoss(ResidualLoss):
+    """L(a, y) = max(0, abs(a - y) - epsilon)^2: the squared loss outside of a tube, no loss inside.
+
+    Without a factor 1/2, as in scikit-learn. The derivative does not jump. The link is the identity; it is not a
+    matching loss.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half the width of the tube, >= 0.
+
+    References
+    ----------
+    C.-H. Ho, C.-J. Lin, "Large-scale Linear Support Vector Regression", JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> from onlinebregman.losses import SquaredEpsilonInsensitiveLoss
+    >>> loss = SquaredEpsilonInsensitiveLoss(epsilon=0.5)
+    >>> loss.value([0.0, 1.75, 3.0], 2.0), loss.derivative([0.0, 1.75, 3.0], 2.0)
+    (array([2.25, 0.  , 0.25]), array([-3.,  0.,  1.]))
+    """
+
+    curvature_range = (0.0, 2.0)
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon = check_parameter(epsilon, "epsilon", positive=False)
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        a, y = as_pair(a, y)
+        with np.errstate(over="ignore"):
+            return np.maximum(np.abs(a - y) - self.epsilon, 0.0) ** 2
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """2 (a - y -+ epsilon) outside of the tube, else 0."""
+        a, y = as_pair(a, y)
+        return 2 * np.sign(a - y) * np.maximum(np.abs(a - y) - self.epsilon, 0.0)
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """2 outside of the tube, else 0."""
+        a, y = as_pair(a, y)
+        return np.where(np.abs(a - y) > self.epsilon, 2.0, 0.0)[()]
+
+    def bends(self, y: ArrayLike) -> Array:
+        y = np.asarray(y, dtype=np.float64)
+        return np.stack([y - self.epsilon, y + self.epsilon])
+
+
+@named("quantile")
+class QuantileLoss(ResidualLoss):
+    """L(a, y) = quantile (y - a) below y, (1 - quantile) (a - y) above: regression to a quantile, the pinball loss.
+
+    The link is the identity; it is not a matching loss. `derivative` is 0 at the kink a = y.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The part of the targets that is to lie below the prediction, between 0 and 1; 0.5 is half the absolute loss.
+
+    References
+    ----------
+    R. Koenker, G. Bassett, "Regression Quantiles", Econometrica 46, 1978.
+
+    Examples
+    --------
+    >>> from onlinebregman.losses import QuantileLoss
+    >>> loss = QuantileLoss(quantile=0.75)
+    >>> loss.value([0.0, 2.0, 6.0], 2.0), loss.derivative([0.0, 2.0, 6.0], 2.0)
+    (array([1.5, 0. , 1. ]), array([-0.75,  0.  ,  0.25]))
+    """
+
+    def __init__(self, quantile: float = 0.5) -> None:
+        self.quantile = check_parameter(quantile, "quantile", positive=True)
+        if self.quantile >= 1:
+            raise ValueError(f"quantile = {quantile!r} is not between 0 and 1; use 0 < quantile < 1.")
+
+    @property
+    def lipschitz(self) -> float:
+        """The steeper of the two slopes."""
+        return max(self.quantile, 1 - self.quantile)
+
+    def value(self, a: ArrayLike, y: ArrayLike) -> Array:
+        a, y = as_pair(a, y)
+        return np.where(a > y, (1 - self.quantile) * (a - y), self.quantile * (y - a))[()]
+
+    def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """-quantile below y, 1 - quantile above, 0 at y."""
+        a, y = as_pair(a, y)
+        return np.where(a > y, 1 - self.quantile, np.where(a < y, -self.quantile, 0.0))[()]
+
+    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
+        """0: the loss is piecewise linear."""
+        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(y)))[()]
+
+    def kinks(self, y: ArrayLike) -> Array:
+        return np.array(y, dtype=np.float64)[np.newaxis]
+
+
+@named("huber")
 class HuberLoss(ResidualLoss):
     """Squared loss of small residuals, absolute loss of large ones: regression with outliers.
 
@@ -137,6 +241,10 @@ class HuberLoss(ResidualLoss):
         a, y = as_pair(a, y)
         return np.where(np.abs(a - y) <= self.epsilon, 1.0, 0.0)[()]
 
+    def bends(self, y: ArrayLike) -> Array:
+        y = np.asarray(y, dtype=np.float64)
+        return np.stack([y - self.epsilon, y + self.epsilon])
+
 
 class BoundLoss(ResidualLoss):
     """Squared loss of a bound that does not hold: targets are upper or lower bounds on the score, told by their sign.
@@ -178,3 +286,6 @@ class BoundLoss(ResidualLoss):
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """1 where the bound does not hold, else 0."""
         return np.where(self.derivative(a, y) != 0, 1.0, 0.0)[()]
+
+    def bends(self, y: ArrayLike) -> Array:
+        return np.abs(np.asarray(y, dtype=np.float64))[np.newaxis]

@@ -22,6 +22,7 @@ from onlinebregman import (
     WinnowClassifier,
 )
 from onlinebregman.losses import HingeLoss, LogisticLoss
+from onlinebregman.losses._names import loss_names
 
 CLASSIFIERS = [
     MirrorDescentClassifier(random_state=0),
@@ -218,19 +219,58 @@ def test_before_learning(model):
 # --- probabilities ----------------------------------------------------------------------------------------------------
 
 
-def test_probabilities_are_there_for_the_logistic_loss_alone():
-    logistic = [MirrorDescentClassifier(), PNormClassifier(), MirrorDescentClassifier(loss=LogisticLoss())]
+def test_probabilities_are_there_for_probabilistic_losses_alone():
+    probabilistic = [
+        MirrorDescentClassifier(),
+        PNormClassifier(),
+        MirrorDescentClassifier(loss=LogisticLoss()),
+        PNormClassifier(loss="modified_huber"),
+    ]
     others = [
         PerceptronClassifier(),
         WinnowClassifier(),
         MirrorDescentClassifier(loss="hinge"),
         PNormClassifier(loss="perceptron"),
         PNormClassifier(loss=HingeLoss(0.5)),
+        MirrorDescentClassifier(loss="squared_hinge"),
         MirrorDescentClassifier(loss="no such loss"),
     ]
     for name in ("predict_proba", "predict_log_proba"):
-        assert all(hasattr(model, name) for model in logistic)
+        assert all(hasattr(model, name) for model in probabilistic)
         assert not any(hasattr(model, name) for model in others)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_of_the_modified_huber_loss_are_those_of_scikit_learn(n_classes):
+    X, y = some_rows(n_classes=n_classes)
+    model = MirrorDescentClassifier(loss="modified_huber").partial_fit(X, y, classes=range(n_classes))
+    theirs = SGDClassifier(loss="modified_huber").partial_fit(X, y, classes=range(n_classes))
+    theirs.coef_, theirs.intercept_ = np.array(model.coef_), np.array(model.intercept_)
+    for rows in (X, 30 * X):
+        assert_allclose(model.predict_proba(rows), theirs.predict_proba(rows), rtol=1e-13, atol=1e-15)
+        with np.errstate(divide="ignore"):
+            assert_allclose(model.predict_log_proba(rows), theirs.predict_log_proba(rows), rtol=1e-12, atol=1e-14)
+    assert (model.predict_proba(30 * X) == 0).any()
+
+
+class Confident(LogisticLoss):
+    """A loss of one's own with labels of its own."""
+
+    labels = (0.1, 0.9)
+
+
+def test_a_loss_of_ones_own_states_its_labels_and_gives_probabilities():
+    X, y = some_rows(n_classes=2)
+    model = MirrorDescentClassifier(loss=Confident(), eta0=1.0).partial_fit(X, y, classes=[0, 1])
+    regressor = MirrorDescentRegressor(loss="log_loss", eta0=1.0).partial_fit(X, np.where(y == 1, 0.9, 0.1))
+    assert_allclose(model.coef_[0], regressor.coef_, rtol=1e-9)
+    assert_allclose(model.predict_proba(X)[:, 1], (regressor.predict(X) - 0.1) / 0.8, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [MirrorDescentRegressor, MirrorDescentClassifier, PNormClassifier])
+def test_the_docstrings_list_the_losses(kind):
+    names = ", ".join(map(repr, loss_names("regression" if kind is MirrorDescentRegressor else "classification")))
+    assert "loss : {" + names.replace("'", '"') + "} or Loss" in kind.__doc__
 
 
 def test_the_loss_is_read_when_learning_starts(learned):

@@ -41,10 +41,11 @@ from onlinebregman.losses import (
     PoissonLoss,
     SquaredLoss,
 )
+from onlinebregman.losses._names import loss_names
 from onlinebregman.schedules import InverseScaling
 
 seeds = st.integers(0, 2**32 - 1)
-REGRESSION_LOSSES = ["squared_error", "absolute_error", "epsilon_insensitive", "huber", "poisson", "log_loss"]
+REGRESSION_LOSSES = loss_names("regression")
 
 
 def some_rows(n=60, d=4, seed=0, loss="squared_error"):

@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.losses.loss cimport Edge, Loss
 from onlinebregman._kernels.rows.rows cimport Row
 
 
@@ -122,7 +122,7 @@ cdef class NumPyGeometry(Geometry):
 
 
 cdef class NumPyLoss(Loss):
-    """A smooth loss, by the methods of a `Loss` object."""
+    """Any loss, by the methods of a `Loss` object."""
 
     cdef readonly object definition
 
@@ -148,6 +148,28 @@ cdef class NumPyLoss(Loss):
     cdef double derivative(self, double a, double y) noexcept nogil:
         with gil:
             return self.ask("derivative", (a, y))
+
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        with gil:
+            try:
+                return self._next_edge(a, y, edge)
+            except (KeyboardInterrupt, MemoryError) as error:
+                self.interrupt = error
+            except Exception:  # no step is found, and the row is refused
+                pass
+            edge.near = NAN
+            return True
+
+    cdef bint _next_edge(self, double a, double y, Edge* edge) except -1:
+        edges = np.concatenate([np.ravel(self.definition.kinks(y)), np.ravel(self.definition.bends(y))])
+        upwards = self.definition.derivative(a, y) < 0
+        ahead = edges[edges >= a] if upwards else edges[edges <= a]
+        if ahead.size == 0:
+            return False
+        edge.score = ahead.min() if upwards else ahead.max()
+        left, right = self.definition.subdifferential(edge.score, y)
+        edge.near, edge.far = (left, right) if upwards else (right, left)
+        return True
 
     cdef double link(self, double a) noexcept nogil:
         with gil:

@@ -8,10 +8,10 @@ distance from that end. The c of all functions below is counted from `work.origi
 """
 
 from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, sqrt
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, log1p, nextafter, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-from onlinebregman._kernels.losses.loss cimport BENDS, JUMPS, SMOOTH, Loss, Piece
+from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
 
 
 cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
@@ -124,47 +124,71 @@ cdef bint reaches(Geometry geometry, Workspace* work, Score* score, double c, do
     return a < edge if c > 0 else a > edge
 
 
+cdef SquaredLoss TO_EDGE = SquaredLoss()
+
+
+cdef double to_edge(Geometry geometry, Workspace* work, Score* score, double edge, double bound) noexcept nogil:
+    """The c between 0 and `bound` that brings the score to an edge: the minimum of (a - edge)^2 / 2."""
+    return root(geometry, TO_EDGE, work, score, 0.0, 1.0, edge, bound)
+
+
+cdef inline double beyond(Edge* edge) noexcept nogil:
+    """The first score behind an edge."""
+    return nextafter(edge.score, -INFINITY if edge.near > 0 else INFINITY)
+
+
+cdef inline double explicit_step(double eta, double slope) noexcept nogil:
+    """eta L', finite: far up an exponential, where it overflows, the root is nearer."""
+    cdef double c = eta * slope
+    return copysign(DBL_MAX, c) if isinf(c) else c
+
+
 cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                           double y) noexcept nogil:
-    """The root of c = eta L'(a(c))."""
-    cdef double edge = 0.0
-    cdef double c = eta * loss.derivative(score.a, y)
-    cdef Piece piece
+    """The root of c = eta L'(a(c)), or the kink at which eta L' jumps over c."""
+    cdef Edge edge
+    cdef double a = score.a, slope = loss.derivative(a, y), c = explicit_step(eta, slope)
     if c == 0 or isnan(c):
         return c
-    if isinf(c):  # far up an exponential; the root is nearer
-        c = copysign(DBL_MAX, c)
-    piece = loss.piece(score.a, y, &edge)
-    if piece == SMOOTH:
-        if loss.inner is None:
-            return root(geometry, loss, work, score, 1.0, eta, y, c)
-        return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
-    if not reaches(geometry, work, score, c, edge):
-        return c
-    if piece == BENDS:
-        return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
-    return root(geometry, loss.inner, work, score, 0.0, 1.0, edge, c)
+    while loss.next_edge(a, y, &edge):
+        if isnan(edge.near):
+            return NAN
+        if not reaches(geometry, work, score, explicit_step(eta, edge.near), edge.score):
+            if edge.near == slope:
+                return c  # the derivative is constant up to the edge
+            break
+        if edge.near == edge.far:
+            break
+        if not edge.near * edge.far > 0 or not reaches(geometry, work, score, explicit_step(eta, edge.far), edge.score):
+            return to_edge(geometry, work, score, edge.score, c)
+        a, slope = beyond(&edge), edge.far
+        c = explicit_step(eta, slope)
+    if loss.inner is None:
+        return root(geometry, loss, work, score, 1.0, eta, y, c)
+    return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
 
 
 cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                             double y) noexcept nogil:
     """c(eta) of the flow dc/ds = L'(a(c)), c(0) = 0."""
-    cdef double edge = 0.0, speed = loss.derivative(score.a, y), c
-    cdef Piece piece
+    cdef Edge edge
+    cdef double speed = loss.derivative(score.a, y), c
     if speed == 0:
         return 0.0
-    piece = loss.piece(score.a, y, &edge)
-    if piece == SMOOTH:
-        if loss.inner is None:
-            return carried(geometry, loss, work, score, 0.0, eta, y)
-        return carried(geometry, loss.inner, work, score, 0.0, eta, y)
-    c = eta * speed
-    if not reaches(geometry, work, score, c, edge):
-        return c
-    c = root(geometry, loss.inner, work, score, 0.0, 1.0, edge, c)
-    if piece == JUMPS:
-        return c  # the derivative changes its sign at the edge, or ends: the flow rests there
-    return carried(geometry, loss.inner, work, score, c, eta - (work.origin + c) / speed, y)
+    if loss.next_edge(score.a, y, &edge):
+        if isnan(edge.near):
+            return NAN
+        c = eta * speed
+        if edge.near == speed and not reaches(geometry, work, score, c, edge.score):
+            return c  # constant up to the edge
+        if edge.near == speed and not edge.near * edge.far > 0:
+            return to_edge(geometry, work, score, edge.score, c)  # where the flow rests
+        if edge.near == speed and loss.inner is not None:
+            c = to_edge(geometry, work, score, edge.score, c)
+            return carried(geometry, loss.inner, work, score, c, eta - (work.origin + c) / speed, y)
+    if loss.inner is None:
+        return carried(geometry, loss, work, score, 0.0, eta, y)
+    return carried(geometry, loss.inner, work, score, 0.0, eta, y)
 
 
 cdef double carried(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
@@ -249,20 +273,45 @@ cdef void follow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
         panel.time, panel.error = r * total, fabs(r * (total - coarse) * panel.end)
 
 
+cdef inline double elapsing(double decay, double s) noexcept nogil:
+    """The inverse: r with (1 - exp(-decay r)) / decay = s."""
+    return -log1p(-decay * s) / decay if fabs(decay * s) > 1e-17 else s
+
+
+cdef double c_of_edge(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double bound, double y,
+                      Edge* edge) noexcept nogil:
+    """The c of the next edge behind the score a that the flow passes on the way from 0 to `bound`; NaN for none.
+
+    None is sought beside a pole, where c is counted from there.
+    """
+    cdef double lo, hi
+    if work.origin != 0 or not loss.next_edge(a, y, edge) or not fabs(edge.near) > 0:
+        return NAN
+    geometry.domain(work, &lo, &hi)
+    bound = max(min(bound, (1.0 - 2.0 * BESIDE) * hi), (1.0 - 2.0 * BESIDE) * lo)
+    if not reaches(geometry, work, score, bound, edge.score):
+        return NAN
+    return to_edge(geometry, work, score, edge.score, bound)
+
+
 cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
                  double y) noexcept nogil:
     """Where the flow dc/ds = g(c), g(c) = L'(a(c)), is after `time`, from c on; NaN where it cannot be followed.
 
     In closed form where g is a straight line. Otherwise that closed form of the linearised flow, c(r) at its own time
     r, is a change of variables in which the true time ds/dr = c'(r) / g(c(r)) is nearly 1: it is integrated over panels
-    until what is left of the time is a straight line, or the flow is at rest to rounding.
+    until what is left of the time is a straight line, or the flow is at rest to rounding. A panel ends where the loss
+    has an edge.
     """
-    cdef double a, slope, g, curvature, decay, move, next_c, next_a, next_slope, next_g, rounding
+    cdef Edge edge
+    cdef bint at_edge
+    cdef double a, slope, g, curvature, decay, move, next_c, next_a, next_slope, next_g, rounding, edge_c
     cdef double r = time, last_r, last_g = INFINITY, terms = size_of_terms(geometry, work) + fabs(score.intercept)
     cdef Panel panel
     cdef int iteration
     evaluate_score(geometry, work, score, c, &a, &slope)
     g = loss.derivative(a, y)
+    edge_c = c_of_edge(geometry, loss, work, score, a, c + time * g, y, &edge)
     for iteration in range(300 if work.origin == 0 else 3000):  # beside a pole each may do no more than halve c
         curvature = loss.curvature(a, y)
         decay = curvature * (slope + score.bias)
@@ -285,18 +334,33 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
             r = copysign(8.0 / decay, r)
         while True:
             move = g * elapsed(decay, r)
+            at_edge = time > 0 and fabs(move) >= fabs(edge_c - c)
+            if at_edge:
+                next_c, next_g, move = edge_c, edge.near, edge_c - c
+                r = elapsing(decay, move / g)
+                if fabs(move) <= 4e-16 * fabs(c):
+                    panel.time = 0.0
+                    break
             if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or \
                     (work.origin == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
                 return c  # at rest
             follow(geometry, loss, work, score, c, r, g, decay, y, &panel)
-            next_c = c + move
+            if not at_edge:
+                next_c = c + move
             if (panel.error <= 1e-11 * fabs(next_c) + rounding * fabs(r) or fabs(panel.time) <= 1e-14 * fabs(time)) \
                     and fabs(panel.time) <= 16.0 * fabs(time):
                 evaluate_score(geometry, work, score, next_c, &next_a, &next_slope)
-                next_g = loss.derivative(next_a, y)
+                if not at_edge:
+                    next_g = loss.derivative(next_a, y)
                 if next_g / panel.end > 0.5:  # no layer that the nodes miss at the end, either
                     break
             r *= 0.25
-        c, a, slope, last_g, g = next_c, next_a, next_slope, g, next_g
         time -= panel.time
+        if at_edge and time > 0:
+            if not edge.near * edge.far > 0:
+                return edge_c
+            evaluate_score(geometry, work, score, edge_c, &next_a, &next_slope)
+            next_a, next_g = beyond(&edge), edge.far
+            edge_c = c_of_edge(geometry, loss, work, score, next_a, next_c + time * next_g, y, &edge)
+        c, a, slope, last_g, g = next_c, next_a, next_slope, g, next_g
     return c  # so many panels are taken by rounding errors alone, at rest

@@ -1,11 +1,11 @@
 """Losses as scalar methods of a score a and a target y; `onlinebregman.losses` is their readable definition.
 
 A matching loss has the derivative h(a) - y with a smooth link h. The others are of pieces: constant derivative away from
-the minimum, and around it a jump (hinge, absolute, epsilon-insensitive) or the squared loss (Huber); or the squared loss
-on one side of a bound and 0 on the other.
+the minimum, and around it a jump (hinge, absolute, quantile, epsilon-insensitive) or a squared loss (Huber, modified
+Huber); or a squared loss on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit
+from libc.math cimport INFINITY, copysign, exp, expm1, fabs, isfinite, log, log1p, signbit
 
 
 cdef class Loss:
@@ -22,9 +22,9 @@ cdef class Loss:
         """dL/da; at a kink the side on which the prediction is a mistake."""
         return self.link(a) - y
 
-    cdef Piece piece(self, double a, double y, double* edge) noexcept nogil:
-        """How the derivative goes on from a; `edge` is the score where a constant piece ends."""
-        return SMOOTH
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        """Is there an edge from a on towards the minimum, where the derivative jumps or ceases to be constant?"""
+        return False
 
     cdef double link(self, double a) noexcept nogil:
         """The prediction of a target."""
@@ -43,6 +43,18 @@ cdef class Loss:
         return isfinite(y)
 
 
+cdef inline bint kink(Edge* edge, double score, double slope) noexcept nogil:
+    """A constant derivative, up to a score where it ends or changes its sign."""
+    edge.score, edge.near, edge.far = score, slope, 0.0
+    return True
+
+
+cdef inline bint bend(Edge* edge, double score, double slope) noexcept nogil:
+    """A constant derivative, up to a score from which on it is that of the inner loss."""
+    edge.score, edge.near, edge.far = score, slope, slope
+    return True
+
+
 cdef class SquaredLoss(Loss):
     """(a - y)^2 / 2, link the identity."""
 
@@ -51,6 +63,19 @@ cdef class SquaredLoss(Loss):
 
     cdef double value(self, double a, double y) noexcept nogil:
         return 0.5 * (a - y) * (a - y)
+
+
+cdef class TwiceSquaredLoss(SquaredLoss):
+    """(a - y)^2, link the identity."""
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        return (a - y) * (a - y)
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return 2.0 * (a - y)
+
+    cdef double curvature(self, double a, double y) noexcept nogil:
+        return 2.0
 
 
 cdef class DistanceLoss(SquaredLoss):
@@ -142,9 +167,10 @@ cdef class PoissonLoss(Loss):
 cdef class EpsilonInsensitiveLoss(Loss):
     """max(0, |a - y| - epsilon); the absolute loss with epsilon = 0."""
 
+    cdef readonly double epsilon
+
     def __cinit__(self, epsilon=0.0):
         self.epsilon = epsilon
-        self.inner = SquaredLoss()
 
     def _arguments(self):
         return (self.epsilon,)
@@ -155,13 +181,52 @@ cdef class EpsilonInsensitiveLoss(Loss):
     cdef double derivative(self, double a, double y) noexcept nogil:
         return 1.0 if a - y > self.epsilon else -1.0 if a - y < -self.epsilon else 0.0
 
-    cdef Piece piece(self, double a, double y, double* edge) noexcept nogil:
-        edge[0] = y + self.epsilon if a > y else y - self.epsilon
-        return JUMPS
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        return kink(edge, y + self.epsilon if a > y else y - self.epsilon, self.derivative(a, y))
+
+
+cdef class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
+    """max(0, |a - y| - epsilon)^2."""
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        cdef double gap = max(fabs(a - y) - self.epsilon, 0.0)
+        return gap * gap
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return 2.0 * copysign(max(fabs(a - y) - self.epsilon, 0.0), a - y)
+
+    cdef double curvature(self, double a, double y) noexcept nogil:
+        return 2.0 if fabs(a - y) > self.epsilon else 0.0
+
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        return False
+
+
+cdef class QuantileLoss(Loss):
+    """quantile (y - a) below y, (1 - quantile) (a - y) above."""
+
+    cdef readonly double quantile
+
+    def __cinit__(self, quantile=0.5):
+        self.quantile = quantile
+
+    def _arguments(self):
+        return (self.quantile,)
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        return (1.0 - self.quantile) * (a - y) if a > y else self.quantile * (y - a)
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return 1.0 - self.quantile if a > y else -self.quantile if a < y else 0.0
+
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        return kink(edge, y, self.derivative(a, y))
 
 
 cdef class HuberLoss(Loss):
     """(a - y)^2 / 2 up to |a - y| = epsilon, and from there on the tangent."""
+
+    cdef readonly double epsilon
 
     def __cinit__(self, epsilon=1.35):
         self.epsilon = epsilon
@@ -177,19 +242,29 @@ cdef class HuberLoss(Loss):
     cdef double derivative(self, double a, double y) noexcept nogil:
         return min(max(a - y, -self.epsilon), self.epsilon)
 
-    cdef Piece piece(self, double a, double y, double* edge) noexcept nogil:
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
         if fabs(a - y) <= self.epsilon:
-            return SMOOTH
-        edge[0] = y + self.epsilon if a > y else y - self.epsilon
-        return BENDS
+            return False
+        return bend(edge, y + self.epsilon if a > y else y - self.epsilon, self.derivative(a, y))
 
 
-cdef class HingeLoss(Loss):
+cdef class MarginLoss(Loss):
+    """Of labels y = -1 or 1; link the sign of the score."""
+
+    cdef double link(self, double a) noexcept nogil:
+        return 1.0 if a > 0 else -1.0 if a < 0 else 0.0
+
+    cdef bint admits(self, double y) noexcept nogil:
+        return fabs(y) == 1.0
+
+
+cdef class HingeLoss(MarginLoss):
     """max(0, margin - y a) for y = -1 or 1: the Perceptron's with margin 0, where a score of 0 is a mistake."""
+
+    cdef readonly double margin
 
     def __cinit__(self, margin=1.0):
         self.margin = margin
-        self.inner = SquaredLoss()
 
     def _arguments(self):
         return (self.margin,)
@@ -202,12 +277,39 @@ cdef class HingeLoss(Loss):
             return -y
         return 0.0
 
-    cdef Piece piece(self, double a, double y, double* edge) noexcept nogil:
-        edge[0] = y * self.margin
-        return JUMPS
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        return kink(edge, y * self.margin, self.derivative(a, y))
+
+
+cdef class SquaredHingeLoss(MarginLoss):
+    """max(0, 1 - y a)^2 for y = -1 or 1."""
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        cdef double gap = max(1.0 - y * a, 0.0)
+        return gap * gap
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return 2.0 * (a - y) if y * a < 1.0 else 0.0
+
+    cdef double curvature(self, double a, double y) noexcept nogil:
+        return 2.0 if y * a < 1.0 else 0.0
+
+
+cdef class ModifiedHuberLoss(MarginLoss):
+    """The squared hinge up to y a = -1, and from there on the tangent -4 y a; link the score, cut to [-1, 1]."""
+
+    def __cinit__(self):
+        self.inner = TwiceSquaredLoss()
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        cdef double gap = max(1.0 - y * a, 0.0)
+        return gap * gap if gap <= 2.0 else 4.0 * (gap - 1.0)
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return -y * min(max(2.0 * (1.0 - y * a), 0.0), 4.0)
+
+    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
+        return y * a < -1.0 and bend(edge, -y, self.derivative(a, y))
 
     cdef double link(self, double a) noexcept nogil:
-        return 1.0 if a > 0 else -1.0 if a < 0 else 0.0
-
-    cdef bint admits(self, double y) noexcept nogil:
-        return fabs(y) == 1.0
+        return min(max(a, -1.0), 1.0)
