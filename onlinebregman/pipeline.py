@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 
-from ._containers import sound_csr
+from ._online.containers import sound_csr
 from ._sklearn_compat import all_or_nothing
 
 __all__ = ["OnlinePipeline", "make_online_pipeline"]

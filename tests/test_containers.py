@@ -16,7 +16,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MirrorDescentClassifier,
 )
-from onlinebregman._containers import sound_csr
+from onlinebregman._online.containers import sound_csr
 from onlinebregman.model_selection import offline_comparator, progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 

@@ -12,7 +12,7 @@ from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry
 
-from onlinebregman._compiled import make_loss
+from onlinebregman._online.compiled import make_loss
 from onlinebregman.divergences import LogDet, SquaredFrobenius
 from onlinebregman.losses import BoundLoss, SquaredLoss
 from onlinebregman.schedules import resolve_schedule

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onlinebregman import ImplicitGDRegressor, MirrorDescentRegressor, PerceptronClassifier
-from onlinebregman._mirror import MirrorMixin
+from onlinebregman._online.mirror import MirrorMixin
 from onlinebregman.schedules import Constant
 
 REASONS = ["not finite", "overflowed", "loss overflowed", "left domain", "negative"]

@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose
 from replica import Cosh
 
 from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
-from onlinebregman._mirror import starting_weights
+from onlinebregman._online.start import starting_weights
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,

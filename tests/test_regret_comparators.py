@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from onlinebregman import BurgRegressor, EGRegressor, MirrorDescentClassifier, MirrorDescentRegressor
-from onlinebregman._regret import split
+from onlinebregman._online.regret import split
 from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 

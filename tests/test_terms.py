@@ -19,7 +19,7 @@ from onlinebregman import (
     PNormRegressor,
     WinnowClassifier,
 )
-from onlinebregman._regret import Terms
+from onlinebregman._online.regret import Terms
 from onlinebregman.constraints import L1Ball
 from onlinebregman.divergences import RelativeEntropy
 

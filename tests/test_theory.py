@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from onlinebregman import ImplicitGDRegressor, LearningRatePath, MirrorDescentClassifier, MirrorDescentRegressor
-from onlinebregman._theory import theory_rate
+from onlinebregman._online.theory import theory_rate
 from onlinebregman.divergences import (
     PNorm,
     SimplexEntropy,

@@ -1,1 +1,1 @@
-"""What estimators of all families share: the life cycle of `fit` and `partial_fit`."""
+"""What estimators share: the life cycle of `fit` and `partial_fit`, mirror maps, checks of input, labels, bounds."""

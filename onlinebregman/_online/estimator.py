@@ -28,9 +28,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._copies import OwnCopyMixin
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
-from .._validation import check_rows, check_weights
+from .copies import OwnCopyMixin
+from .validation import check_rows, check_weights
 
 
 class Call(NamedTuple):

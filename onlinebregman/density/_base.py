@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import fit_context
-from .._validation import check_dense_rows, check_weights, fitted
 
 
 def in_float64(method: Callable) -> Callable:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from .._validation import check_symmetric
+from .._online.validation import check_symmetric
 from ..divergences import Divergence, LogDet, Scaled, Stacked
 from ._base import running
 

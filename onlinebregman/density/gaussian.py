@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.validation import check_dense_rows, read_only
 from .._sklearn_compat import Interval, StrOptions
-from .._validation import check_dense_rows, read_only
 from ..divergences import Conjugate, Divergence
 from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64, running
 from ._scatters import DiagonalScatter, FullScatter

@@ -13,15 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._containers import unmasked
+from .._online.containers import unmasked
 from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
+from .._online.validation import FLOATS, check_dense_rows, check_finite, check_numbers, check_weights, fitted, read_only
 from .._sklearn_compat import (
     Interval,
     StrOptions,
     check_feature_names,
     fit_context,
 )
-from .._validation import FLOATS, check_dense_rows, check_finite, check_numbers, check_weights, fitted, read_only
 from ._base import Density
 from ._domain import Features, RowIndex, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton

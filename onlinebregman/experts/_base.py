@@ -15,10 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._copies import OwnCopyMixin
+from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.validation import check_rows, fitted, read_only
 from .._sklearn_compat import BaseComposition, Interval
-from .._validation import check_rows, fitted, read_only
 from ..pipeline import check_instance, check_online, copies_to_learn, learns
 from ._weights import Array, ExpertWeights, History
 

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._labels import StreamClassifierMixin
 from .._online.estimator import Call
+from .._online.labels import StreamClassifierMixin
+from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
-from .._validation import check_rows, check_weights, dense
 from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, log_sum_exp
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, roots_legendre
 from sklearn.utils import check_random_state
 
-from .._validation import check_finite
+from .._online.validation import check_finite
 from ._weights import Array
 
 

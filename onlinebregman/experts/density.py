@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call
+from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
-from .._validation import check_rows, check_weights, dense
 from ..density._base import Density
 from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, log_sum_exp

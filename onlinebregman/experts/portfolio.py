@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.validation import check_dense_rows, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._validation import check_dense_rows, fitted, read_only
 from ._wealth import check_relatives, from_log
 from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._online.estimator import Call
+from .._online.validation import dense, finite
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._validation import dense, finite
 from ._base import ExpertMixture, Forecasts, RowCosts
 from ._weights import Array, are_numbers, hoeffding_rate
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, Examples, OnlineEstimator
-from .._validation import check_rows, check_symmetric, finite, fitted, read_only
+from .._online.validation import check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._containers import readable
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._validation import check_finite, check_indices, check_numbers, check_symmetric
+from .._online.containers import readable
+from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric
 
 Array = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, warn_caller
+from .._online.threads import few_threads
+from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._threads import few_threads
-from .._validation import read_only
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
 from ._constraints import Constraints, check_senses

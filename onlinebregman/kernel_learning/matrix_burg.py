@@ -10,17 +10,31 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._factors import factor
-from .._mirror import MatrixBurgMirrorMixin
+from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.estimator import Call, EpochEstimator, Examples
+from .._online.factors import factor
+from .._online.mirror import MirrorMixin
+from .._online.validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
 from .._sklearn_compat import Interval, fit_context
-from .._validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
+from ..divergences import LogDet
 from ..schedules import Constant, Schedule
 
 # Where an init that is not given starts at the latest: n = 1 would be at the bound.
 _LARGEST_START = 0.9
 # The rate that limits nothing; finite, so that a row of zeros has a step.
 _NO_LIMIT = 1e100
+
+
+class MatrixBurgMirrorMixin(MirrorMixin):
+    """Mirror map of the LogDet potential on 0 < W < I, which the rate of its explicit steps keeps to."""
+
+    update = "gradient"
+
+    def _mirror_map(self, n_features: int | None) -> LogDet:
+        return LogDet()
+
+    def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
+        return MatrixBurgGeometry(init)
 
 
 class MatrixBurgRegressor(

@@ -9,18 +9,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._mirror import VonNeumannMirrorMixin
 from .._online.estimator import Call, EpochEstimator
+from .._online.mirror import MirrorMixin
+from .._online.threads import few_threads
+from .._online.validation import check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._threads import few_threads
-from .._validation import check_weights
+from ..divergences import VonNeumann
 from ..schedules import LEARNING_RATES, Schedule
 from ._base import Instances, KernelLearner
-from ._bounds import LossBounds
+from ._bounds import LossBoundsMixin
 from ._instances import Rows, check_factors, check_targets, factored
 
 
-class MEGKernelLearner(LossBounds, VonNeumannMirrorMixin, KernelLearner, EpochEstimator):
+class VonNeumannMirrorMixin(MirrorMixin):
+    """Mirror map of the von Neumann potential: f(W) = log W, on symmetric positive definite matrices.
+
+    They have the trace that `trace` says; None for any.
+    """
+
+    def _mirror_map(self, n_features: int | None) -> VonNeumann:
+        return VonNeumann(trace=self.trace)
+
+    def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
+        return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
+
+    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """The learner's positions are log W, and tr(U log U) cancels."""
+        self._divergence.check_domain(u, closed=True)
+        gap = float(np.vdot(u, end - start))
+        if self._divergence.trace is None:
+            gap += float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
+        return gap
+
+
+class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, EpochEstimator):
     """Kernel of trace one learned online by matrix exponentiated gradient (MEG).
 
     Each instance z with target y moves the kernel to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2 over the positive

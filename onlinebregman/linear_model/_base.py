@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
-from .._mirror import MirrorMixin, starting_weights
 from .._online.estimator import Call, EpochEstimator, Examples
-from .._regret import Terms, split
+from .._online.mirror import MirrorMixin
+from .._online.regret import Terms, split
+from .._online.start import starting_weights
+from .._online.theory import TheoryRate, theory_rate
+from .._online.validation import check_rows, check_weights, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._theory import TheoryRate, theory_rate
-from .._validation import check_rows, check_weights, read_only
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, Schedule
 

@@ -10,10 +10,10 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from .._kernels.loop.multi_learner import MultiLearner
-from .._labels import StreamClassifierMixin
 from .._online.estimator import Call, Examples
+from .._online.labels import StreamClassifierMixin
+from .._online.validation import check_rows, check_weights, read_only
 from .._sklearn_compat import StrOptions, fit_context
-from .._validation import check_rows, check_weights, read_only
 from ._base import OnlineLinearModel
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from .._mirror import starting_weights
-from .._validation import check_rows, read_only
+from .._online.start import starting_weights
+from .._online.validation import check_rows, read_only
 from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
 

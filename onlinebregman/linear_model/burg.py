@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._mirror import BurgMirrorMixin
+from .._online.mirror import MirrorMixin
+from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
-from .._validation import read_only
+from ..divergences import Burg
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
+
+
+class BurgMirrorMixin(MirrorMixin):
+    """Mirror map of the Burg entropy: f(w) = -1/w. Positive weights, 1/n at the start."""
+
+    def _mirror_map(self, n_features: int | None) -> Burg:
+        return Burg()
 
 
 class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):

@@ -6,10 +6,22 @@ from numbers import Real
 
 from numpy.typing import ArrayLike
 
-from .._mirror import EntropyMirrorMixin
+from .._online.mirror import MirrorMixin
 from .._sklearn_compat import Interval, StrOptions
+from ..divergences import RelativeEntropy, SimplexEntropy
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
+
+
+class EntropyMirrorMixin(MirrorMixin):
+    """Mirror map of the relative entropy: f(w) = ln w, on the simplex, on all positive weights, or for w+ - w-."""
+
+    @property
+    def _signed(self) -> bool:
+        return self.weights == "signed"
+
+    def _mirror_map(self, n_features: int | None) -> RelativeEntropy | SimplexEntropy:
+        return RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
 
 
 class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):

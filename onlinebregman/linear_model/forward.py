@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
 from .._sklearn_compat import Interval, fit_context
-from .._validation import check_finite, check_rows, check_weights, fitted, read_only
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .._mirror import EuclideanMirrorMixin
+from .._online.mirror import MirrorMixin
+from ..divergences import SquaredEuclidean
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
+
+
+class EuclideanMirrorMixin(MirrorMixin):
+    """Mirror map of the squared Euclidean potential: the identity. Weights of any sign, 0 at the start."""
+
+    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
+        return SquaredEuclidean()
 
 
 class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):

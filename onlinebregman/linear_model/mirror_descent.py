@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .._mirror import ChosenMirrorMixin
+from .._online.mirror import MirrorMixin
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
-from ..divergences import DIVERGENCES, Divergence
-from ..losses import LOSSES, Loss
+from ..divergences import DIVERGENCES, Divergence, resolve_divergence
+from ..losses import LOSSES, Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
 
 
+class ParametricMirrorMixin(MirrorMixin):
+    """The mirror map that the parameter `divergence` says, with `loss`, `constraint` and `signed` beside it."""
+
+    @property
+    def _signed(self) -> bool:
+        return self.signed
+
+    def _mirror_map(self, n_features: int | None) -> Divergence:
+        return resolve_divergence(self.divergence, n_features)
+
+    def _constraint(self) -> Constraint | None:
+        return self.constraint
+
+    def _loss(self) -> Loss:
+        return resolve_loss(self.loss)
+
+
 @list_losses
-class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
+class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     """Linear regression by mirror descent: any divergence, any loss, any step.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta L(w'.x, y). With the mirror map f of the divergence
@@ -208,7 +225,7 @@ class MirrorDescentRegressor(ChosenMirrorMixin, OnlineLinearRegressor):
 
 
 @list_losses
-class MirrorDescentClassifier(ChosenMirrorMixin, OnlineLinearClassifier):
+class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     """Linear classification by mirror descent: any divergence, any loss, any step.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta L(w'.x, y). With the mirror map f of the divergence

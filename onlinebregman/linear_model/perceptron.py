@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .._mirror import EuclideanMirrorMixin
 from ._mistake_driven import MistakeDrivenClassifier
+from .implicit_gd import EuclideanMirrorMixin
 
 
 class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):

@@ -6,8 +6,10 @@ from numbers import Real
 
 from numpy.typing import ArrayLike
 
-from .._mirror import PNormMirrorMixin
+from .._online.mirror import MirrorMixin
 from .._sklearn_compat import Interval, StrOptions
+from ..divergences import PNorm
+from ..divergences._names import automatic_p
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import Schedule
@@ -15,6 +17,13 @@ from ._base import OnlineLinearRegressor
 from ._classifier import OnlineLinearClassifier
 
 _P = [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]
+
+
+class PNormMirrorMixin(MirrorMixin):
+    """Mirror map of half the squared q-norm, 1/p + 1/q = 1. Weights of any sign, 0 at the start."""
+
+    def _mirror_map(self, n_features: int | None) -> PNorm:
+        return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
 
 
 class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):

@@ -6,9 +6,9 @@ from numbers import Real
 
 from numpy.typing import ArrayLike
 
-from .._mirror import EntropyMirrorMixin
 from .._sklearn_compat import Interval, StrOptions
 from ._mistake_driven import MistakeDrivenClassifier
+from .eg import EntropyMirrorMixin
 
 
 class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._compiled import make_loss
-from .._factors import balanced_factor
-from .._mirror import MirrorMixin
+from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
+from .._online.factors import balanced_factor
+from .._online.mirror import MirrorMixin
+from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._validation import check_finite, check_numbers
+from .._online.validation import check_finite, check_numbers
 
 
 def check_bounds(bounds) -> tuple[float, float] | None:

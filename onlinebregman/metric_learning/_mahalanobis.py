@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._factors import factor
+from .._online.factors import factor
+from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
-from .._validation import check_rows, dense, finite, read_only
 from ._checks import check_flat
 
 

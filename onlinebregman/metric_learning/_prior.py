@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.covariance import ledoit_wolf
 
-from .._validation import check_symmetric
+from .._online.validation import check_symmetric
 
 PRIORS = ("identity", "variance", "covariance")
 

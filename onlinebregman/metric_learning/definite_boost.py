@@ -10,8 +10,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.validation import check_rows, dense, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._validation import check_rows, dense, read_only
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from .._mirror import FrobeniusMirrorMixin
+from .._kernels.matrices.frobenius import FrobeniusGeometry
+from .._online.mirror import MirrorMixin
 from .._sklearn_compat import StrOptions
+from ..divergences import SquaredFrobenius
 from ..schedules import Schedule
 from ._base import OnlineMetricLearner
+
+
+class FrobeniusMirrorMixin(MirrorMixin):
+    """Mirror map of the squared Frobenius norm: the identity; steps are projected onto semidefinite matrices."""
+
+    def _mirror_map(self, n_features: int | None) -> SquaredFrobenius:
+        return SquaredFrobenius()
+
+    def _make_geometry(self, prior: np.ndarray) -> FrobeniusGeometry:
+        return FrobeniusGeometry(prior)
 
 
 class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):

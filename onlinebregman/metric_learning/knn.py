@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._copies import OwnCopyMixin
-from .._labels import StreamClassifierMixin
+from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
+from .._online.labels import StreamClassifierMixin
+from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from .._validation import check_rows, dense, fitted, read_only
 from ..pipeline import check_online, copies_to_learn, learn_more, learns
 from ._window import Window
 from .logdet import LogDetMetricLearner

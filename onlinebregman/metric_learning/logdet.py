@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from .._mirror import LogDetMirrorMixin
+import numpy as np
+
+from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
+from .._kernels.matrices.matrix import LogDetGeometry
+from .._online.mirror import MirrorMixin
+from ..divergences import LogDet
 from ._base import OnlineMetricLearner
+
+# From so many features on LogDet updates are made in blocks: faster by then, also for a pair at a time (measured).
+BLOCKED_FROM = 100
+
+
+class LogDetMirrorMixin(MirrorMixin):
+    """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices."""
+
+    update = "implicit"  # the only step that stays positive definite whatever the data
+
+    def _mirror_map(self, n_features: int | None) -> LogDet:
+        return LogDet()
+
+    def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
+        return LogDetGeometry(prior) if len(prior) < BLOCKED_FROM else BlockedLogDetGeometry(prior)
 
 
 class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.loop.learner import Learner
-from .._mirror import VonNeumannMirrorMixin
+from .._online.threads import few_threads
 from .._sklearn_compat import Interval, StrOptions
-from .._threads import few_threads
+from ..kernel_learning.meg import VonNeumannMirrorMixin
 from ..schedules import Schedule
 from ._base import OnlineMetricLearner
 from ._pairs import Block

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from .._containers import sound_csr, unmasked
+from .._online.containers import sound_csr, unmasked
 
 
 def as_pieces(X, y, sample_weight) -> Iterable:

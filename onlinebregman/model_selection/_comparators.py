@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.optimize import lsq_linear, nnls
 from sklearn.utils import check_X_y
 
-from .._containers import readable
-from .._validation import check_finite, check_targets_readable, check_weights
+from .._online.containers import readable
+from .._online.validation import check_finite, check_targets_readable, check_weights
 from ..divergences._numerics import EPS, check_total
 
 Array = NDArray[np.float64]

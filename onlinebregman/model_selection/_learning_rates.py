@@ -14,12 +14,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._copies import OwnCopyMixin
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.multi_learner import MultiLearner
+from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.validation import check_finite, check_rows, finite, fitted, read_only
 from .._sklearn_compat import Interval, fit_context
-from .._validation import check_finite, check_rows, finite, fitted, read_only
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 

@@ -21,7 +21,7 @@ from onlinebregman import (
     MirrorDescentRegressor,
     PerceptronClassifier,
 )
-from onlinebregman._compiled import make_loss
+from onlinebregman._online.compiled import make_loss
 from onlinebregman.losses import SquaredLoss
 
 RATES = [0.01, 0.1, 1.0]

@@ -7,18 +7,18 @@ from types import NoneType
 
 import numpy as np
 
-from . import losses
-from ._kernels.geometries.binary_entropy import BinaryEntropyGeometry
-from ._kernels.geometries.burg import BurgGeometry
-from ._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
-from ._kernels.geometries.euclidean import EuclideanGeometry
-from ._kernels.geometries.geometry import Geometry
-from ._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
-from ._kernels.geometries.pnorm import PNormGeometry
-from ._kernels.losses import loss as compiled
-from .constraints import Constraint, L2Ball, UpperBound
-from .divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
-from .losses import Loss
+from .. import losses
+from .._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from .._kernels.geometries.burg import BurgGeometry
+from .._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from .._kernels.geometries.euclidean import EuclideanGeometry
+from .._kernels.geometries.geometry import Geometry
+from .._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
+from .._kernels.geometries.pnorm import PNormGeometry
+from .._kernels.losses import loss as compiled
+from ..constraints import Constraint, L2Ball, UpperBound
+from ..divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from ..losses import Loss
 
 # What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
 # table: it may have changed anything.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
-from ._containers import check_kind, readable
+from .containers import check_kind, readable
 
 FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # None is what a user passes who forgot y

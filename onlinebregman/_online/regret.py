@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from .constraints import Constraint
-from .divergences import Divergence
+from ..constraints import Constraint
+from ..divergences import Divergence
 
 
 class Terms:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._containers import check_kind, unmasked
-from ._online.estimator import Call
+from .containers import check_kind, unmasked
+from .estimator import Call
 
 
 class StreamClassifierMixin(ClassifierMixin):

@@ -13,8 +13,8 @@ from math import expm1, inf, sqrt
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .divergences import Divergence
-from .losses import Loss
+from ..divergences import Divergence
+from ..losses import Loss
 
 KEYS = {
     "x": "the size of a row: its 2-norm (squared Euclidean), largest absolute value (relative entropy on the simplex) "

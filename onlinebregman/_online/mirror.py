@@ -1,0 +1,163 @@
+"""The mixins that tie an estimator to its mirror map: a compiled learner that moves weights in its geometry."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+from .._kernels.geometries.geometry import Geometry
+from .._kernels.loop.learner import Learner
+from ..constraints import Constraint
+from ..divergences import (
+    Divergence,
+)
+from ..losses import Loss, SquaredLoss
+from ..schedules import Schedule, resolve_schedule
+from .compiled import make_geometry, make_loss
+from .estimator import Examples
+from .start import starting_weights
+from .validation import check_finite, fitted
+
+
+class MirrorMixin:
+    """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
+
+    A subclass names the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others shape
+    the weights and are read when learning starts.
+    """
+
+    _read_at_each_call: tuple[str, ...]
+    _signed = False  # learn w+ and w- of w = w+ - w-?
+
+    def _mirror_map(self, n_features: int | None) -> Divergence:
+        """The divergence for so many features; None before they are known."""
+        raise NotImplementedError
+
+    def _constraint(self) -> Constraint | None:
+        """What each step is projected onto."""
+        return None
+
+    def _loss(self) -> Loss:
+        """The loss that is learned on."""
+        return SquaredLoss()
+
+    @property
+    def divergence_(self) -> Divergence:
+        """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
+        if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
+            return self._divergence
+        return self._mirror_map(None)
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_learner().t
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight times loss of what `predict` said of each row before it was learned, with `average`, too."""
+        return self._fitted_learner().cumulative_loss
+
+    def _fitted_learner(self) -> Learner:
+        return fitted(self, vars(self).get("_learner"))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def _make_learner(self, start) -> Learner:
+        """A learner at the start: `start` is the number of features, or the prior of a matrix."""
+        self._divergence = self._mirror_map(start if isinstance(start, Integral) else None)
+        self._learned_loss = self._loss()
+        return Learner(self._make_geometry(start), make_loss(self._learned_loss))
+
+    def _make_geometry(self, n_features: int) -> Geometry:
+        weights = starting_weights(self._divergence, self.init, n_features, self._signed)
+        constraint = self._constraint()
+        if constraint is not None:
+            weights = constraint.project(self._divergence, weights)
+        return make_geometry(self._divergence, weights, self._signed, constraint)
+
+    def _parameters_are_valid(self) -> bool:
+        return self._learner.in_force(vars(self))
+
+    def _configure(self) -> None:
+        parameters = {name: getattr(self, name) for name in self._read_at_each_call}
+        self._learner.configure(
+            update=self.update,
+            schedule=self._schedule(),
+            fit_intercept=parameters.get("fit_intercept", False),
+            average=parameters.get("average", False),
+            track_regret=parameters.get("track_regret", False),
+            validated=parameters,
+        )
+
+    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
+        """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
+        if learner.origin is None:
+            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        gap = self._nearer_by(u, start, end)
+        gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
+        return float(gap + learner.slack)
+
+    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """D(u, start) - D(u, end) of two positions of the learner."""
+        return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
+
+    def _schedule(self) -> Schedule:
+        """The learning rates."""
+        return resolve_schedule(self.learning_rate, self.eta0, self.power_t)
+
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
+        """One pass over rows; returns the weighted mean loss before each was learned."""
+        total = len(data.y) if data.weights is None else data.weights.sum()
+        if total == 0:
+            return 0.0
+        before = self._learner.cumulative_loss
+        refused = self._learner.learn(data.X, data.y, data.weights, order)
+        if refused is not None:
+            check_finite(data.X)
+            self._refuse(*refused, data.y)
+        return (self._learner.cumulative_loss - before) / total
+
+    def _refuse(self, reason: str, row: int, y: np.ndarray, name: str | None = None) -> None:
+        """Raise the error that says why the learner refused a row (of this name), and what to do."""
+        name = name or f"row {row}"
+        own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
+        rate = own.get("learning_rate")
+        by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
+        settings = [f"update={self.update!r}"] if "update" in own else []
+        settings.append(f"eta0={self.eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
+        settings = " and ".join(settings)
+        remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
+        remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")
+        if own.get("update") in ("explicit", "gradient"):
+            remedies.append("use update='implicit'")
+        if own.get("average") and reason == "overflowed":
+            remedies.append("set average=False, the sum of the weights may have overflowed")
+        remedy = ", or ".join(remedies)
+        remedy = remedy[0].upper() + remedy[1:] + "."
+        if reason == "bad target":
+            self._learned_loss.check_target(y)
+        if reason == "failed":
+            failure = self._learner.failure
+            raise ValueError(
+                f"{self._divergence!r} cannot take the step for {name} under {settings}: {failure}"
+            ) from failure
+        target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
+        raise ValueError(
+            {
+                "not finite": f"The prediction for {name} is not finite: the weights diverge under {settings}. "
+                f"{remedy}",
+                "overflowed": f"The weights overflowed at {name} or before, under {settings}. {remedy}",
+                "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows under "
+                f"{settings}: the weights diverge, or features and targets are too large. {remedy}",
+                "left domain": f"At {name} (target {target}) the step under {settings} leaves the domain "
+                f"{self._divergence.domain!r} of the weights. {remedy}",
+                "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
+                "update='gradient' needs X >= 0 and y >= 0. "
+                + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or leave them out."),
+                "bad target": f"The target {target} at {name} is not admissible for {self._learned_loss!r}.",
+            }[reason]
+        )
