@@ -161,9 +161,9 @@ class ModifiedHuberLoss(MarginLoss):
         return np.where(gap <= 2, np.minimum(gap, 2.0) ** 2, 4 * (gap - 1))[()]
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """-2 y (1 - y a), cut to slopes between 0 and 4."""
+        """-2 y (1 - y a), cut to slopes between 0 and -4 y."""
         a, y = as_pair(a, y)
-        return -y * np.clip(2 * (1 - y * a), 0.0, 4.0)
+        return np.clip(2 * (a - y), -2 - 2 * y, 2 - 2 * y)
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 where -1 <= y a < 1, else 0."""

@@ -128,7 +128,7 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 (a - y -+ epsilon) outside of the tube, else 0."""
         a, y = as_pair(a, y)
-        return 2 * np.sign(a - y) * np.maximum(np.abs(a - y) - self.epsilon, 0.0)
+        return 2 * (np.maximum(a - y - self.epsilon, 0.0) - np.maximum(y - a - self.epsilon, 0.0))
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 outside of the tube, else 0."""

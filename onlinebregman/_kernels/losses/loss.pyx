@@ -5,7 +5,7 @@ the minimum, and around it a jump (hinge, absolute, quantile, epsilon-insensitiv
 Huber); or a squared loss on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, copysign, exp, expm1, fabs, isfinite, log, log1p, signbit
+from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit
 
 
 cdef class Loss:
@@ -193,7 +193,7 @@ cdef class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
         return gap * gap
 
     cdef double derivative(self, double a, double y) noexcept nogil:
-        return 2.0 * copysign(max(fabs(a - y) - self.epsilon, 0.0), a - y)
+        return 2.0 * (max(a - y - self.epsilon, 0.0) - max(y - a - self.epsilon, 0.0))
 
     cdef double curvature(self, double a, double y) noexcept nogil:
         return 2.0 if fabs(a - y) > self.epsilon else 0.0
@@ -306,7 +306,7 @@ cdef class ModifiedHuberLoss(MarginLoss):
         return gap * gap if gap <= 2.0 else 4.0 * (gap - 1.0)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
-        return -y * min(max(2.0 * (1.0 - y * a), 0.0), 4.0)
+        return min(max(2.0 * (a - y), -2.0 - 2.0 * y), 2.0 - 2.0 * y)
 
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
         return y * a < -1.0 and bend(edge, -y, self.derivative(a, y))
