@@ -1,6 +1,11 @@
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
+cdef enum:
+    NOTES = 16                # what a geometry can note about a row, in doubles
+    SHORT = 40                # vectors up to here need no memory from the heap
+
+
 cdef struct Workspace:        # what a geometry works out about a row, in the memory of whoever asks about it
     const Row* row
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
@@ -8,13 +13,10 @@ cdef struct Workspace:        # what a geometry works out about a row, in the me
     Py_ssize_t n              # how many values
     double origin             # what c is counted from: 0, or an end of the domain (see count_from)
     bint in_block             # is the row one of those that `begin_block` was told of?
-    void* notes               # room for NOTES doubles: what else the geometry notes, in a struct of its own
+    void* notes               # what else the geometry notes, in a struct of its own
     double* vectors           # five of `length` values, the last one for the solver
     Py_ssize_t length
-
-
-cdef enum:
-    NOTES = 16
+    double[NOTES + 5 * SHORT] memory
 
 
 cdef struct GeometryState:    # the state beside the weights

@@ -42,7 +42,7 @@ def aligned(values):
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
     """Give a workspace its memory, for vectors of this length; `free_workspace` takes it back."""
-    work.notes = malloc((NOTES + 5 * length) * sizeof(double))
+    work.notes = work.memory if length <= SHORT else malloc((NOTES + 5 * length) * sizeof(double))
     if work.notes == NULL:
         raise MemoryError()
     work.vectors, work.length, work.in_block = <double*> work.notes + NOTES, length, False
@@ -50,7 +50,8 @@ cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
 
 
 cdef void free_workspace(Workspace* work) noexcept nogil:
-    free(work.notes)
+    if work.notes != work.memory:
+        free(work.notes)
 
 
 cdef class Geometry:

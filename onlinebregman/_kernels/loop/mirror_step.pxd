@@ -1,7 +1,6 @@
-"""A row learned by any geometry and loss: predict it, find the scalar c, and step to w(c).
-
-Inline, in a .pxd, as a call from one module to another takes as long as a short row.
-"""
+# A row learned by any geometry and loss: predict it, find the scalar c, and step to w(c).
+#
+# Inline, in a .pxd: a call from one module to another is felt where rows are short.
 
 from libc.math cimport INFINITY, NAN, isfinite
 

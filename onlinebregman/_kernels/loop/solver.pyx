@@ -227,17 +227,19 @@ cdef struct Panel:            # what was found along a piece of the flow
 
 cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
     """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
-    cdef Workspace other = work[0]
-    cdef double* x = scratch(work, 4)  # the working vector that no geometry uses
+    cdef const double* x = work.x
+    cdef double* other = scratch(work, 4)  # the working vector that no geometry uses
     cdef double size
     cdef Py_ssize_t i
-    other.x = x
+    work.x = other
     for i in range(work.n):
-        x[i] = fabs(work.x[i])
-    size = fabs(geometry.dot(&other))
+        other[i] = fabs(x[i])
+    size = fabs(geometry.dot(work))
     for i in range(1, work.n, 2):
-        x[i] = -x[i]
-    return max(size, fabs(geometry.dot(&other)))
+        other[i] = -other[i]
+    size = max(size, fabs(geometry.dot(work)))
+    work.x = x
+    return size
 
 
 cdef inline double elapsed(double decay, double r) noexcept nogil:

@@ -1,4 +1,4 @@
-"""What a step goes by, and what it moves besides the weights."""
+# What a step goes by, and what it moves besides the weights.
 
 from libc.math cimport pow, sqrt
 
