@@ -16,7 +16,7 @@ from onlinebregman._kernels.geometries.burg import BurgGeometry
 from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
-from onlinebregman._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
+from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
@@ -39,6 +39,7 @@ from onlinebregman._kernels.losses.loss import (
     SquaredLoss,
     TwiceSquaredLoss,
 )
+from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry

@@ -13,9 +13,10 @@ from .._kernels.geometries.burg import BurgGeometry
 from .._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
 from .._kernels.geometries.euclidean import EuclideanGeometry
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.geometries.numpy_path import NumPyGeometry, NumPyLoss
+from .._kernels.geometries.numpy_geometry import NumPyGeometry
 from .._kernels.geometries.pnorm import PNormGeometry
 from .._kernels.losses import loss as compiled
+from .._kernels.losses.numpy_loss import NumPyLoss
 from ..constraints import Constraint, L2Ball, UpperBound
 from ..divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from ..losses import Loss

@@ -1,11 +1,10 @@
-"""The geometry of any `Divergence` object and any `Loss`, by their own NumPy methods, at the speed of Python."""
+"""The geometry of any `Divergence` object, by its own NumPy methods, at the speed of Python."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.losses.loss cimport Edge, Loss
 from onlinebregman._kernels.rows.rows cimport Row
 
 
@@ -119,76 +118,3 @@ cdef class NumPyGeometry(Geometry):
                 np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
             except BaseException as error:
                 self.failure = error
-
-
-cdef class NumPyLoss(Loss):
-    """Any loss, by the methods of a `Loss` object."""
-
-    cdef readonly object definition
-
-    def __cinit__(self, definition):
-        self.definition = definition
-
-    def _arguments(self):
-        return (self.definition,)
-
-    cdef double ask(self, str method, tuple arguments) noexcept:
-        try:
-            return getattr(self.definition, method)(*arguments)
-        except (KeyboardInterrupt, MemoryError) as error:
-            self.interrupt = error
-            return NAN
-        except Exception:
-            return NAN  # the row is refused as one whose prediction is not finite
-
-    cdef double value(self, double a, double y) noexcept nogil:
-        with gil:
-            return self.ask("value", (a, y))
-
-    cdef double derivative(self, double a, double y) noexcept nogil:
-        with gil:
-            return self.ask("derivative", (a, y))
-
-    cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
-        with gil:
-            try:
-                return self._next_edge(a, y, edge)
-            except (KeyboardInterrupt, MemoryError) as error:
-                self.interrupt = error
-            except Exception:  # no step is found, and the row is refused
-                pass
-            edge.near = NAN
-            return True
-
-    cdef bint _next_edge(self, double a, double y, Edge* edge) except -1:
-        edges = np.concatenate([np.ravel(self.definition.kinks(y)), np.ravel(self.definition.bends(y))])
-        upwards = self.definition.derivative(a, y) < 0
-        ahead = edges[edges >= a] if upwards else edges[edges <= a]
-        if ahead.size == 0:
-            return False
-        edge.score = ahead.min() if upwards else ahead.max()
-        left, right = self.definition.subdifferential(edge.score, y)
-        edge.near, edge.far = (left, right) if upwards else (right, left)
-        return True
-
-    cdef double link(self, double a) noexcept nogil:
-        with gil:
-            return self.ask("link", (a,))
-
-    cdef double curvature(self, double a, double y) noexcept nogil:
-        with gil:
-            return self.ask("curvature", (a, y))
-
-    cdef double self_concordance(self, double a) noexcept nogil:
-        return INFINITY
-
-    cdef bint admits(self, double y) noexcept nogil:
-        with gil:
-            try:
-                self.definition.check_target(y)
-            except ValueError:
-                return False
-            except BaseException as error:
-                self.interrupt = error
-                return False
-            return True
