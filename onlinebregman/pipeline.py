@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 
 from ._online.containers import sound_csr
+from ._online.docs import described_by
 from ._sklearn_compat import all_or_nothing
 
 __all__ = ["OnlinePipeline", "make_online_pipeline"]
@@ -217,6 +218,7 @@ for _name in ("decision_function", "score", "score_samples", "transform", "inver
     setattr(OnlinePipeline, _name, _for_sound_rows(_name))
 
 
+@described_by(OnlinePipeline)
 def make_online_pipeline(
     *steps: BaseEstimator | str | None, memory=None, transform_input: list[str] | None = None, verbose: bool = False
 ) -> OnlinePipeline:
@@ -226,12 +228,7 @@ def make_online_pipeline(
     ----------
     *steps : estimators
         The steps.
-    memory : str, object with the joblib.Memory interface or None, default=None
-        As in `Pipeline`; for `fit` alone.
-    transform_input : list of str or None, default=None
-        As in `Pipeline`; for `fit` alone.
-    verbose : bool, default=False
-        As in `Pipeline`; for `fit` alone.
+    {memory, transform_input, verbose}
 
     Returns
     -------

@@ -30,6 +30,7 @@ from sklearn.utils import check_random_state
 
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
+from .docs import DocumentedMixin
 from .validation import check_rows, check_weights
 
 
@@ -80,7 +81,7 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
     return tuple(kind._get_param_names())
 
 
-class LifeCycleMixin:
+class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
@@ -154,6 +155,10 @@ class LifeCycleMixin:
 class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
 
+    def _keep(self, arguments: dict[str, Any]) -> None:
+        """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
+        vars(self).update({name: value for name, value in arguments.items() if name != "self"})
+
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
 
@@ -181,7 +186,33 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
 
 
 class EpochEstimator(OnlineEstimator):
-    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback says stop."""
+    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback says stop.
+
+    Parameters
+    ----------
+    max_iter : int
+        Largest number of epochs of `fit`.
+    tol : float or None
+        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
+        in a row. None: always `max_iter` epochs.
+    n_iter_no_change : int
+        See `tol`.
+    shuffle : bool
+        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    random_state : int, RandomState instance or None
+        For shuffling.
+    verbose : int
+        Print the mean loss of each epoch.
+
+    Attributes
+    ----------
+    cumulative_loss_ : float
+        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
+    n_iter_ : int
+        Epochs of the last `fit`.
+    loss_curve_ : list of float
+        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    """
 
     _epoch_constraints = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -192,6 +223,13 @@ class EpochEstimator(OnlineEstimator):
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
+
+    max_iter: int
+    tol: float | None
+    n_iter_no_change: int
+    shuffle: bool
+    random_state: int | np.random.RandomState | None
+    verbose: int
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""

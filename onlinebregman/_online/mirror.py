@@ -15,12 +15,13 @@ from ..divergences import (
 from ..losses import Loss, SquaredLoss
 from ..schedules import Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
+from .docs import DocumentedMixin
 from .estimator import Examples
 from .start import starting_weights
 from .validation import check_finite, fitted
 
 
-class MirrorMixin:
+class MirrorMixin(DocumentedMixin):
     """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
     A subclass names the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others shape

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 
+from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import fit_context
@@ -46,7 +47,7 @@ def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | n
     return log_density
 
 
-class Density(DensityMixin):
+class Density(DocumentedMixin, DensityMixin):
     """The score of a density estimator with `score_samples`."""
 
     def score(self, X: ArrayLike, y: None = None) -> float:
@@ -96,8 +97,7 @@ class OnlineDensity(Density, OnlineEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
 
         Raises
         ------
@@ -114,22 +114,15 @@ class OnlineDensity(Density, OnlineEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
-        ValueError
-            If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
+        {ValueError}
         """
         return self._partial_fit(X, y, sample_weight)
 

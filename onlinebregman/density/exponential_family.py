@@ -49,21 +49,21 @@ class OnlineExponentialFamily(OnlineDensity):
 
     Parameters
     ----------
-    family : {"gaussian", "bernoulli", "poisson", "exponential", "gamma"}, default="gaussian"
+    family : {"gaussian", "bernoulli", "poisson", "exponential", "gamma"}
         What the coordinates are: numbers; zeros and ones (a number in between counts as a one with that probability);
         counts; positive numbers ("exponential" and "gamma", in the geometry of the Burg entropy).
-    strategy : {"forward", "incremental_offline", "last_step_minimax", "minimax"}, default="forward"
+    strategy : {"forward", "incremental_offline", "last_step_minimax", "minimax"}
         How the next row is predicted. "last_step_minimax" is there for "bernoulli" and "gaussian" (for which it is
         "forward"), "minimax" for "gaussian" with `horizon`.
-    prior_weight : float, default=0.0
+    prior_weight : float
         How many rows the prior counts for, k; > 0 for "incremental_offline". "minimax" does without.
-    prior_mean : float or array-like of shape (n_features,), default=None
+    prior_mean : float or array-like of shape (n_features,)
         mu_1. None: 0 for "gaussian", 1/2 for "bernoulli", 1 for the others.
-    variance : float or array-like of shape (n_features,), default=1.0
+    variance : float or array-like of shape (n_features,)
         Variance of "gaussian", of all coordinates or of each (if it is not known: :class:`OnlineGaussian`).
-    shape : float, default=1.0
+    shape : float
         Shape of "gamma"; its variance is mean^2 / shape.
-    horizon : int, default=None
+    horizon : int
         Number of rows there will be, for "minimax".
 
     Attributes
@@ -87,10 +87,7 @@ class OnlineExponentialFamily(OnlineDensity):
         `cumulative_loss_ - offline_loss_`, inf where that is -inf.
     regret_bound_ : float
         What `regret_` cannot exceed, where there is a theorem (see Notes); AttributeError elsewhere.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -174,8 +171,7 @@ class OnlineExponentialFamily(OnlineDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -203,10 +199,7 @@ class OnlineExponentialFamily(OnlineDensity):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            How many rows.
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
+        {n_samples, random_state}
 
         Returns
         -------

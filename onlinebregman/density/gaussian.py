@@ -51,15 +51,15 @@ class OnlineGaussian(OnlineDensity):
 
     Parameters
     ----------
-    covariance_type : {"full", "diag"}, default="full"
+    covariance_type : {"full", "diag"}
         Whether the covariance is any, or diagonal: features independent of each other.
-    strategy : {"forward", "incremental_offline"}, default="forward"
+    strategy : {"forward", "incremental_offline"}
         Whether the prior counts for one row more than `prior_weight`.
-    prior_weight : float, default=0.0
+    prior_weight : float
         How many rows the prior counts for, k; > 0 for "incremental_offline".
-    prior_mean : float or array-like of shape (n_features,), default=0.0
+    prior_mean : float or array-like of shape (n_features,)
         Mean of the prior.
-    prior_covariance : float or array-like of shape (n_features, n_features) or (n_features,), default=1.0
+    prior_covariance : float or array-like of shape (n_features, n_features) or (n_features,)
         Covariance of the prior, positive definite; its diagonal for "diag"; a number for so many times the identity.
 
     Attributes
@@ -85,10 +85,7 @@ class OnlineGaussian(OnlineDensity):
         as long as a feature is constant.
     regret_ : float
         `cumulative_loss_ - offline_loss_`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -159,8 +156,7 @@ class OnlineGaussian(OnlineDensity):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -183,10 +179,7 @@ class OnlineGaussian(OnlineDensity):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            How many rows.
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
+        {n_samples, random_state}
 
         Returns
         -------

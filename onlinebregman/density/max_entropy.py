@@ -39,19 +39,19 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     Parameters
     ----------
-    domain : array-like of shape (n_points, n_features), default=None
+    domain : array-like of shape (n_points, n_features)
         The points, float64 or float32 without a copy. None: the distinct rows seen so far.
-    features : transformer, default=None
+    features : transformer
         Features of the points: a scikit-learn transformer, fitted on the domain. None: the columns of the domain.
-    alpha : float, default=0.0
+    alpha : float
         Relaxed moment matching: L1 penalty of the multipliers, of features scaled to [0, 1] over the domain.
-    solver : {"newton", "lbfgs", "iterative_scaling"}, default="newton"
+    solver : {"newton", "lbfgs", "iterative_scaling"}
         How the multipliers are found. "newton": Newton steps by the covariance of the features, a few passes over the
         domain of n_features_out^2 operations a point. "lbfgs": for thousands of features; many passes if they depend
         on each other. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
-    max_iter : int, default=1000
+    max_iter : int
         Iterations at most, in each call.
-    tol : float, default=1e-10
+    tol : float
         Stop when a round of iterative scaling is not known to gain more than this in mean log-loss: the relative
         entropy RE(Ehat[f] || E_q[f]); for "newton", after a step that was to gain no more. None: go on for `max_iter`,
         or as far as float64 goes.
@@ -163,8 +163,7 @@ class MaxEntDensity(Density, OnlineEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
 
         Raises
         ------
@@ -178,22 +177,15 @@ class MaxEntDensity(Density, OnlineEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or of int of shape (n_samples,)
-            Observed points: rows of the domain, or their numbers.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each observation counts; one of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
-        ValueError
-            If an observation is not a point of the domain; the estimator is then what it was before.
+        {ValueError}
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -229,8 +221,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         ----------
         n_samples : int, default=1
             How many points.
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
+        {random_state}
 
         Returns
         -------

@@ -42,6 +42,34 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
     A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
+
+    Parameters
+    ----------
+    strategy : {"average", "eg"}
+        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
+        when learning starts.
+    prior : array-like of shape (n_experts,)
+        Weights to start with; equal ones by default.
+    share : float
+        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
+        Read, as `prior` is, when learning starts.
+    history : int
+        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_experts,)
+        Weights in the next forecast.
+    weights_history_ : ndarray of shape (n_rows, n_experts)
+        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    cumulative_loss_ : float
+        Loss of the mixture.
+    regret_bound_ : float
+        Bound on `cumulative_loss_` beyond the loss of the best expert ("eg": of the best mixture), for this very run.
+    estimators_ : list
+        The experts, learning; empty if they are the columns of X.
+    t_ : int
+        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
     """
 
     _parameter_constraints: dict = {

@@ -16,7 +16,15 @@ from ._weights import Array, log_sum_exp
 
 
 class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
-    """What the mixtures of class probabilities share: all but `_rate`."""
+    """What the mixtures of class probabilities share: all but `_rate`.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator) or None
+        The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
+        once it was forecast. None: the columns of X are the probabilities they give, for two classes one column an
+        expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
+    """
 
     strategy = "average"
     loss = "log_loss"
@@ -37,8 +45,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -47,19 +54,11 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the probabilities they give.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. Needed by the first call, may be left out afterwards.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+        {X, y, classes, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
@@ -74,8 +73,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the probabilities they give.
+        {X}
 
         Returns
         -------
@@ -94,8 +92,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the probabilities they give.
+        {X}
 
         Returns
         -------

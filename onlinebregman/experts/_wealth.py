@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, roots_legendre
 from sklearn.utils import check_random_state
 
+from .._online.docs import described_by
 from .._online.validation import check_finite
 from ._weights import Array
 
@@ -88,13 +89,13 @@ def wealth(relatives: ArrayLike, weights: ArrayLike) -> float:
     return from_log(_log((x * _check_weights(weights, x.shape[1])).sum(axis=1)).sum())
 
 
+@described_by(wealth)
 def best_asset(relatives: ArrayLike) -> Asset:
     """The asset that gained most.
 
     Parameters
     ----------
-    relatives : array-like of shape (n_days, n_assets)
-        Price relatives.
+    {relatives}
 
     Returns
     -------
@@ -112,13 +113,13 @@ def best_asset(relatives: ArrayLike) -> Asset:
     return Asset(best, from_log(logs[best]))
 
 
+@described_by(wealth)
 def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> float:
     """What a capital of 1 becomes if it is dealt out once: the mean of the assets' gains.
 
     Parameters
     ----------
-    relatives : array-like of shape (n_days, n_assets)
-        Price relatives.
+    {relatives}
     weights : array-like of shape (n_assets,), default=None
         Shares of the capital at the start; equal ones by default.
 
@@ -138,6 +139,7 @@ def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> floa
     return from_log(logsumexp(_log(x).sum(axis=0) + _log(w)))
 
 
+@described_by(wealth)
 def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     """The constant rebalanced portfolio with the largest wealth in hindsight.
 
@@ -145,8 +147,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
 
     Parameters
     ----------
-    relatives : array-like of shape (n_days, n_assets)
-        Price relatives.
+    {relatives}
 
     Returns
     -------
@@ -201,6 +202,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     return Portfolio(w, wealth(x, w))
 
 
+@described_by(wealth)
 def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_state=0) -> float:
     """Wealth of Cover's universal portfolio: the mean over all constant rebalanced portfolios, uniformly weighted.
 
@@ -208,8 +210,7 @@ def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_sta
 
     Parameters
     ----------
-    relatives : array-like of shape (n_days, n_assets)
-        Price relatives.
+    {relatives}
     n_points : int, default=10_000
         For more than two assets, how many portfolios are sampled. For two the integral is taken by Gauss-Legendre
         quadrature with 8 sqrt(n_days) + 64 points at most, exact up to rounding: the wealth is a polynomial in the

@@ -20,40 +20,20 @@ class BayesMixture(MixtureClassifier):
 
     Parameters
     ----------
-    estimators : list of (str, estimator) or None, default=None
-        The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
-        once it was forecast. None: the columns of X are the probabilities they give, for two classes one column an
-        expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
-    share : float, default=0.0
-        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
-        Read, as `prior` is, when learning starts.
-    prior : array-like of shape (n_experts,), default=None
-        Weights to start with; equal ones by default.
-    history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+    {estimators, share, prior, history}
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_experts,)
         Weights in the next forecast: the posterior probabilities of the experts.
-    weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    {weights_history_}
     cumulative_loss_ : float
         Log-loss of the mixture.
     expert_losses_ : ndarray of shape (n_experts,)
         Log-losses of the experts; infinite for one that was certain, and wrong.
     regret_bound_ : float
         Bound on `cumulative_loss_` beyond the loss of the best expert: ln K for equal priors and rows of weight 1.
-    estimators_ : list
-        The experts, learning; empty if they are the columns of X.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    t_ : int
-        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {estimators_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -22,51 +22,26 @@ class ExpertMixtureClassifier(MixtureClassifier):
 
     Parameters
     ----------
-    estimators : list of (str, estimator) or None, default=None
-        The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
-        once it was forecast. None: the columns of X are the probabilities they give, for two classes one column an
-        expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
-    strategy : {"average", "eg"}, default="average"
-        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
-        when learning starts.
-    loss : {"log_loss", "brier"}, default="log_loss"
+    {estimators, strategy}
+    loss : {"log_loss", "brier"}
         -ln of the probability of what came, or half the squared distance from what came.
-    learning_rate : {"adaptive", "theory"} or float, default="theory"
+    learning_rate : {"adaptive", "theory"} or float
         The rate. "theory": for the average 1 with log-loss and 1/2 with Brier's, without a gap; for EG with Brier's
         loss sqrt(2 ln K / T), for T = `n_rows`; for EG with log-loss there is none. "adaptive": ln K / gap (AdaHedge).
         Read, as the next three are, when learning starts.
-    share : float, default=0.0
+    share : float
         Part of the weight that is dealt out after each row, below 1. If positive, the learning rate has to be a number
         or "theory".
-    n_rows : int or None, default=None
+    n_rows : int or None
         Number of rows, where the theorem asks for it.
-    prior : array-like of shape (n_experts,), default=None
-        Weights to start with; equal ones by default.
-    history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+    {prior, history}
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_experts,)
-        Weights in the next forecast.
-    weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
-    cumulative_loss_ : float
-        Loss of the mixture.
+    {weights_, weights_history_, cumulative_loss_}
     expert_losses_ : ndarray of shape (n_experts,)
         Losses of the experts; infinite under log-loss for one that was certain, and wrong.
-    regret_bound_ : float
-        Bound on `cumulative_loss_` beyond the loss of the best expert ("eg": of the best mixture), for this very run.
-    estimators_ : list
-        The experts, learning; empty if they are the columns of X.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    t_ : int
-        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {regret_bound_, estimators_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -33,39 +33,25 @@ class DensityMixture(Density, ExpertMixture):
 
     Parameters
     ----------
-    estimators : list of (str, estimator) or None, default=None
+    estimators : list of (str, estimator) or None
         The experts: online density estimators with `score_samples`, cloned when learning starts; all of them learn each
         row once it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
         `KernelDensity` and `GaussianMixture`, stay as they are. None: the columns of X are the log-densities the
         experts give, -inf for a density of 0.
-    share : float, default=0.0
-        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
-        Read, as `prior` is, when learning starts.
-    prior : array-like of shape (n_experts,), default=None
-        Weights to start with; equal ones by default.
-    history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+    {share, prior, history}
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_experts,)
         Weights in the next forecast: the posterior probabilities of the experts.
-    weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    {weights_history_}
     cumulative_loss_ : float
         Log-loss of the mixture, the sum of weight * -ln q(x), each row forecast before it was learned.
     expert_losses_ : ndarray of shape (n_experts,)
         Log-losses of the experts; infinite for one that gave density 0 to a row.
     regret_bound_ : float
         Bound on `cumulative_loss_` beyond the loss of the best expert: ln K for equal priors and rows of weight 1.
-    estimators_ : list
-        The experts, learning; empty if they are the columns of X.
-    t_ : int
-        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {estimators_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -132,8 +118,7 @@ class DensityMixture(Density, ExpertMixture):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -142,17 +127,11 @@ class DensityMixture(Density, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the log-densities they give.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
@@ -166,8 +145,7 @@ class DensityMixture(Density, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the log-densities they give.
+        {X}
 
         Returns
         -------
@@ -183,10 +161,7 @@ class DensityMixture(Density, ExpertMixture):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            How many rows.
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
+        {n_samples, random_state}
 
         Returns
         -------

@@ -25,10 +25,10 @@ class EGPortfolio(OnlineEstimator):
 
     Parameters
     ----------
-    learning_rate : float or "theory", default=0.05
+    learning_rate : float or "theory"
         The rate; the default is that of the paper's experiments. "theory": 2 r sqrt(2 ln N / T) with the `data_bounds`,
         for which ln of the wealth is within sqrt(T ln N / 2) / r of that of the best constant rebalanced portfolio.
-    data_bounds : dict or None, default=None
+    data_bounds : dict or None
         For "theory": "ratio", r, the smallest relative of a day divided by its largest at the worst, and "n_rows", the
         number of days T.
 
@@ -114,19 +114,15 @@ class EGPortfolio(OnlineEstimator):
         ----------
         X : array-like of shape (n_days, n_assets)
             Price relatives, in the order of the days.
-        y : None
-            Ignored.
+        {y}
 
         Returns
         -------
-        self : EGPortfolio
-            The portfolio.
+        {self}
 
         Raises
         ------
-        ValueError
-            If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
-            was before.
+        {ValueError}
         """
         return self._partial_fit(X, y)
 
@@ -135,8 +131,7 @@ class EGPortfolio(OnlineEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_days, n_assets)
-            Price relatives.
+        {X}
 
         Returns
         -------
@@ -151,10 +146,7 @@ class EGPortfolio(OnlineEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_days, n_assets)
-            Price relatives.
-        y : None
-            Ignored.
+        {X, y}
 
         Returns
         -------

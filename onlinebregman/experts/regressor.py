@@ -30,49 +30,30 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     Parameters
     ----------
-    estimators : list of (str, estimator) or None, default=None
+    estimators : list of (str, estimator) or None
         The experts: online regressors, cloned when learning starts; all of them learn each row once it was forecast.
         Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` stay as they are. None: the columns of X are the
         forecasts of the experts.
-    strategy : {"average", "eg"}, default="average"
-        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
-        when learning starts.
-    loss : {"squared_error", "absolute_error"}, default="squared_error"
+    {strategy}
+    loss : {"squared_error", "absolute_error"}
         (a - y)^2 / 2 or |a - y|.
-    learning_rate : {"adaptive", "theory"} or float, default="adaptive"
+    learning_rate : {"adaptive", "theory"} or float
         The rate. "adaptive": ln K / gap, for losses of any size (AdaHedge). "theory": that of the theorem for
         `data_bounds`, see Notes. Read, as the next three are, when learning starts.
-    share : float, default=0.0
+    share : float
         Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows. If
         positive, the learning rate has to be a number or "theory".
-    data_bounds : dict or None, default=None
+    data_bounds : dict or None
         What forecasts and targets keep to, for learning_rate="theory": "y", the pair of the smallest and the largest
         value, and "n_rows", the number of rows (not needed for the average of squared losses).
-    prior : array-like of shape (n_experts,), default=None
-        Weights to start with; equal ones by default.
-    history : int, default=0
-        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+    {prior, history}
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_experts,)
-        Weights in the next forecast.
-    weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
-    cumulative_loss_ : float
-        Loss of the mixture.
+    {weights_, weights_history_, cumulative_loss_}
     expert_losses_ : ndarray of shape (n_experts,)
         Losses of the experts.
-    regret_bound_ : float
-        Bound on `cumulative_loss_` beyond the loss of the best expert ("eg": of the best mixture), for this very run.
-    estimators_ : list
-        The experts, learning; empty if they are the columns of X.
-    t_ : int
-        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {regret_bound_, estimators_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -163,15 +144,13 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows for the experts, or their forecasts.
-        y : array-like of shape (n_samples,)
-            Targets.
+        {y}
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -180,17 +159,11 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or their forecasts.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
@@ -205,8 +178,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or their forecasts.
+        {X}
 
         Returns
         -------

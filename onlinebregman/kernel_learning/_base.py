@@ -26,6 +26,23 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
     A subclass says where its geometry is, `_geometry_in_use`.
+
+    Attributes
+    ----------
+    kernel_ : ndarray of shape (n_features, n_features)
+        W, positive definite of trace one.
+    log_kernel_ : ndarray of shape (n_features, n_features)
+        log W.
+    components_ : ndarray of shape (n_features, n_features)
+        L' with W = L L'; its rows are the principal directions, longest first.
+    divergence_ : VonNeumann
+        The divergence the estimator moves in.
+
+    Raises
+    ------
+    ValueError
+        From `fit`, `partial_fit` and their like, for anything wrong with the input: not finite, of the wrong width,
+        objects out of range, negative distances, asymmetric matrices. The model then is what it was before the call.
     """
 
     _parameter_constraints: dict = {"init": ["array-like", None]}
@@ -36,8 +53,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -56,8 +72,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.docs import DocumentedMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_symmetric
 from ..schedules import Constant, Schedule
@@ -23,7 +24,7 @@ class InForce(NamedTuple):
     data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
 
 
-class LossBoundsMixin:
+class LossBoundsMixin(DocumentedMixin):
     """Bounds on the loss of a kernel learner, for the rate and update that its instances were learned with.
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.

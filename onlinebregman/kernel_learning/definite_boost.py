@@ -53,28 +53,23 @@ class DefiniteBoost(KernelLearner):
 
     Parameters
     ----------
-    projection : {"approximate", "exact", "corrective"}, default="approximate"
+    projection : {"approximate", "exact", "corrective"}
         "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
         rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on the dual
         objective. Least time with many constraints or a small `tol`; Theorem 4.1 then says nothing of a round.
-    init : array-like of shape (n_features, n_features) or None, default=None
+    init : array-like of shape (n_features, n_features) or None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
-    max_iter : int, default=5000
+    max_iter : int
         Largest number of rounds of one call.
-    tol : float, default=1e-3
+    tol : float
         Accuracy: stop when `kkt_residual_` <= tol. Then tr(W C_j) <= tol * spread_j / n_features for all j, where
         spread_j, the distance of the extreme eigenvalues of C_j, is |z|^2 for rows and 1 for pairs.
-    verbose : int, default=0
+    verbose : int
         Print the state of every hundredth round.
 
     Attributes
     ----------
-    kernel_ : ndarray of shape (n_features, n_features)
-        W, positive definite of trace one.
-    log_kernel_ : ndarray of shape (n_features, n_features)
-        log W.
-    components_ : ndarray of shape (n_features, n_features)
-        L' with W = L L'; its rows are the principal directions, longest first.
+    {kernel_, log_kernel_, components_}
     alpha_ : ndarray of shape (n_constraints,)
         Multipliers of the constraints, in the order they came; 0 for those that do not bind.
     max_violation_ : float
@@ -92,18 +87,14 @@ class DefiniteBoost(KernelLearner):
         What Theorem 4.1 guarantees for `dual_objective_`: n_features times the product of the rounds' factors.
     n_iter_ : int
         Rounds of the last call, the last look included that finds nothing left to do.
-    divergence_ : VonNeumann
-        The divergence the estimator moves in.
+    {divergence_}
     n_features_in_ : int
         Number of features, which are the objects if constraints are pairs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {feature_names_in_}
 
     Raises
     ------
-    ValueError
-        From `fit`, `partial_fit` and their like, for anything wrong with the input: not finite, of the wrong width,
-        objects out of range, negative distances, asymmetric matrices. The model then is what it was before the call.
+    {ValueError}
 
     Warns
     -----
@@ -183,8 +174,7 @@ class DefiniteBoost(KernelLearner):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sense)
 
@@ -193,13 +183,11 @@ class DefiniteBoost(KernelLearner):
 
         Parameters
         ----------
-        X, y, sense
-            As in `fit`.
+        {X, y, sense}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sense)
 
@@ -221,8 +209,7 @@ class DefiniteBoost(KernelLearner):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
@@ -236,8 +223,7 @@ class DefiniteBoost(KernelLearner):
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
@@ -251,8 +237,7 @@ class DefiniteBoost(KernelLearner):
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(C, check=self._check_matrices)
 

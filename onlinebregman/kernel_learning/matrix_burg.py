@@ -57,24 +57,13 @@ class MatrixBurgRegressor(
     ----------
     eta0 : float, default=float("inf")
         Largest rate for the loss (a - y)^2 / 2, beside the limits of the algorithm.
-    init : array-like of shape (n_features, n_features) or None, default=None
+    init : array-like of shape (n_features, n_features) or None
         W to start from, symmetric with eigenvalues between 0 and 1, both excluded; None: I / n_features (0.9 I for one
         feature).
-    max_iter : int, default=1
-        Largest number of epochs of `fit`.
-    tol : float or None, default=None
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    warm_start : bool, default=False
+    {max_iter, tol, n_iter_no_change, shuffle}
+    warm_start : bool
         Let `fit` go on from the W it finds, its rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {random_state, verbose}
 
     Attributes
     ----------
@@ -82,25 +71,16 @@ class MatrixBurgRegressor(
         W.
     components_ : ndarray of shape (n_features, n_features)
         L' with W = L L'; rows are the principal directions, longest first.
-    t_ : int
-        Rows learned.
-    cumulative_loss_ : float
-        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
+    {t_, cumulative_loss_}
     eta_ : float
         Rate of the next step, before that row lowers it further.
     eta_history_ : ndarray of shape (n_changes, 2)
         Row number t and new rate, where it had fallen by a tenth or more since the last entry: the first fall and a
         few hundred, however long the stream.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    {n_iter_, loss_curve_}
     divergence_ : LogDet
         The divergence the estimator moves in.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -185,13 +165,11 @@ class MatrixBurgRegressor(
             Rows z; sparse ones are made dense.
         y : array-like of shape (n_samples,)
             Targets of z'Wz, >= 0.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {sample_weight}
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -203,13 +181,11 @@ class MatrixBurgRegressor(
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -219,8 +195,7 @@ class MatrixBurgRegressor(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows z.
+        {X}
 
         Returns
         -------
@@ -236,8 +211,7 @@ class MatrixBurgRegressor(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

@@ -25,7 +25,14 @@ class VonNeumannMirrorMixin(MirrorMixin):
     """Mirror map of the von Neumann potential: f(W) = log W, on symmetric positive definite matrices.
 
     They have the trace that `trace` says; None for any.
+
+    Attributes
+    ----------
+    divergence_ : VonNeumann
+        The divergence the estimator moves in.
     """
+
+    trace: float | None
 
     def _mirror_map(self, n_features: int | None) -> VonNeumann:
         return VonNeumann(trace=self.trace)
@@ -58,53 +65,40 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
     Parameters
     ----------
-    eta0 : float, default=64.0
+    eta0 : float
         Learning rate eta for the loss (a - y)^2 / 2, in units that `scale_eta` says.
-    scale_eta : bool, default=True
+    scale_eta : bool
         Divide the rate by the square of `spread_`, the largest |z|^2 so far: eta0 then is a number without dimension
         and one value serves instances of any length. Pairs have spread one, nothing changes for them. False: eta0 is
         eta.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="constant"
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t. "theory": the constant rate
         with the smallest loss bound under `data_bounds`, without eta0 and `scale_eta`. A schedule from
         `onlinebregman.schedules` is taken as it is, without eta0.
-    power_t : float, default=0.5
+    power_t : float
         Exponent of "invscaling".
-    data_bounds : dict or None, default=None
+    data_bounds : dict or None
         What instances and comparators keep to, for learning_rate="theory": "x", the largest spread of an instance (see
         `spread_`; 1 for pairs), and "loss", the cumulative loss of the best kernel, 0 if one fits all targets. Without
         "loss" the rate is the best one for a comparator whose loss is what learning costs.
-    update : {"implicit", "explicit"}, default="implicit"
+    update : {"implicit", "explicit"}
         "implicit": the exact step, stable for every rate. "explicit": the paper's step; its theory wants eta0 <= 4, and
         eta0 = 4 if some kernel fits all targets.
-    init : array-like of shape (n_features, n_features) or None, default=None
+    init : array-like of shape (n_features, n_features) or None
         Positive definite kernel to start from, divided by its trace. None: the identity / n_features.
-    max_iter : int, default=5
-        Largest number of epochs of `fit`.
-    tol : float or None, default=None
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
+    {max_iter, tol, n_iter_no_change}
+    shuffle : bool
         Shuffle the instances before each epoch of `fit`. `partial_fit` never shuffles.
-    warm_start : bool, default=False
+    warm_start : bool
         Let `fit` go on from the kernel it finds, its learning rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    track_regret : bool, default=False
+    {random_state}
+    track_regret : bool
         Accumulate what `regret_certificate` needs, from the row on at which it is set.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {verbose}
 
     Attributes
     ----------
-    kernel_ : ndarray of shape (n_features, n_features)
-        W, positive definite of trace one.
-    log_kernel_ : ndarray of shape (n_features, n_features)
-        log W.
-    components_ : ndarray of shape (n_features, n_features)
-        L' with W = L L'; its rows are the principal directions, longest first.
+    {kernel_, log_kernel_, components_}
     t_, n_updates_ : int
         Instances learned; those of weight zero do not count.
     n_collapsed_ : int
@@ -113,26 +107,21 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         Largest distance between the extreme eigenvalues of an instance so far: |z|^2 for rows, 1 for pairs.
     cumulative_loss_ : float
         Sum of weight * (a - y)^2 / 2 over all instances, each predicted before it was learned.
-    n_iter_ : int
-        Epochs of the last `fit`.
+    {n_iter_}
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each instance predicted before it was learned.
     regret_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     weighted_loss_ : float
         Sum of rates times weights times losses before each step, since regret is tracked.
-    divergence_ : VonNeumann
-        The divergence the estimator moves in.
+    {divergence_}
     n_features_in_ : int
         Number of features, which are the objects if instances are pairs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {feature_names_in_}
 
     Raises
     ------
-    ValueError
-        From `fit`, `partial_fit` and their like, for anything wrong with the input: not finite, of the wrong width,
-        objects out of range, negative distances, asymmetric matrices. The model then is what it was before the call.
+    {ValueError}
 
     See Also
     --------
@@ -229,13 +218,11 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
             Instances z.
         y : array-like of shape (n_samples,)
             Targets of z'Wz.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {sample_weight}
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -247,13 +234,11 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -275,8 +260,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
@@ -290,8 +274,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
@@ -309,8 +292,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sample_weight, check=self._check_matrices)
 
@@ -333,8 +315,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(factors, y, signs, sample_weight, check=self._check_factors)
 

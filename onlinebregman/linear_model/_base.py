@@ -40,7 +40,37 @@ class _Theory(NamedTuple):
 
 
 class OnlineLinearModel(MirrorMixin, EpochEstimator):
-    """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts."""
+    """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
+
+    Parameters
+    ----------
+    eta0 : float
+        Learning rate eta for the loss.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
+        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
+        convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
+        eta0. A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+    update : {"implicit", "explicit", "importance"}
+        "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
+        exactly as h rows of weight 1, or as any splitting of h.
+    init : array-like of shape (n_features,), float or None
+        Weights to start from; None means 0 everywhere.
+    fit_intercept : bool
+        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
+    average : bool or int
+        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+    warm_start : bool
+        Let `fit` go on from the weights it finds, its learning rate included.
+
+    Attributes
+    ----------
+    weighted_loss_ : float
+        Sum of rate times weight times loss, each before its step, since regret is tracked.
+    regret_bound_ : float
+        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
+    divergence_ : Divergence
+        The divergence the estimator moves in.
+    """
 
     _parameter_constraints: dict = {
         **EpochEstimator._epoch_constraints,
@@ -66,42 +96,16 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         "track_regret",
     )
 
-    def __init__(
-        self,
-        *,
-        eta0,
-        learning_rate,
-        power_t,
-        data_bounds,
-        update,
-        init,
-        fit_intercept,
-        max_iter,
-        tol,
-        n_iter_no_change,
-        shuffle,
-        average,
-        track_regret,
-        warm_start,
-        random_state,
-        verbose,
-    ) -> None:
-        self.eta0 = eta0
-        self.learning_rate = learning_rate
-        self.power_t = power_t
-        self.data_bounds = data_bounds
-        self.update = update
-        self.init = init
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.average = average
-        self.track_regret = track_regret
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    eta0: float
+    learning_rate: str | Schedule
+    power_t: float
+    data_bounds: dict[str, float] | None
+    update: str
+    init: ArrayLike | float | None
+    fit_intercept: bool
+    average: bool | int
+    track_regret: bool
+    warm_start: bool
 
     def _schedule(self) -> Schedule:
         terms = self._theory_in_force()
@@ -301,7 +305,21 @@ def _parts(learner: Learner | MultiLearner) -> list[Learner]:
 
 
 class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
-    """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one."""
+    """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
+
+    Parameters
+    ----------
+    eta0 : float
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
+        targets: see Notes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : float
+        Intercept.
+    """
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None) -> Self:
@@ -311,15 +329,11 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {y, sample_weight}
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -331,17 +345,11 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         learner = vars(self).get("_learner")
         if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
@@ -353,8 +361,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

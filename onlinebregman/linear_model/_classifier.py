@@ -18,12 +18,30 @@ from ._base import OnlineLinearModel
 
 
 class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
-    """A linear classifier: one learner for two classes, else one for each class against the rest."""
+    """A linear classifier: one learner for two classes, else one for each class against the rest.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
+        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights; one row for two classes, else one for each class against the rest.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    cumulative_loss_ : float
+        Sum of weight times loss over all rows, each predicted before it was learned, and over the learners.
+    """
 
     _parameter_constraints: dict = {
         **OnlineLinearModel._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
+    class_weight: dict | str | None
+
     _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -36,13 +54,11 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             Rows; float64, float32 and CSR are read without a copy.
         y : array-like of shape (n_samples,)
             Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {sample_weight}
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -54,19 +70,11 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. Needed by the first call, may be left out afterwards.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row; a row of weight 0 is left out.
+        {X, y, classes, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         learner = vars(self).get("_learner")
         plain = classes is None and sample_weight is None and self.class_weight is None
@@ -81,8 +89,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -98,8 +105,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -166,8 +172,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -188,8 +193,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

@@ -15,7 +15,13 @@ from ._classifier import OnlineLinearClassifier
 
 
 class MistakeDrivenClassifier(OnlineLinearClassifier):
-    """Explicit steps on the loss max(0, -y a): f(w') = f(w) + eta y x where the sign of the score is wrong."""
+    """Explicit steps on the loss max(0, -y a): f(w') = f(w) + eta y x where the sign of the score is wrong.
+
+    Attributes
+    ----------
+    n_mistakes_ : ndarray of shape (1,) or (n_classes,)
+        Mistakes of each learner; each was a step.
+    """
 
     _parameter_constraints: dict = {
         name: values
@@ -24,33 +30,6 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     }
     _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
     update, learning_rate, power_t, data_bounds = "explicit", "constant", 0.5, None
-
-    def __init__(
-        self,
-        *,
-        eta0,
-        init,
-        fit_intercept,
-        max_iter,
-        tol,
-        n_iter_no_change,
-        shuffle,
-        average,
-        warm_start,
-        random_state,
-        verbose,
-    ) -> None:
-        self.eta0 = eta0
-        self.init = init
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.average = average
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)
@@ -75,8 +54,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
         y : array-like of shape (n_samples,)
             Labels, of two classes.
         coef : array-like of shape (n_features,) or (1, n_features)

@@ -36,80 +36,39 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
     Parameters
     ----------
-    upper_bound : float or None, default=None
+    upper_bound : float or None
         Largest weight, in units of the weights: from the next row learned on all weights are at most so large, and each
         step is followed by the projection onto w <= upper_bound. None: no bound, except for update="gradient", where it
         is 1.
-    sum_bound : float or None, default=None
+    sum_bound : float or None
         For update="gradient": m, what the sum of the weights is not expected to exceed, in units of the weights. The
         rate of the papers' Algorithm 1 is that of sum_bound = n_features * upper_bound. A smaller one learns faster.
         None: the largest sum met so far. A sum that grows beyond `sum_bound` takes its place.
-    eta0 : float, default=3.0
-        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
-        targets: see Notes.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
+    {eta0}
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
-    data_bounds : dict or None, default=None
+    {power_t}
+    data_bounds : dict or None
         For learning_rate="theory", which no theorem gives in this divergence: a ValueError.
-    update : {"implicit", "explicit", "importance", "gradient"}, default="implicit"
+    update : {"implicit", "explicit", "importance", "gradient"}
         "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which
         can leave the positive weights and then is an error. "importance": a row of weight h moves the weights exactly
         as h rows of weight 1, or as any splitting of h. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0, see
         Notes.
-    init : array-like of shape (n_features,), float or None, default=None
+    init : array-like of shape (n_features,), float or None
         Weights to start from; None means 1 / n everywhere.
-    fit_intercept : bool, default=True
-        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
-    max_iter : int, default=1000
-        Largest number of epochs of `fit`.
-    tol : float or None, default=1e-3
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    average : bool or int, default=False
-        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
-    track_regret : bool, default=False
-        Accumulate what `regret_certificate` needs.
-    warm_start : bool, default=False
-        Let `fit` go on from the weights it finds, its learning rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights.
-    intercept_ : float
-        Intercept.
-    t_ : int
-        Rows learned.
-    cumulative_loss_ : float
-        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
-    weighted_loss_ : float
-        Sum of rate times weight times loss, each before its step, since regret is tracked.
-    divergence_ : Divergence
-        The divergence the estimator moves in.
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, divergence_}
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)
         Row number t and new rate, where update="gradient" lowered its rate below the schedule's and it had fallen by a
         tenth or more since the last entry: the first fall and a few hundred, however long the stream.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -182,26 +141,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         random_state=None,
         verbose: int = 0,
     ) -> None:
-        self.upper_bound = upper_bound
-        self.sum_bound = sum_bound
-        super().__init__(
-            eta0=eta0,
-            learning_rate=learning_rate,
-            power_t=power_t,
-            data_bounds=data_bounds,
-            update=update,
-            init=init,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            shuffle=shuffle,
-            average=average,
-            track_regret=track_regret,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._keep(locals())
 
     def _configure(self) -> None:
         geometry = self._learner.geometry

@@ -34,15 +34,15 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     Parameters
     ----------
-    alpha : float, default=1.0
+    alpha : float
         Strength of the penalty alpha |u|^2 / 2 on the weights u, intercept included; > 0. Read when learning starts.
-    forward : bool, default=True
+    forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    fit_intercept : bool, default=True
+    fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others (centre targets that
         are far from 0). Read when learning starts.
-    warm_start : bool, default=False
+    warm_start : bool
         Let `fit` go on from what it finds, so that its rows count as further rows.
 
     Attributes
@@ -51,8 +51,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         Ridge weights A^-1 b of the rows so far.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
-    t_ : int
-        Rows learned.
+    {t_}
     cumulative_loss_ : float
         Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned.
     regret_ : float
@@ -61,10 +60,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     regret_bound_ : float
         What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
         learned with forward=False.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -163,8 +159,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
 
         Raises
         ------
@@ -181,22 +176,15 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
-        ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        {ValueError}
         """
         learner = vars(self).get("_learner")
         if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
@@ -208,8 +196,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

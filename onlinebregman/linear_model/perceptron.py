@@ -16,57 +16,15 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
 
     Parameters
     ----------
-    eta0 : float, default=1.0
+    eta0 : float
         Learning rate. It only scales the weights, unless they start from `init`.
-    init : array-like of shape (n_features,), float or None, default=None
-        Weights to start from; None means 0 everywhere.
-    class_weight : dict, "balanced" or None, default=None
-        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
-        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
-    fit_intercept : bool, default=True
-        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
-    max_iter : int, default=1000
-        Largest number of epochs of `fit`.
-    tol : float or None, default=1e-3
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    average : bool or int, default=False
-        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
-    warm_start : bool, default=False
-        Let `fit` go on from the weights it finds, its learning rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, else one for each class against the rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    t_ : int
-        Rows learned.
-    cumulative_loss_ : float
-        Sum of weight times loss over all rows, each predicted before it was learned, and over the learners.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
-    n_mistakes_ : ndarray of shape (1,) or (n_classes,)
-        Mistakes of each learner; each was a step.
-    divergence_ : Divergence
-        The divergence the estimator moves in.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, n_mistakes_, divergence_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -107,17 +65,4 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         random_state=None,
         verbose: int = 0,
     ) -> None:
-        self.class_weight = class_weight
-        super().__init__(
-            eta0=eta0,
-            init=init,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            shuffle=shuffle,
-            average=average,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._keep(locals())

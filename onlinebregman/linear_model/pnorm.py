@@ -20,7 +20,15 @@ _P = [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]
 
 
 class PNormMirrorMixin(MirrorMixin):
-    """Mirror map of half the squared q-norm, 1/p + 1/q = 1. Weights of any sign, 0 at the start."""
+    """Mirror map of half the squared q-norm, 1/p + 1/q = 1. Weights of any sign, 0 at the start.
+
+    Parameters
+    ----------
+    p : float or "auto"
+        The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
+    """
+
+    p: float | str
 
     def _mirror_map(self, n_features: int | None) -> PNorm:
         return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
@@ -39,72 +47,22 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
 
     Parameters
     ----------
-    p : float or "auto", default="auto"
-        The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
-    eta0 : float, default=0.1
+    {p}
+    eta0 : float
         Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
         targets.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
-        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
-        eta0. A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
-    data_bounds : dict or None, default=None
+    {learning_rate, power_t}
+    data_bounds : dict or None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
         its cumulative loss.
-    update : {"implicit", "explicit", "importance"}, default="implicit"
-        "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
-        exactly as h rows of weight 1, or as any splitting of h.
-    init : array-like of shape (n_features,), float or None, default=None
-        Weights to start from; None means 0 everywhere.
-    fit_intercept : bool, default=True
-        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
-    max_iter : int, default=1000
-        Largest number of epochs of `fit`.
-    tol : float or None, default=1e-3
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    average : bool or int, default=False
-        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
-    track_regret : bool, default=False
-        Accumulate what `regret_certificate` needs.
-    warm_start : bool, default=False
-        Let `fit` go on from the weights it finds, its learning rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {update, init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start}
+    {random_state, verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Weights.
-    intercept_ : float
-        Intercept.
-    t_ : int
-        Rows learned.
-    cumulative_loss_ : float
-        Sum of weight times loss over all rows, each predicted before it was learned.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
-    weighted_loss_ : float
-        Sum of rate times weight times loss, each before its step, since regret is tracked.
-    regret_bound_ : float
-        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
-    divergence_ : Divergence
-        The divergence the estimator moves in.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -152,25 +110,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         random_state=None,
         verbose: int = 0,
     ) -> None:
-        self.p = p
-        super().__init__(
-            eta0=eta0,
-            learning_rate=learning_rate,
-            power_t=power_t,
-            data_bounds=data_bounds,
-            update=update,
-            init=init,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            shuffle=shuffle,
-            average=average,
-            track_regret=track_regret,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._keep(locals())
 
 
 @list_losses
@@ -182,80 +122,23 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
 
     Parameters
     ----------
-    p : float or "auto", default="auto"
-        The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
-    loss : {<classification losses>} or Loss, default="log_loss"
+    {p}
+    loss : {<classification losses>} or Loss
         What is learned on. "log_loss" and "modified_huber" give probabilities; "perceptron" needs explicit steps, as
         the exact one does not leave weights of 0. The targets of a `Loss` are its `labels`, -1 and 1 unless it says
         otherwise.
-    eta0 : float, default=1.0
-        Learning rate eta for the loss.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule, default="invscaling"
-        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
-        eta0. A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
-    data_bounds : dict or None, default=None
+    {eta0, learning_rate, power_t}
+    data_bounds : dict or None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
-    update : {"implicit", "explicit", "importance"}, default="implicit"
-        "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
-        exactly as h rows of weight 1, or as any splitting of h.
-    init : array-like of shape (n_features,), float or None, default=None
-        Weights to start from; None means 0 everywhere.
-    class_weight : dict, "balanced" or None, default=None
-        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
-        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
-    fit_intercept : bool, default=True
-        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
-    max_iter : int, default=1000
-        Largest number of epochs of `fit`.
-    tol : float or None, default=1e-3
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    average : bool or int, default=False
-        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
-    track_regret : bool, default=False
-        Accumulate what `regret_certificate` needs.
-    warm_start : bool, default=False
-        Let `fit` go on from the weights it finds, its learning rate included.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {update, init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
+    {warm_start, random_state, verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, else one for each class against the rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    t_ : int
-        Rows learned.
-    cumulative_loss_ : float
-        Sum of weight times loss over all rows, each predicted before it was learned, and over the learners.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
-    weighted_loss_ : float
-        Sum of rate times weight times loss, each before its step, since regret is tracked.
-    regret_bound_ : float
-        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
-    divergence_ : Divergence
-        The divergence the estimator moves in.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
+    {divergence_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -309,27 +192,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         random_state=None,
         verbose: int = 0,
     ) -> None:
-        self.p = p
-        self.loss = loss
-        self.class_weight = class_weight
-        super().__init__(
-            eta0=eta0,
-            learning_rate=learning_rate,
-            power_t=power_t,
-            data_bounds=data_bounds,
-            update=update,
-            init=init,
-            fit_intercept=fit_intercept,
-            max_iter=max_iter,
-            tol=tol,
-            n_iter_no_change=n_iter_no_change,
-            shuffle=shuffle,
-            average=average,
-            track_regret=track_regret,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._keep(locals())
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)

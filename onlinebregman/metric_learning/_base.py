@@ -43,7 +43,63 @@ class Pairs(Comparisons):
 
 
 class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
-    """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices."""
+    """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices.
+
+    Parameters
+    ----------
+    prior : {"identity", "variance", "covariance"} or array-like of shape (n_features, n_features)
+        Metric to start from: the identity (scale the features), 1 / variance of each feature, the inverse of the
+        covariance (its correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
+        covariances are those of the rows of the first call.
+    loss : {"squared_error", "one_sided"}
+        Of pairs: half the squared distance from the target, or the same only where a similar pair is farther than its
+        target, or a dissimilar one nearer. Triplets are one-sided in any case.
+    eta0 : float
+        Learning rate eta, in units that `scale_eta` says.
+    scale_eta : bool
+        Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
+        for triplets): eta0 then is a number without dimension and one value serves data of any scale. False: eta0 is
+        eta itself.
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
+        Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
+    pairs : {"neighbors", "random"}
+        What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
+        its class and one of its nearest of other classes, in the metric of the moment. "random", as in the papers:
+        pairs of the new row with any remembered rows, in turn of its class and of another one.
+    bounds : tuple of (float, float) or None
+        Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
+        the 95th percentile of squared distances in the prior metric, from a running sample of the stream.
+    margin : float or None
+        Margin of triplets, a squared distance. None: the median squared distance in the prior metric between anchors
+        and similar rows, from a running sample of the stream.
+    pairs_per_row : int
+        Pairs or triplets drawn for each labelled row.
+    memory_size : int
+        Rows remembered of each class: a uniform sample of those seen.
+    warm_start : bool
+        Let `fit` go on from the metric it finds.
+    random_state : int, RandomState instance or None
+        For shuffling and for drawing pairs.
+
+    Attributes
+    ----------
+    bounds_ : tuple of (float, float) or None
+        Target squared distances of the moment, for similar and for dissimilar pairs; None as long as nothing needed
+        them.
+    margin_ : float or None
+        Margin of the moment; None as long as nothing needed it.
+    n_updates_, t_ : int
+        Pairs and triplets learned.
+    n_collapsed_ : int
+        Pairs left out because their rows are equal, and triplets whose anchor and dissimilar row are.
+    cumulative_loss_ : float
+        Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by what
+        its rate was divided by.
+    weighted_loss_ : float
+        Sum of rates times losses, since `track_regret` was set.
+    loss_curve_ : list of float
+        Mean loss of each epoch of the last `fit`, in squared distances squared.
+    """
 
     _parameter_constraints: dict = {
         **EpochEstimator._epoch_constraints,
@@ -64,50 +120,19 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
-    def __init__(
-        self,
-        *,
-        prior: str | ArrayLike = "identity",
-        loss: str = "squared_error",
-        eta0: float = 1.0,
-        scale_eta: bool = True,
-        learning_rate: str | Schedule = "sqrt",
-        power_t: float = 0.5,
-        pairs: str = "neighbors",
-        bounds: tuple[float, float] | None = None,
-        margin: float | None = None,
-        pairs_per_row: int = 20,
-        memory_size: int = 200,
-        n_components: int | None = None,
-        max_iter: int = 5,
-        tol: float | None = None,
-        n_iter_no_change: int = 5,
-        shuffle: bool = True,
-        track_regret: bool = False,
-        warm_start: bool = False,
-        random_state=None,
-        verbose: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.loss = loss
-        self.eta0 = eta0
-        self.scale_eta = scale_eta
-        self.learning_rate = learning_rate
-        self.power_t = power_t
-        self.pairs = pairs
-        self.bounds = bounds
-        self.margin = margin
-        self.pairs_per_row = pairs_per_row
-        self.memory_size = memory_size
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.track_regret = track_regret
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    prior: str | ArrayLike
+    loss: str
+    eta0: float
+    scale_eta: bool
+    learning_rate: str | Schedule
+    power_t: float
+    pairs: str
+    bounds: tuple[float, float] | None
+    margin: float | None
+    pairs_per_row: int
+    memory_size: int
+    track_regret: bool
+    warm_start: bool
 
     # --- labelled rows --------------------------------------------------------------------------------------------
 
@@ -126,8 +151,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
 
         Warns
         -----
@@ -150,17 +174,11 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of what is drawn for each row; a row of weight 0 is left out.
+        {X, y, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -172,8 +190,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        {X}
         pairs : array-like of int of shape (n_pairs, 2)
             Each pair as two row numbers of X.
         targets : array-like of shape (n_pairs,) or None, default=None
@@ -186,8 +203,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         given = X, pairs, targets, labels, sample_weight
         return self._fit(*given, check=self._check_pairs, learn=self._learn_pairs)
@@ -197,13 +213,11 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Parameters
         ----------
-        X, pairs, targets, sample_weight, labels
-            As in `fit_pairs`.
+        {X, pairs, targets, sample_weight, labels}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         given = X, pairs, targets, labels, sample_weight
         return self._partial_fit(*given, check=self._check_pairs, learn=self._learn_pairs)
@@ -219,8 +233,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        {X}
         triplets : array-like of int of shape (n_triplets, 3)
             Row numbers of X: an anchor, a similar row, a dissimilar row.
         sample_weight : array-like of shape (n_triplets,), default=None
@@ -228,8 +241,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
@@ -238,13 +250,11 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Parameters
         ----------
-        X, triplets, sample_weight
-            As in `fit_triplets`.
+        {X, triplets, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 

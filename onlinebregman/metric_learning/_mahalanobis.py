@@ -9,14 +9,27 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.docs import DocumentedMixin
 from .._online.factors import factor
 from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
 
 
-class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and answers `_metric`."""
+class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and answers `_metric`.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
+        whole metric.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features) or (n_components, n_features)
+        L with W = L'L; its rows are the principal directions, longest first.
+    """
 
     _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
 
@@ -30,8 +43,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

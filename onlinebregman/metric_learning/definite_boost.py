@@ -32,41 +32,34 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     Parameters
     ----------
-    similar : float, default=0.5
+    similar : float
         Upper bound on mean squared distances within a class, as a share of those in the Euclidean metric.
-    dissimilar : float, default=1.0
+    dissimilar : float
         Lower bound on mean squared distances to impostors, as a share of those in the Euclidean metric.
-    n_impostors : int, default=5
+    n_impostors : int
         Nearest rows of other classes, in the Euclidean metric, for each row.
-    n_components : int or None, default=None
-        Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
-        whole metric.
-    projection : {"approximate", "exact"}, default="approximate"
+    {n_components}
+    projection : {"approximate", "exact"}
         See :class:`~onlinebregman.DefiniteBoost`.
-    max_iter : int, default=500
+    max_iter : int
         Largest number of rounds.
-    tol : float, default=1e-2
+    tol : float
         Accuracy, see :class:`~onlinebregman.DefiniteBoost`.
-    memory_size : int, default=1000
+    memory_size : int
         Rows remembered of each class: a uniform sample of those seen.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None
         For that sample.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_features, n_features) or (n_components, n_features)
-        L with W = L'L; its rows are the principal directions, longest first.
+    {components_}
     boost_ : DefiniteBoost
         The kernel learner between the features that found W / n_features; its first constraints are those of rows of
         the same class, its last those of impostors.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
+    {classes_}
     n_iter_ : int
         Rounds.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     Warns
     -----
@@ -152,8 +145,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y)
 
@@ -164,15 +156,11 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
-        y : array-like of shape (n_samples,)
-            Labels.
+        {X, y}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y)
 

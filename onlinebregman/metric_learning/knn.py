@@ -40,29 +40,28 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     Parameters
     ----------
-    n_neighbors : int, default=5
+    n_neighbors : int
         Neighbours that vote. While the window has fewer rows, all of them do.
-    metric_learner : estimator or None, default=None
+    metric_learner : estimator or None
         A transformer with `partial_fit`, whose Euclidean distances after `transform` are the metric; for instance an
         :class:`~onlinebregman.pipeline.OnlinePipeline` of a scaler and a metric learner. A fitted one inside a
         :class:`~sklearn.frozen.FrozenEstimator` does not learn. None: a :class:`LogDetMetricLearner`.
-    weights : {"uniform", "distance"}, callable or None, default="uniform"
+    weights : {"uniform", "distance"}, callable or None
         Votes of the neighbours: equal, or one over their distance, or a function of an array of distances.
-    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
+    algorithm : {"auto", "ball_tree", "kd_tree", "brute"}
         How neighbours are searched. Trees are built again when the window or the metric has changed.
-    window_size : int or None, default=1000
+    window_size : int or None
         Rows kept, the most recent ones. None: all.
-    n_jobs : int or None, default=None
+    n_jobs : int or None
         Threads of the search.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None
         For `metric_learner=None`; an estimator has a `random_state` of its own.
 
     Attributes
     ----------
     metric_ : estimator
         The metric learner, fitted.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
+    {classes_}
     X_ : ndarray of shape (n_samples_fit_, n_features_in_)
         The rows in the window, oldest first, as they came.
     y_ : ndarray of shape (n_samples_fit_,)
@@ -71,10 +70,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         Rows in the window.
     n_samples_seen_ : int
         Rows learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -157,8 +153,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y)
 
@@ -167,17 +162,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. Needed by the first call, may be left out afterwards.
+        {X, y, classes}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, classes)
 
@@ -253,8 +242,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -272,8 +260,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

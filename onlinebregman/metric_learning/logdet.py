@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from .._kernels.matrices.matrix import LogDetGeometry
 from .._online.mirror import MirrorMixin
 from ..divergences import LogDet
+from ..schedules import Schedule
 from ._base import OnlineMetricLearner
 
 # From so many features on LogDet updates are made in blocks: faster by then, also for a pair at a time (measured).
@@ -15,7 +17,13 @@ BLOCKED_FROM = 100
 
 
 class LogDetMirrorMixin(MirrorMixin):
-    """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices."""
+    """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices.
+
+    Attributes
+    ----------
+    divergence_ : LogDet
+        The divergence the estimator moves in.
+    """
 
     update = "implicit"  # the only step that stays positive definite whatever the data
 
@@ -49,86 +57,13 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
     Parameters
     ----------
-    prior : {"identity", "variance", "covariance"} or array-like of shape (n_features, n_features), default="identity"
-        Metric to start from: the identity (scale the features), 1 / variance of each feature, the inverse of the
-        covariance (its correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
-        covariances are those of the rows of the first call.
-    loss : {"squared_error", "one_sided"}, default="squared_error"
-        Of pairs: half the squared distance from the target, or the same only where a similar pair is farther than its
-        target, or a dissimilar one nearer. Triplets are one-sided in any case.
-    eta0 : float, default=1.0
-        Learning rate eta, in units that `scale_eta` says.
-    scale_eta : bool, default=True
-        Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
-        for triplets): eta0 then is a number without dimension and one value serves data of any scale. False: eta0 is
-        eta itself.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule, default="sqrt"
-        Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
-    power_t : float, default=0.5
-        Exponent of "invscaling".
-    pairs : {"neighbors", "random"}, default="neighbors"
-        What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
-        its class and one of its nearest of other classes, in the metric of the moment. "random", as in the papers:
-        pairs of the new row with any remembered rows, in turn of its class and of another one.
-    bounds : tuple of (float, float) or None, default=None
-        Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
-        the 95th percentile of squared distances in the prior metric, from a running sample of the stream.
-    margin : float or None, default=None
-        Margin of triplets, a squared distance. None: the median squared distance in the prior metric between anchors
-        and similar rows, from a running sample of the stream.
-    pairs_per_row : int, default=20
-        Pairs or triplets drawn for each labelled row.
-    memory_size : int, default=200
-        Rows remembered of each class: a uniform sample of those seen.
-    n_components : int or None, default=None
-        Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
-        whole metric.
-    max_iter : int, default=5
-        Largest number of epochs of `fit`.
-    tol : float or None, default=None
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
-    shuffle : bool, default=True
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    track_regret : bool, default=False
-        Accumulate what `regret_certificate` needs.
-    warm_start : bool, default=False
-        Let `fit` go on from the metric it finds.
-    random_state : int, RandomState instance or None, default=None
-        For shuffling and for drawing pairs.
-    verbose : int, default=0
-        Print the mean loss of each epoch.
+    {prior, loss, eta0, scale_eta, learning_rate, power_t, pairs, bounds, margin, pairs_per_row, memory_size}
+    {n_components, max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_features, n_features) or (n_components, n_features)
-        L with W = L'L; its rows are the principal directions, longest first.
-    bounds_ : tuple of (float, float) or None
-        Target squared distances of the moment, for similar and for dissimilar pairs; None as long as nothing needed
-        them.
-    margin_ : float or None
-        Margin of the moment; None as long as nothing needed it.
-    n_updates_, t_ : int
-        Pairs and triplets learned.
-    n_collapsed_ : int
-        Pairs left out because their rows are equal, and triplets whose anchor and dissimilar row are.
-    cumulative_loss_ : float
-        Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by what
-        its rate was divided by.
-    weighted_loss_ : float
-        Sum of rates times losses, since `track_regret` was set.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, in squared distances squared.
-    divergence_ : LogDet
-        The divergence the estimator moves in.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {components_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
+    {loss_curve_, divergence_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -179,3 +114,29 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     >>> bool(learner.pair_distance(rows[:1], rows[1:2])[0] > learner.pair_distance(rows[:1], rows[2:])[0])
     True
     """
+
+    def __init__(
+        self,
+        *,
+        prior: str | ArrayLike = "identity",
+        loss: str = "squared_error",
+        eta0: float = 1.0,
+        scale_eta: bool = True,
+        learning_rate: str | Schedule = "sqrt",
+        power_t: float = 0.5,
+        pairs: str = "neighbors",
+        bounds: tuple[float, float] | None = None,
+        margin: float | None = None,
+        pairs_per_row: int = 20,
+        memory_size: int = 200,
+        n_components: int | None = None,
+        max_iter: int = 5,
+        tol: float | None = None,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        track_regret: bool = False,
+        warm_start: bool = False,
+        random_state=None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())

@@ -27,7 +27,24 @@ _BLOCK = 4096  # rows whose scores are held at once
 
 
 class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
-    """Clones of one online model that differ in their learning rate and learn the same rows, each read once."""
+    """Clones of one online model that differ in their learning rate and learn the same rows, each read once.
+
+    Parameters
+    ----------
+    eta0s : int or array-like of shape (n_rates,)
+        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+
+    Attributes
+    ----------
+    best_estimator_ : object
+        The model with the smallest loss so far.
+    best_eta0_ : float
+        Its learning rate.
+    best_index_ : int
+        Its number.
+    eta0s_ : ndarray of shape (n_rates,)
+        Their rates.
+    """
 
     _parameter_constraints: dict = {
         "estimator": [OnlineLinearModel, None],
@@ -44,17 +61,13 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Targets.
+        {X, y}
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies the learning rates of each row; a row of weight 0 is left out.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
         """
         return self._fit(X, y, sample_weight)
 
@@ -63,19 +76,13 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rates of each row; a row of weight 0 is left out.
+        {X, y, sample_weight}
         classes : array-like of shape (n_classes,), default=None
             For a classifier: all labels that will ever come. Needed by the first call.
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
         """
         return self._partial_fit(X, y, sample_weight, *((classes,) if self._classifies() else ()))
 
@@ -214,31 +221,20 @@ class LearningRatePath(_LearningRates):
     estimator : linear model of onlinebregman or None, default=None
         The model, a regressor or classifier, with all its parameters but `eta0`; they are read when learning starts.
         None: `ImplicitGDRegressor()`. With explicit updates all rates have to be ones at which the weights stay finite.
-    eta0s : int or array-like of shape (n_rates,), default=16
-        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+    {eta0s}
 
     Attributes
     ----------
-    best_estimator_ : object
-        The model with the smallest loss so far.
-    best_eta0_ : float
-        Its learning rate.
-    best_index_ : int
-        Its number.
+    {best_estimator_, best_eta0_, best_index_}
     estimators_ : list
         The models, by increasing rate; each is fitted and can be used by itself.
-    eta0s_ : ndarray of shape (n_rates,)
-        Their rates.
+    {eta0s_}
     cumulative_losses_ : ndarray of shape (n_rates,)
         Their losses over all rows, each predicted before it was learned.
-    t_ : int
-        Rows learned.
+    {t_}
     classes_ : ndarray of shape (n_classes,)
         Labels, of a classifier.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -262,8 +258,7 @@ class LearningRatePath(_LearningRates):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -278,8 +273,7 @@ class LearningRatePath(_LearningRates):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -294,8 +288,7 @@ class LearningRatePath(_LearningRates):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -309,10 +302,7 @@ class LearningRatePath(_LearningRates):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Targets.
+        {X, y}
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -344,8 +334,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     estimator : linear regressor of onlinebregman or None, default=None
         The model with all its parameters but `eta0`; they are read when learning starts. None: `ImplicitGDRegressor()`.
         With explicit updates all rates have to be ones at which the weights stay finite.
-    eta0s : int or array-like of shape (n_rates,), default=16
-        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+    {eta0s}
 
     Attributes
     ----------
@@ -359,26 +348,15 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
         Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap.
     gap_ : float
         What mixing cost.
-    best_estimator_ : object
-        The model with the smallest loss so far.
-    best_eta0_ : float
-        Its learning rate.
-    best_index_ : int
-        Its number.
+    {best_estimator_, best_eta0_, best_index_}
     estimators_ : list
         The models, by increasing rate.
-    eta0s_ : ndarray of shape (n_rates,)
-        Their rates.
+    {eta0s_}
     coef_ : ndarray of shape (n_features,)
         Mean of the models' weights.
     intercept_ : float
         Mean of their intercepts.
-    t_ : int
-        Rows learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -412,8 +390,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------

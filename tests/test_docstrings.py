@@ -1,0 +1,182 @@
+"""Entries of docstrings are written once and filled in where they are named."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from test_docs import public_names
+
+import onlinebregman
+from onlinebregman._online import docs
+from onlinebregman._online.docs import DocumentedMixin, described_by
+
+FOLDER = Path(onlinebregman.__file__).parent
+
+
+def docstrings():
+    """All docstrings of the package as they are in the source."""
+    for path in FOLDER.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                yield ast.get_docstring(node) or ""
+
+
+def test_entries_are_written_once():
+    """Lines that could be deleted if each parameter, attribute, return value and error were described once."""
+    times = Counter(entry for doc in docstrings() for entry in {each.rstrip() for each in docs._entries(doc).values()})
+    assert len(times) > 200
+    copies = {entry: (n - 1) * len(entry.splitlines()) for entry, n in times.items() if n > 1}
+    assert sum(copies.values()) < 100, sorted(copies.items(), key=lambda item: -item[1])
+
+
+@pytest.mark.parametrize("value", public_names())
+def test_nothing_is_left_to_fill_in(value):
+    methods = [member for _, member in inspect.getmembers(value, callable)] if inspect.isclass(value) else []
+    texts = [inspect.getdoc(each) or "" for each in (value, *methods)]
+    assert [line for text in texts for line in text.splitlines() if docs._NAMES.fullmatch(line.strip())] == []
+
+
+class Base(DocumentedMixin):
+    """A base.
+
+    Parameters
+    ----------
+    alpha : float or None
+        First line.
+
+        After a blank one.
+    beta, gamma : str
+        Both.
+
+    Attributes
+    ----------
+    alpha : ndarray
+        Fitted.
+    """
+
+    def fit(self, X, y=None):
+        """Learn.
+
+        Parameters
+        ----------
+        X : list
+            Examples.
+        {y}
+
+        Returns
+        -------
+        {self}
+
+        Raises
+        ------
+        ValueError
+            If X is empty.
+        """
+
+
+class Derived(Base):
+    """A derived one.
+
+    Parameters
+    ----------
+    {beta, gamma}
+    delta : int
+        Its own.
+    {alpha}
+
+    Attributes
+    ----------
+    {alpha, n_features_in_}
+
+    Examples
+    --------
+    {delta}
+    """
+
+    def __init__(self, *, alpha=None, beta="b", gamma="c", delta=0.001):
+        pass
+
+    def partial_fit(self, X, y=None):
+        """Go on.
+
+        Parameters
+        ----------
+        {X, y, unheard_of}
+
+        Raises
+        ------
+        {ValueError}
+        """
+
+
+def test_a_class_takes_entries_from_its_bases_and_defaults_from_its_signature():
+    assert inspect.getdoc(Derived) == inspect.cleandoc(
+        """A derived one.
+
+        Parameters
+        ----------
+        beta, gamma : str, default="b"
+            Both.
+        delta : int, default=0.001
+            Its own.
+        alpha : float or None, default=None
+            First line.
+
+            After a blank one.
+
+        Attributes
+        ----------
+        alpha : ndarray
+            Fitted.
+        n_features_in_ : int
+            Number of features.
+
+        Examples
+        --------
+        {delta}
+        """
+    )
+
+
+def test_a_method_takes_entries_from_fit_and_from_what_is_common():
+    assert inspect.getdoc(Derived.partial_fit) == inspect.cleandoc(
+        """Go on.
+
+        Parameters
+        ----------
+        X : list
+            Examples.
+        y : array-like of shape (n_samples,), default=None
+            Targets.
+        {unheard_of}
+
+        Raises
+        ------
+        ValueError
+            If X is empty.
+        """
+    )
+    assert "self : object\n    The estimator." in inspect.getdoc(Base.fit)
+
+
+def test_a_function_takes_entries_from_what_it_is_described_by():
+    @described_by(Derived, Base.fit)
+    def function(alpha=2.0, X=()):
+        """Do.
+
+        Parameters
+        ----------
+        {alpha, X}
+        """
+
+    assert inspect.getdoc(function).splitlines()[4::4] == ["alpha : float or None, default=2.0", "X : list, default=()"]
+
+
+def test_without_docstrings_there_is_nothing_to_fill_in():
+    code = "import onlinebregman as o; print(o.EGRegressor.__doc__, o.EGRegressor.fit.__doc__, o.EGRegressor(eta0=2.0))"
+    run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["None", "None", "EGRegressor(eta0=2.0)"]
