@@ -1,5 +1,5 @@
 # make demo             see the package do its job on real data
-# make test             lint, tests, and the examples of the documentation
+# make test             lint, types, tests, and the examples of the documentation
 # make test-exhaustive  the tests of every combination, which `make test` leaves out
 # make test-lowest      run the tests with the oldest dependencies that pyproject.toml allows
 # make sanitize         run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
@@ -29,6 +29,7 @@ demo: $(VENV)/installed-plot
 test: $(VENV)/installed-test $(VENV)/requirements-docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/$(PYTEST)
 	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -b doctest docs docs/_build/doctest
 	@echo "All is well. Tests that xfailed are checks of scikit-learn that shuffle the rows of a stream."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
+from sklearn.utils import metaestimators
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
@@ -18,12 +20,15 @@ __all__ = [
     "Interval",
     "StrOptions",
     "all_or_nothing",
+    "available_if",
     "check_feature_names",
     "fit_context",
     "response_method",
     "score_function",
     "validate_parameters",
 ]
+
+Method = TypeVar("Method", bound=Callable)
 
 try:  # callbacks came with scikit-learn 1.9 and are still experimental there
     with warnings.catch_warnings():
@@ -52,6 +57,16 @@ except ImportError:
 
 # What scikit-learn's own fit context has to find again after an error, to tear its callbacks down.
 _CALLBACK_STATE = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+    """Decorator of `fit`, which keeps its type: checks the parameters, and tears down callbacks."""
+    return _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Decorator of methods that are there if `check` of the estimator is true; keeps their type, as above."""
+    return metaestimators.available_if(check)
 
 
 def validate_parameters(estimator) -> None:

@@ -6,7 +6,7 @@ An estimator reads the two numbers `scale` and `power`; the classes give them th
 from __future__ import annotations
 
 from numbers import Real
-from typing import overload
+from typing import Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -201,10 +201,11 @@ class DiameterOverGradient(Schedule):
         return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
 
 
-LEARNING_RATES = ("constant", "invscaling", "strongly_convex", "sqrt")
+LearningRate = Literal["constant", "invscaling", "strongly_convex", "sqrt"]
+LEARNING_RATES = get_args(LearningRate)
 
 
-def resolve_schedule(learning_rate: str | Schedule, eta0: float = 0.1, power_t: float = 0.5) -> Schedule:
+def resolve_schedule(learning_rate: LearningRate | Schedule, eta0: float = 0.1, power_t: float = 0.5) -> Schedule:
     """The schedule behind an estimator's parameters `learning_rate`, `eta0` and `power_t`.
 
     Parameters

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
+from .._sklearn_compat import Method
 from .containers import check_kind, readable
 
 FLOATS = (np.float64, np.float32)
@@ -46,10 +48,10 @@ def check_finite(X, name: str = "X") -> None:
     )
 
 
-def finite(what: str) -> Callable:
+def finite(what: str) -> Callable[[Method], Method]:
     """Decorator of methods that answer rows, one each: an answer that overflows is a ValueError that names its row."""
 
-    def decorate(method: Callable) -> Callable:
+    def decorate(method: Method) -> Method:
         @wraps(method)
         def answer(self, *args, **kwargs):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -62,7 +64,7 @@ def finite(what: str) -> Callable:
                 )
             return values
 
-        return answer
+        return cast(Method, answer)
 
     return decorate
 
@@ -74,15 +76,19 @@ def fitted(estimator, state):
     return state
 
 
-class read_only(property):
-    """A property made afresh at each access: arrays come read-only, or what is written to them would be lost."""
+if TYPE_CHECKING:  # type checkers know properties by the name `property` alone
+    from builtins import property as read_only
+else:
 
-    def __get__(self, instance, owner=None):
-        value = super().__get__(instance, owner)
-        if isinstance(value, np.ndarray):
-            value = value.view()
-            value.flags.writeable = False
-        return value
+    class read_only(property):
+        """A property made afresh at each access: arrays come read-only, or what is written to them would be lost."""
+
+        def __get__(self, instance, owner=None):
+            value = super().__get__(instance, owner)
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            return value
 
 
 def _plain_rows(estimator, X) -> np.ndarray | None:

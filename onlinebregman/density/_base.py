@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +13,10 @@ from sklearn.base import DensityMixin
 from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import check_dense_rows, check_weights, fitted
-from .._sklearn_compat import fit_context
+from .._sklearn_compat import Method, fit_context
 
 
-def in_float64(method: Callable) -> Callable:
+def in_float64(method: Method) -> Method:
     """For what a density says of itself: finite numbers, or a ValueError; a single one may be -inf."""
 
     @wraps(method)
@@ -32,7 +31,7 @@ def in_float64(method: Callable) -> Callable:
             )
         return values
 
-    return checked
+    return cast(Method, checked)
 
 
 def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | np.ndarray = True) -> np.ndarray:

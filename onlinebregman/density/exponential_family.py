@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,9 +149,9 @@ class OnlineExponentialFamily(OnlineDensity):
 
     def __init__(
         self,
-        family: str = "gaussian",
+        family: Literal["gaussian", "bernoulli", "poisson", "exponential", "gamma"] = "gaussian",
         *,
-        strategy: str = "forward",
+        strategy: Literal["forward", "incremental_offline", "last_step_minimax", "minimax"] = "forward",
         prior_weight: float = 0.0,
         prior_mean: float | ArrayLike | None = None,
         variance: float | ArrayLike = 1.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,8 +139,8 @@ class OnlineGaussian(OnlineDensity):
     def __init__(
         self,
         *,
-        covariance_type: str = "full",
-        strategy: str = "forward",
+        covariance_type: Literal["full", "diag"] = "full",
+        strategy: Literal["forward", "incremental_offline"] = "forward",
         prior_weight: float = 0.0,
         prior_mean: float | ArrayLike = 0.0,
         prior_covariance: float | ArrayLike = 1.0,

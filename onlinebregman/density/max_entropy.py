@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,7 +137,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         *,
         features: object | None = None,
         alpha: float = 0.0,
-        solver: str = "newton",
+        solver: Literal["iterative_scaling", "newton", "lbfgs"] = "newton",
         max_iter: int = 1000,
         tol: float | None = 1e-10,
     ) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._online.estimator import Call
 from .._online.labels import StreamClassifierMixin
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
 from ._base import ExpertMixture, Forecasts, RowCosts
@@ -31,7 +32,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     _asks_for = "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing: one pass over the rows, in their order.
 
         Parameters
@@ -49,7 +50,9 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, classes: ArrayLike | None = None, sample_weight=None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
 
         Parameters
@@ -68,7 +71,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         """
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def predict_proba(self, X) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """The weighted mean of the experts' probabilities.
 
         Parameters
@@ -87,7 +90,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             forecasts = self._columns(X)
         return np.tensordot(forecasts, self.weights_, axes=(1, 0))
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """The most probable labels.
 
         Parameters

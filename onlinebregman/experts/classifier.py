@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -84,9 +85,9 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self,
         estimators: list | None = None,
         *,
-        strategy: str = "average",
-        loss: str = "log_loss",
-        learning_rate: str | float = "theory",
+        strategy: Literal["average", "eg"] = "average",
+        loss: Literal["log_loss", "brier"] = "log_loss",
+        learning_rate: Literal["adaptive", "theory"] | float = "theory",
         share: float = 0.0,
         n_rows: int | None = None,
         prior: ArrayLike | None = None,

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
 from ..density._base import Density
@@ -104,7 +105,7 @@ class DensityMixture(Density, ExpertMixture):
         self.history = history
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing: one pass over the rows, in their order.
 
         Parameters
@@ -122,7 +123,7 @@ class DensityMixture(Density, ExpertMixture):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
 
         Parameters
@@ -140,7 +141,7 @@ class DensityMixture(Density, ExpertMixture):
         """
         return self._partial_fit(X, y, sample_weight)
 
-    def score_samples(self, X) -> Array:
+    def score_samples(self, X: MatrixLike) -> Array:
         """Log-density of each row as the next one of the stream.
 
         Parameters

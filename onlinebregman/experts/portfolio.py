@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,7 +78,7 @@ class EGPortfolio(OnlineEstimator):
         "data_bounds": [dict, None],
     }
 
-    def __init__(self, learning_rate: float | str = 0.05, *, data_bounds: dict | None = None) -> None:
+    def __init__(self, learning_rate: float | Literal["theory"] = 0.05, *, data_bounds: dict | None = None) -> None:
         self.learning_rate = learning_rate
         self.data_bounds = data_bounds
 

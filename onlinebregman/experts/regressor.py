@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._online.estimator import Call
+from .._online.types import MatrixLike
 from .._online.validation import dense, finite
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ._base import ExpertMixture, Forecasts, RowCosts
@@ -119,9 +120,9 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         self,
         estimators: list | None = None,
         *,
-        strategy: str = "average",
-        loss: str = "squared_error",
-        learning_rate: str | float = "adaptive",
+        strategy: Literal["average", "eg"] = "average",
+        loss: Literal["squared_error", "absolute_error"] = "squared_error",
+        learning_rate: Literal["adaptive", "theory"] | float = "adaptive",
         share: float = 0.0,
         data_bounds: dict | None = None,
         prior: ArrayLike | None = None,
@@ -137,7 +138,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         self.history = history
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing: one pass over the rows, in their order.
 
         Parameters
@@ -154,7 +155,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
 
         Parameters
@@ -173,7 +174,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
-    def predict(self, X) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """The weighted mean of the experts' forecasts.
 
         Parameters

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
@@ -48,7 +49,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     _parameter_constraints: dict = {"init": ["array-like", None]}
 
     @finite("prediction")
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """z'Wz for each row z; for rows (e_a - e_b) / sqrt(2) half the squared distance of the objects a and b.
 
         Parameters
@@ -64,7 +65,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         return Rows(check_rows(self, X, reset=False)).dot(self._fitted_geometry().factor)
 
     @finite("mapping")
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Map rows to where their inner product is x'Wz: X @ components_.T.
 
         Rows of the identity give the embedding of the objects: points whose inner products are the kernel. The columns

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, warn_caller
 from .._online.threads import few_threads
+from .._online.types import MatrixLike
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
@@ -147,7 +148,7 @@ class DefiniteBoost(KernelLearner):
     def __init__(
         self,
         *,
-        projection: str = "approximate",
+        projection: Literal["approximate", "exact", "corrective"] = "approximate",
         init: ArrayLike | None = None,
         max_iter: int = 5000,
         tol: float = 1e-3,
@@ -160,7 +161,7 @@ class DefiniteBoost(KernelLearner):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sense=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
         """Find the kernel for these constraints alone.
 
         Parameters
@@ -178,7 +179,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._fit(X, y, sense)
 
-    def partial_fit(self, X, y, sense=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
         """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
 
         Parameters
@@ -192,7 +193,7 @@ class DefiniteBoost(KernelLearner):
         return self._partial_fit(X, y, sense)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, pairs, distances, n_objects, sense=None) -> Self:
+    def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense=None) -> Self:
         """Find the kernel for these bounds on distances between objects alone.
 
         Parameters
@@ -213,7 +214,9 @@ class DefiniteBoost(KernelLearner):
         """
         return self._fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
-    def partial_fit_pairs(self, pairs, distances, n_objects=None, sense=None) -> Self:
+    def partial_fit_pairs(
+        self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense=None
+    ) -> Self:
         """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
 
         Parameters

@@ -14,6 +14,7 @@ from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.factors import factor
 from .._online.mirror import MirrorMixin
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
 from .._sklearn_compat import Interval, fit_context
 from ..divergences import LogDet
@@ -142,7 +143,7 @@ class MatrixBurgRegressor(
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.eta0 = eta0
@@ -156,7 +157,7 @@ class MatrixBurgRegressor(
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
@@ -173,7 +174,7 @@ class MatrixBurgRegressor(
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -190,7 +191,7 @@ class MatrixBurgRegressor(
         return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict z'Wz.
 
         Parameters
@@ -206,7 +207,7 @@ class MatrixBurgRegressor(
         return self._learner.predict(dense(check_rows(self, X, reset=False)))
 
     @finite("mapping")
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Map rows to where their squared length is z'Wz: X @ components_.T.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,11 @@ from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.mirror import MirrorMixin
 from .._online.threads import few_threads
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
-from ..schedules import LEARNING_RATES, Schedule
+from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import Instances, KernelLearner
 from ._bounds import LossBoundsMixin
 from ._instances import Rows, check_factors, check_targets, factored
@@ -178,17 +179,17 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         *,
         eta0: float = 64.0,
         scale_eta: bool = True,
-        learning_rate: str | Schedule = "constant",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "constant",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Literal["implicit", "explicit"] = "implicit",
         init: ArrayLike | None = None,
         max_iter: int = 5,
         tol: float | None = None,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         track_regret: bool = False,
         verbose: int = 0,
     ) -> None:
@@ -209,7 +210,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
@@ -226,7 +227,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -243,7 +244,13 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         return self._partial_fit(X, y, sample_weight)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, pairs, distances, n_objects=None, sample_weight=None) -> Self:
+    def fit_pairs(
+        self,
+        pairs: ArrayLike,
+        distances: ArrayLike,
+        n_objects: int | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs of objects.
 
         Parameters
@@ -264,7 +271,13 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """
         return self._fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
-    def partial_fit_pairs(self, pairs, distances, n_objects=None, sample_weight=None) -> Self:
+    def partial_fit_pairs(
+        self,
+        pairs: ArrayLike,
+        distances: ArrayLike,
+        n_objects: int | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from these pairs of objects, once, in their order.
 
         Parameters
@@ -278,7 +291,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """
         return self._partial_fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
-    def partial_fit_matrices(self, X, y, sample_weight=None) -> Self:
+    def partial_fit_matrices(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these symmetric instance matrices, of any rank, once, in their order; the prediction is tr(W X).
 
         Parameters
@@ -296,7 +309,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """
         return self._partial_fit(X, y, sample_weight, check=self._check_matrices)
 
-    def partial_fit_factors(self, factors, y, signs=None, sample_weight=None) -> Self:
+    def partial_fit_factors(self, factors, y: ArrayLike, signs=None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from instances of low rank, X = sum_k sign_k z_k z_k', once, in their order; the prediction is tr(W X).
 
         With a relative distance, z_1 of one pair and z_2 of another with signs 1 and -1, the target is by how much the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +17,13 @@ from .._online.mirror import MirrorMixin
 from .._online.regret import Terms, split
 from .._online.start import starting_weights
 from .._online.theory import TheoryRate, theory_rate
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..constraints import Constraint
-from ..schedules import LEARNING_RATES, Constant, Schedule
+from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
+
+Update = Literal["implicit", "explicit", "importance"]
 
 
 class _Start(NamedTuple):
@@ -97,10 +100,10 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
     )
 
     eta0: float
-    learning_rate: str | Schedule
+    learning_rate: LearningRate | Literal["theory"] | Schedule
     power_t: float
     data_bounds: dict[str, float] | None
-    update: str
+    update: Update | Literal["gradient"]
     init: ArrayLike | float | None
     fit_intercept: bool
     average: bool | int
@@ -322,7 +325,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     """
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
@@ -337,7 +340,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -356,7 +359,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
             return self
         return self._partial_fit(X, y, sample_weight)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.
 
         Parameters

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, read_only
-from .._sklearn_compat import StrOptions, fit_context
+from .._sklearn_compat import StrOptions, available_if, fit_context
 from ._base import OnlineLinearModel
 
 
@@ -40,12 +40,12 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         **OnlineLinearModel._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
-    class_weight: dict | str | None
+    class_weight: dict | Literal["balanced"] | None
 
     _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
@@ -62,7 +62,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -84,7 +86,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
 
         Parameters
@@ -100,7 +102,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the labels of rows.
 
         Parameters
@@ -167,7 +169,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return len(self._fitted_learner().learners) * super().regret_bound_
 
     @available_if(lambda self: self._predicts_probabilities())
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes.
 
         Parameters
@@ -188,7 +190,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
 
     @available_if(lambda self: self._predicts_probabilities())
-    def predict_log_proba(self, X) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
 
         Parameters

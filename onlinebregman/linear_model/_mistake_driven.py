@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from .._online.start import starting_weights
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, read_only
 from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
@@ -42,7 +43,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         """Mistakes, each of which was a step: shape (1,) for two classes, else (n_classes,), one against the rest."""
         return np.array([learner.n_moves for learner in self._fitted_learner().learners])
 
-    def mistake_bound(self, X, y, coef: ArrayLike, intercept: float = 0.0) -> float:
+    def mistake_bound(self, X: MatrixLike, y: ArrayLike, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on the mistakes of any stream of these rows, in any order and number, by a comparator without mistakes.
 
         If y (u.x + intercept) >= gamma > 0 for all rows, with y = 1 for classes_[1] and -1 for classes_[0], then each

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
-from ..schedules import Schedule
-from ._base import OnlineLinearRegressor
+from ..schedules import LearningRate, Schedule
+from ._base import OnlineLinearRegressor, Update
 
 
 class BurgMirrorMixin(MirrorMixin):
@@ -125,10 +126,10 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         upper_bound: float | None = None,
         sum_bound: float | None = None,
         eta0: float = 3.0,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update | Literal["gradient"] = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
@@ -138,7 +139,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

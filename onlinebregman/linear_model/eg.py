@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy
-from ..schedules import Schedule
-from ._base import OnlineLinearRegressor
+from ..schedules import LearningRate, Schedule
+from ._base import OnlineLinearRegressor, Update
 
 
 class EntropyMirrorMixin(MirrorMixin):
@@ -24,7 +26,7 @@ class EntropyMirrorMixin(MirrorMixin):
         Weights to start from; None means total / n on the simplex, 1 / n for positive weights, 0 for signed ones.
     """
 
-    weights: str
+    weights: Literal["signed", "simplex", "positive"]
     total: float
 
     @property
@@ -114,13 +116,13 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     def __init__(
         self,
         *,
-        weights: str = "signed",
+        weights: Literal["signed", "simplex", "positive"] = "signed",
         total: float = 1.0,
         eta0: float = 1.0,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
@@ -130,7 +132,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

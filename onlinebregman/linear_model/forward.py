@@ -6,11 +6,13 @@ from numbers import Real
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
 from .._sklearn_compat import Interval, fit_context
 
@@ -145,7 +147,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         self.warm_start = warm_start
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): one pass over the rows in their order.
 
         Parameters
@@ -168,7 +170,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -191,7 +193,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
             return self
         return self._partial_fit(X, y, sample_weight)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict each row as the next one of the stream.
 
         Parameters

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
-from ..schedules import Schedule
-from ._base import OnlineLinearRegressor
+from ..schedules import LearningRate, Schedule
+from ._base import OnlineLinearRegressor, Update
 
 
 class EuclideanMirrorMixin(MirrorMixin):
@@ -84,10 +87,10 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         self,
         *,
         eta0: float = 0.3,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
@@ -97,7 +100,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import LOSSES, Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
-from ..schedules import Schedule
-from ._base import OnlineLinearRegressor
+from ..schedules import LearningRate, Schedule
+from ._base import OnlineLinearRegressor, Update
 from ._classifier import OnlineLinearClassifier
 
 
@@ -143,10 +146,10 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         signed: bool = False,
         constraint: Constraint | None = None,
         eta0: float = 0.3,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
@@ -156,7 +159,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())
@@ -235,12 +238,12 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         signed: bool = False,
         constraint: Constraint | None = None,
         eta0: float = 1.0,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
@@ -249,7 +252,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from numpy.typing import ArrayLike
 
+from .._online.types import RandomState
 from ._mistake_driven import MistakeDrivenClassifier
 from .implicit_gd import EuclideanMirrorMixin
 
@@ -54,7 +57,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         *,
         eta0: float = 1.0,
         init: ArrayLike | float | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
@@ -62,7 +65,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

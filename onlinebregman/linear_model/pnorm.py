@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import PNorm
 from ..divergences._names import automatic_p
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
-from ..schedules import Schedule
-from ._base import OnlineLinearRegressor
+from ..schedules import LearningRate, Schedule
+from ._base import OnlineLinearRegressor, Update
 from ._classifier import OnlineLinearClassifier
 
 _P = [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]
@@ -28,7 +30,7 @@ class PNormMirrorMixin(MirrorMixin):
         The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
     """
 
-    p: float | str
+    p: float | Literal["auto"]
 
     def _mirror_map(self, n_features: int | None) -> PNorm:
         return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
@@ -92,12 +94,12 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
     def __init__(
         self,
         *,
-        p: float | str = "auto",
+        p: float | Literal["auto"] = "auto",
         eta0: float = 0.1,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
@@ -107,7 +109,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())
@@ -172,15 +174,15 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     def __init__(
         self,
         *,
-        p: float | str = "auto",
+        p: float | Literal["auto"] = "auto",
         loss: str | Loss = "log_loss",
         eta0: float = 1.0,
-        learning_rate: str | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
-        update: str = "implicit",
+        update: Update = "implicit",
         init: ArrayLike | float | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
@@ -189,7 +191,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._mistake_driven import MistakeDrivenClassifier
 from .eg import EntropyMirrorMixin
@@ -72,11 +74,11 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
     def __init__(
         self,
         *,
-        weights: str = "signed",
+        weights: Literal["signed", "simplex", "positive"] = "signed",
         total: float = 1.0,
         eta0: float = 0.1,
         init: ArrayLike | float | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
@@ -84,7 +86,7 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

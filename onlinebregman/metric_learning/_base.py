@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,11 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.factors import balanced_factor
 from .._online.mirror import MirrorMixin
+from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
-from ..schedules import LEARNING_RATES, Schedule
+from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
@@ -120,13 +121,13 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
-    prior: str | ArrayLike
-    loss: str
+    prior: Literal["identity", "variance", "covariance"] | ArrayLike
+    loss: Literal["squared_error", "one_sided"]
     eta0: float
     scale_eta: bool
-    learning_rate: str | Schedule
+    learning_rate: LearningRate | Schedule
     power_t: float
-    pairs: str
+    pairs: Literal["neighbors", "random"]
     bounds: tuple[float, float] | None
     margin: float | None
     pairs_per_row: int
@@ -137,7 +138,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     # --- labelled rows --------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over labelled rows.
 
         Parameters
@@ -166,7 +167,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             )
         return self
 
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these labelled rows, once, in their order, together with rows remembered from before.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -185,7 +186,15 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     # --- pairs ----------------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, X, pairs, targets=None, sample_weight=None, *, labels=None) -> Self:
+    def fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        targets: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        labels: ArrayLike | None = None,
+    ) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs.
 
         Parameters
@@ -208,7 +217,15 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         given = X, pairs, targets, labels, sample_weight
         return self._fit(*given, check=self._check_pairs, learn=self._learn_pairs)
 
-    def partial_fit_pairs(self, X, pairs, targets=None, sample_weight=None, *, labels=None) -> Self:
+    def partial_fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        targets: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        labels: ArrayLike | None = None,
+    ) -> Self:
         """Learn from these pairs, once, in their order.
 
         Parameters
@@ -225,7 +242,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     # --- triplets -------------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_triplets(self, X, triplets, sample_weight=None) -> Self:
+    def fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over relative comparisons.
 
         The squared distance to the dissimilar row should exceed that to the similar one by `margin_`: whatever `loss`
@@ -245,7 +262,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         """
         return self._fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
-    def partial_fit_triplets(self, X, triplets, sample_weight=None) -> Self:
+    def partial_fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these relative comparisons, once, in their order.
 
         Parameters

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._online.docs import DocumentedMixin
 from .._online.factors import factor
+from .._online.types import MatrixLike
 from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
@@ -38,7 +39,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         raise NotImplementedError
 
     @finite("mapping")
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
 
         Parameters
@@ -54,7 +55,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         return check_rows(self, X, reset=False) @ self.components_.T
 
     @finite("squared distance")
-    def predict(self, Z) -> np.ndarray:
+    def predict(self, Z: MatrixLike) -> np.ndarray:
         """Squared distances z'Wz.
 
         Parameters
@@ -72,7 +73,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
 
     @finite("distance")
-    def pair_distance(self, X, Y) -> np.ndarray:
+    def pair_distance(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
         """Distances (not squared) between the rows of X and the rows of Y, one by one.
 
         Parameters
@@ -94,7 +95,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         return np.sqrt(self._squared_lengths(X - Y))
 
     @finite("distance")
-    def pairwise_distances(self, X, Y=None) -> np.ndarray:
+    def pairwise_distances(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
         """Distances (not squared) between all rows of X and all rows of Y.
 
         For `metric="precomputed"` of scikit-learn's neighbours and clusterers.

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._online.types import MatrixLike
 from ._memory import Reservoir, draw, twin
 from ._targets import Targets
 
@@ -95,7 +97,7 @@ class Sampler:
 class RandomPairs(Sampler):
     """Each row with remembered rows drawn at random, in turn of its own class and of another one."""
 
-    def draw(self, X, y, weights, components, *, again):
+    def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
         parts = []
         for i, x, number, weight in self._stream(X, y, weights):
             if not again and len(self.memory):
@@ -136,12 +138,12 @@ class NeighborTriplets(Sampler):
     and all places are renewed every few rows, counted from the beginning of the stream.
     """
 
-    def __init__(self, n_features, memory_size, per_row, targets, rng) -> None:
+    def __init__(self, n_features, memory_size, per_row, targets: ArrayLike, rng) -> None:
         super().__init__(n_features, memory_size, per_row, targets, rng)
         self.next_look = 0
         self.components = self.origin = None
 
-    def draw(self, X, y, weights, components, *, again):
+    def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
         for i, x, number, weight in self._stream(X, y, weights):
             if self.n_rows >= self.next_look:
                 self._look(components(), x)

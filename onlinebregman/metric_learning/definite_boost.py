@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..kernel_learning import DefiniteBoost
@@ -116,11 +118,11 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         dissimilar: float = 1.0,
         n_impostors: int = 5,
         n_components: int | None = None,
-        projection: str = "approximate",
+        projection: Literal["approximate", "exact"] = "approximate",
         max_iter: int = 500,
         tol: float = 1e-2,
         memory_size: int = 1000,
-        random_state=None,
+        random_state: RandomState = None,
     ) -> None:
         self.similar = similar
         self.dissimilar = dissimilar
@@ -133,7 +135,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Find the metric for these labelled rows alone.
 
         Parameters
@@ -149,7 +151,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         """
         return self._fit(X, y)
 
-    def partial_fit(self, X, y) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Take in these labelled rows and find the metric for all that are remembered.
 
         Cutting a stream into calls in any way gives the same metric; each call costs a solution.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
 from .._online.labels import StreamClassifierMixin
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..pipeline import check_online, copies_to_learn, learn_more, learns
@@ -124,11 +125,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         n_neighbors: int = 5,
         *,
         metric_learner: BaseEstimator | None = None,
-        weights: str | Callable | None = "uniform",
-        algorithm: str = "auto",
+        weights: Literal["uniform", "distance"] | Callable | None = "uniform",
+        algorithm: Literal["auto", "ball_tree", "kd_tree", "brute"] = "auto",
         window_size: int | None = 1000,
         n_jobs: int | None = None,
-        random_state=None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric_learner = metric_learner
@@ -141,7 +142,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     # --- learning -------------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Learn from nothing: the metric by its own `fit`, and the last `window_size` rows.
 
         Parameters
@@ -157,7 +158,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         """
         return self._fit(X, y)
 
-    def partial_fit(self, X, y, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order: the metric first, then the window; both or, if it raises, none.
 
         Parameters
@@ -214,7 +215,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     # --- neighbours -----------------------------------------------------------------------------------------------
 
-    def kneighbors(self, X, n_neighbors: int | None = None, return_distance: bool = True):
+    def kneighbors(self, X: MatrixLike, n_neighbors: int | None = None, return_distance: bool = True):
         """Nearest rows of the window in the metric of the moment.
 
         Parameters
@@ -237,7 +238,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(self._window))
         return self._searcher(queries.shape[1]).kneighbors(queries, count, return_distance)
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Shares of the neighbours' votes.
 
         Parameters
@@ -255,7 +256,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         probabilities[:, searcher.classes_] = searcher.predict_proba(queries)
         return probabilities
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict labels: those with most votes, of equal ones the first in `classes_`.
 
         Parameters

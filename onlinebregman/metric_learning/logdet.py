@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from .._kernels.matrices.matrix import LogDetGeometry
 from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
 from ..divergences import LogDet
-from ..schedules import Schedule
+from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 
 # From so many features on LogDet updates are made in blocks: faster by then, also for a pair at a time (measured).
@@ -118,13 +121,13 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     def __init__(
         self,
         *,
-        prior: str | ArrayLike = "identity",
-        loss: str = "squared_error",
+        prior: Literal["identity", "variance", "covariance"] | ArrayLike = "identity",
+        loss: Literal["squared_error", "one_sided"] = "squared_error",
         eta0: float = 1.0,
         scale_eta: bool = True,
-        learning_rate: str | Schedule = "sqrt",
+        learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        pairs: str = "neighbors",
+        pairs: Literal["neighbors", "random"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,
@@ -136,7 +139,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         shuffle: bool = True,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.loop.learner import Learner
 from .._online.threads import few_threads
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning.meg import VonNeumannMirrorMixin
-from ..schedules import Schedule
+from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._pairs import Block
 
@@ -109,15 +111,15 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     def __init__(
         self,
         *,
-        prior: str | ArrayLike = "identity",
+        prior: Literal["identity", "variance", "covariance"] | ArrayLike = "identity",
         trace: float | None = None,
-        loss: str = "squared_error",
-        update: str = "implicit",
+        loss: Literal["squared_error", "one_sided"] = "squared_error",
+        update: Literal["implicit", "explicit"] = "implicit",
         eta0: float = 1.0,
         scale_eta: bool = True,
-        learning_rate: str | Schedule = "sqrt",
+        learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        pairs: str = "neighbors",
+        pairs: Literal["neighbors", "random"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,
@@ -129,7 +131,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         shuffle: bool = True,
         track_regret: bool = False,
         warm_start: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._keep(locals())

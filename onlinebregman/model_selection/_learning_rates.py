@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, finite, fitted, read_only
-from .._sklearn_compat import Interval, fit_context
+from .._sklearn_compat import Interval, available_if, fit_context
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
@@ -56,7 +56,7 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         self.eta0s = eta0s
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing: one pass over the rows, in their order.
 
         Parameters
@@ -71,7 +71,9 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, sample_weight=None, *, classes=None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: ArrayLike | None = None
+    ) -> Self:
         """Learn from these rows, once, in their order; all of them or, if it raises, none.
 
         Parameters
@@ -253,7 +255,7 @@ class LearningRatePath(_LearningRates):
     1.0 [ 1.  2.  0.  0. -1.]
     """
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict by the best model so far.
 
         Parameters
@@ -268,7 +270,7 @@ class LearningRatePath(_LearningRates):
         return self._best().predict(check_rows(self, X, reset=False))
 
     @available_if(lambda self: hasattr(self._kind(), "decision_function"))
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores by the best model so far.
 
         Parameters
@@ -283,7 +285,7 @@ class LearningRatePath(_LearningRates):
         return self._best().decision_function(check_rows(self, X, reset=False))
 
     @available_if(lambda self: hasattr(self._kind(), "predict_proba"))
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes by the best model so far.
 
         Parameters
@@ -297,7 +299,7 @@ class LearningRatePath(_LearningRates):
         """
         return self._best().predict_proba(check_rows(self, X, reset=False))
 
-    def score(self, X, y, sample_weight=None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the best model so far: R^2 of a regressor, accuracy of a classifier.
 
         Parameters
@@ -385,7 +387,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     }
 
     @finite("prediction")
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict by the mean of the models' scores.
 
         Parameters

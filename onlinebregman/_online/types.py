@@ -1,0 +1,8 @@
+"""Types of what users pass: arrays and what becomes one, and rows, which may be sparse."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+MatrixLike = ArrayLike | sparse.spmatrix | sparse.sparray
+RandomState = int | np.random.RandomState | None
