@@ -96,7 +96,7 @@ def metric():
             for epochs in (1, 5):
                 for eta0 in rates:
                     rows[f"{name}, {pairs}, {schedule}, {eta0:g}, {epochs} epochs"] = kind(
-                        pairs=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
+                        sampling=pairs, eta0=eta0, learning_rate=schedule, max_iter=epochs, random_state=0
                     )
     table(rows, data, error, "error %")
 

@@ -60,14 +60,14 @@ VARIANTS = {
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
     ],
     "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
-    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "pairs": "random"}],
+    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},
         {"average": True},
         {"learning_rate": "sqrt", "fit_intercept": False},
     ],
     "LogDetMetricLearner": [
-        {"pairs": "random", "loss": "one_sided", "track_regret": True},
+        {"sampling": "random", "loss": "one_sided", "track_regret": True},
         {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
     ],
     "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],

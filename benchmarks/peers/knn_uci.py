@@ -127,8 +127,8 @@ METHODS = {
     "inverse covariance": inverse_covariance,
     "NCA (scikit-learn)": nca,
     "ITML (NumPy)": itml,
-    "LogDet, random pairs": learner(LogDetMetricLearner, pairs="random"),
-    "LogDet, neighbors": learner(LogDetMetricLearner, pairs="neighbors"),
+    "LogDet, random pairs": learner(LogDetMetricLearner, sampling="random"),
+    "LogDet, neighbors": learner(LogDetMetricLearner, sampling="neighbors"),
     "LogDet, prior chosen": prior_chosen,
     "DefiniteBoost": learner(DefiniteBoostMetricLearner),
 }

@@ -32,7 +32,7 @@ class MirrorMixin(DocumentedMixin):
     _signed = False  # learn w+ and w- of w = w+ - w-?
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
-        """The divergence for so many features; None before they are known."""
+        """The divergence for a number of features; None before they are known."""
         raise NotImplementedError
 
     def _constraint(self) -> Constraint | None:

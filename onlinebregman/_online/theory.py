@@ -61,7 +61,7 @@ def theory_rate(
     """The rate with the smallest bound over comparators and rows that keep to `data_bounds`.
 
     The rate is that for rows of weight 1, its guarantee that for rows of weight `largest_weight` >= 1 or less, and for
-    so many `rows` if they are more than data_bounds["n_rows"].
+    a number of `rows` if they are more than data_bounds["n_rows"].
     """
     bounds = _check_bounds(data_bounds)
     smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept

@@ -83,7 +83,7 @@ class OnlineDensity(Density, OnlineEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing: one pass over the rows in their order.
+        """Fit from scratch: one pass over the rows in their order.
 
         Parameters
         ----------

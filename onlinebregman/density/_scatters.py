@@ -59,7 +59,7 @@ class FullScatter(NamedTuple):
 
     @staticmethod
     def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
-        """A positive definite matrix, a number being so many times the identity, and ln det of it."""
+        """A positive definite matrix, a number standing for that multiple of the identity, and ln det of it."""
         if isinstance(covariance, Real):
             covariance = float(covariance) * np.eye(n)
         covariance = check_symmetric(covariance, "prior_covariance", n)
@@ -79,7 +79,7 @@ class FullScatter(NamedTuple):
 
     @staticmethod
     def log_determinant(covariance: np.ndarray, rows: int) -> float:
-        """ln det, -inf where the average of so many rows is singular but for rounding errors."""
+        """ln det, -inf where the average of that number of rows is singular but for rounding errors."""
         scale = np.sqrt(np.diag(covariance))
         if not scale.all():
             return -np.inf

@@ -60,7 +60,7 @@ class OnlineGaussian(OnlineDensity):
     prior_mean : float or array-like of shape (n_features,)
         Mean of the prior.
     prior_covariance : float or array-like of shape (n_features, n_features) or (n_features,)
-        Covariance of the prior, positive definite; its diagonal for "diag"; a number for so many times the identity.
+        Covariance of the prior, positive definite; its diagonal for "diag"; a number for that multiple of the identity.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
         Read, as `prior` is, when learning starts.
     history : int
-        Keep the weights of the last so many rows in `weights_history_`; read at each call.
+        Number of last rows whose weights are kept in `weights_history_`; read at each call.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing: one pass over the rows, in their order.
+        """Fit from scratch: one pass over the rows, in their order.
 
         Parameters
         ----------

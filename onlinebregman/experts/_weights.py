@@ -91,7 +91,7 @@ class ExpertWeights:
         self.costs = (self.log_prior - logs) / self.rate
 
     def regret_bound(self, n_switches: int = 0) -> float:
-        """Bound on the loss beyond that of the best expert, or of the best sequence of them with so many switches."""
+        """Bound on the loss beyond that of the best expert, or of the best sequence with `n_switches` switches."""
         price = -float(self.log_prior.min())
         choices = price
         if self.share:

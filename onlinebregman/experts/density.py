@@ -106,7 +106,7 @@ class DensityMixture(Density, ExpertMixture):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing: one pass over the rows, in their order.
+        """Fit from scratch: one pass over the rows, in their order.
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ class MatrixBurgRegressor(
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
         ----------

@@ -211,7 +211,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         n_objects: int | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs of objects.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over pairs of objects.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}))
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
-        """The rate under these terms, and its guarantee for so many rows."""
+        """The rate under these terms, and its guarantee for a number of rows."""
         if self._start.init is not None:
             raise ValueError(
                 "learning_rate='theory' is for weights that start where init=None puts them; leave it out."
@@ -147,7 +147,7 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
 
         The rate is made for rows of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h times
         the rate, for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows
-        than data_bounds["n_rows"] are learned at the rate for so many, and the bound is larger, too.
+        than data_bounds["n_rows"] are learned at the rate for that number, and the bound is larger, too.
 
         AttributeError if it would be none: if rows were learned at other rates, or under other `data_bounds`, `update`
         or `fit_intercept`, or with `average`, as the theorem is about the weights that learn, not about their average.
@@ -326,7 +326,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over the rows.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
 
         Parameters
         ----------

@@ -148,7 +148,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): one pass over the rows in their order.
+        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
 
         Parameters
         ----------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal, Self
 
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._online.compiled import make_loss
-from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
+from .._online.estimator import Call, EpochEstimator, warn_caller
 from .._online.factors import balanced_factor
 from .._online.mirror import MirrorMixin
 from .._online.types import MatrixLike
@@ -22,25 +21,11 @@ from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
+from ._examples import Comparisons, Pairs
 from ._mahalanobis import MahalanobisTransformer
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparisons(Examples):
-    """Labelled rows, or triplets, and the rows of X they are made of; `in_blocks` if learned by several calls."""
-
-    points: np.ndarray
-    in_blocks: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pairs(Comparisons):
-    """Pairs z = x_i - x_j and their target distances; 1: at most those, -1: at least, 0: those."""
-
-    senses: np.ndarray
 
 
 class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
@@ -63,9 +48,9 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         eta itself.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
-    pairs : {"neighbors", "random"}
+    sampling : {"neighbors", "random"}
         What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
-        its class and one of its nearest of other classes, in the metric of the moment. "random", as in the papers:
+        its class and one of its nearest of other classes, in the current metric. "random", as in the papers:
         pairs of the new row with any remembered rows, in turn of its class and of another one.
     bounds : tuple of (float, float) or None
         Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
@@ -85,10 +70,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     Attributes
     ----------
     bounds_ : tuple of (float, float) or None
-        Target squared distances of the moment, for similar and for dissimilar pairs; None as long as nothing needed
+        Current target squared distances, for similar and for dissimilar pairs; None as long as nothing needed
         them.
     margin_ : float or None
-        Margin of the moment; None as long as nothing needed it.
+        Current margin; None as long as nothing needed it.
     n_updates_, t_ : int
         Pairs and triplets learned.
     n_collapsed_ : int
@@ -111,7 +96,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         "scale_eta": ["boolean"],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
-        "pairs": [StrOptions(set(SAMPLERS))],
+        "sampling": [StrOptions(set(SAMPLERS))],
         "bounds": ["array-like", None],
         "margin": [Interval(Real, 0, None, closed="neither"), None],
         "pairs_per_row": [Interval(Integral, 1, None, closed="left")],
@@ -127,7 +112,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     scale_eta: bool
     learning_rate: LearningRate | Schedule
     power_t: float
-    pairs: Literal["neighbors", "random"]
+    sampling: Literal["neighbors", "random"]
     bounds: tuple[float, float] | None
     margin: float | None
     pairs_per_row: int
@@ -139,7 +124,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over labelled rows.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over labelled rows.
 
         Parameters
         ----------
@@ -195,7 +180,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         *,
         labels: ArrayLike | None = None,
     ) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over pairs.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over pairs.
 
         Parameters
         ----------
@@ -243,7 +228,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): `max_iter` epochs over relative comparisons.
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over relative comparisons.
 
         The squared distance to the dissimilar row should exceed that to the similar one by `margin_`: whatever `loss`
         is, a triplet that does is left alone, the others are learned with half the squared shortfall as their loss.
@@ -325,13 +310,13 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
-        """Target squared distances of the moment, same class and different classes; None before they are known."""
+        """Current target squared distances, same class and different classes; None before they are known."""
         self._fitted_learner()
         return self._sampler.targets.bounds
 
     @property
     def margin_(self) -> float | None:
-        """By how much squared distances are to differ in a triplet at the moment; None before it is known."""
+        """By how much squared distances are to differ in a triplet now; None before it is known."""
         self._fitted_learner()
         return self._sampler.targets.margin
 
@@ -357,7 +342,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self._learner = self._make_learner(prior)
         rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
-        kind = SAMPLERS[self.pairs]
+        kind = SAMPLERS[self.sampling]
         self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
         self._largest_target = 0.0
         self.n_collapsed_ = 0
@@ -389,7 +374,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return self._learn_blocks(blocks, order, drawn=True)
 
     def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """Pairs with targets of their own; those of NaN are to have the bounds of the moment."""
+        """Pairs with targets of their own; those of NaN are to have the current bounds."""
         data = data.ordered(order)
         z, targets, senses, weights = data.X, data.y, data.senses, data.weights
         if np.isnan(targets).any():
@@ -401,7 +386,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return self._learn_blocks([Block(z, targets, senses, weights, scales, np.arange(len(z)))], order)
 
     def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of the moment, pair by pair: targets by their senses, and the larger one."""
+        """The current bounds, pair by pair: targets by their senses, and the larger one."""
         bounds = np.zeros((len(z), 2))
         self._sampler = self._sampler.copied()
         known = self._sampler.targets

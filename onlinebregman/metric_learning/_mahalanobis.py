@@ -23,7 +23,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     Parameters
     ----------
     n_components : int or None
-        Keep so many leading directions in `components_` and `transform`. None: all. Distances are always those of the
+        Number of leading directions kept in `components_` and `transform`. None: all. Distances are always those of the
         whole metric.
 
     Attributes
@@ -131,7 +131,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     def components_(self) -> np.ndarray:
         """L with W = L'L, shape (n_features, n_features); rows are the principal directions, longest first.
 
-        With `n_components` only so many of them.
+        With `n_components` only that number of them.
         """
         components = self._all_components()
         self._check_n_components(components.shape[1])

@@ -17,9 +17,9 @@ from ._targets import Targets
 _ROWS_A_BLOCK = 256
 # Distances to remembered rows, for the bounds, that each row adds.
 _DISTANCES_A_ROW = 4
-# Triplets join an anchor to one of so many nearest rows of its class and one of so many nearest of others.
+# Triplets join an anchor to one of this number of nearest rows of its class and one of that number of others.
 _NEAREST_SIMILAR, _NEAREST_IMPOSTORS = 5, 5
-# The metric in which rows are near is looked up after so many rows, at first when the stream has grown by a fifth.
+# The metric in which rows are near is looked up after this number of rows, at first when the stream grew by a fifth.
 _REFRESH_ROWS, _REFRESH_GROWTH = 50, 5
 
 
@@ -82,7 +82,7 @@ class Sampler:
     ) -> Iterator[Block]:
         """Take in rows and yield what to learn from them, before the next is asked for.
 
-        `components()` is the factor of the metric of the moment. Rows that come `again` are not remembered twice. A row
+        `components()` is the factor of the current metric. Rows that come `again` are not remembered twice. A row
         of weight 0 is left out.
         """
         raise NotImplementedError
@@ -132,7 +132,7 @@ class RandomPairs(Sampler):
 
 
 class NeighborTriplets(Sampler):
-    """A row, one of its nearest of its class, and one of its nearest of other classes, in the metric of the moment.
+    """A row, one of its nearest of its class, and one of its nearest of other classes, in the current metric.
 
     The nearest rows are what k-NN votes by. Beside each remembered row its place L x in the metric W = L'L is kept; L
     and all places are renewed every few rows, counted from the beginning of the stream.

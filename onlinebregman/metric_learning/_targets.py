@@ -50,7 +50,7 @@ class Percentiles:
 
 
 class Targets:
-    """The targets of the moment: bounds for pairs, a margin for triplets.
+    """The current targets: bounds for pairs, a margin for triplets.
 
     Parameters
     ----------

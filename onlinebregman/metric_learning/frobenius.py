@@ -51,7 +51,7 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     update : {"implicit", "explicit"}
         "implicit": the exact step, stable at any rate. "explicit": the linearised step, which overshoots its target
         where eta norm(z)^4 > 1.
-    {learning_rate, power_t, pairs, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
+    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
     {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -120,7 +120,7 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
         update: Literal["implicit", "explicit"] = "implicit",
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        pairs: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,

@@ -37,7 +37,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
     the most recent `window_size` rows. Rows are mapped when a prediction is wanted, so that all of them, old and new,
-    are compared in the metric of the moment.
+    are compared in the current metric.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Learn from nothing: the metric by its own `fit`, and the last `window_size` rows.
+        """Fit from scratch: the metric by its own `fit`, and the last `window_size` rows.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     # --- neighbours -----------------------------------------------------------------------------------------------
 
     def kneighbors(self, X: MatrixLike, n_neighbors: int | None = None, return_distance: bool = True):
-        """Nearest rows of the window in the metric of the moment.
+        """Nearest rows of the window in the current metric.
 
         Parameters
         ----------

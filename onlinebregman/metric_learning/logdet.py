@@ -15,7 +15,7 @@ from ..divergences import LogDet
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 
-# From so many features on LogDet updates are made in blocks: faster by then, also for a pair at a time (measured).
+# From this number of features on LogDet updates are made in blocks: faster by then, also for single pairs (measured).
 BLOCKED_FROM = 100
 
 
@@ -46,7 +46,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         W' = W - c / (1 + c a) W z z'W,    a = z'Wz,    c = eta (abar - y),
 
     where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a =
-    0. W stays positive definite whatever comes, in float64, too: the matrix W_ij / sqrt(W_ii W_jj) has no eigenvalue
+    0. W stays positive definite on any stream, in float64, too: the matrix W_ij / sqrt(W_ii W_jj) has no eigenvalue
     below 10 n_features eps, eps = 2.2e-16, and W has a Cholesky factor. A step after which that would not hold, one
     that makes a single distance 1e14 times longer, say, is refused, and the call that brought it learns nothing. To
     know it costs O(d) a step, and now and then a Cholesky factor where W is near its limit; a large step that shrinks a
@@ -60,7 +60,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
     Parameters
     ----------
-    {prior, loss, eta0, scale_eta, learning_rate, power_t, pairs, bounds, margin, pairs_per_row, memory_size}
+    {prior, loss, eta0, scale_eta, learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size}
     {n_components, max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -77,7 +77,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
 
     5-NN errors on fourteen standardised UCI sets, five 70/30 splits, all parameters at their defaults: 12.1 % on
-    average, 15.6 % with `pairs="random"`, against 14.0 % for scikit-learn's NCA and 17.1 % for the Euclidean metric
+    average, 15.6 % with `sampling="random"`, against 14.0 % for scikit-learn's NCA and 17.1 % for the Euclidean metric
     (benchmarks/peers/knn_uci.py). Single sets prefer other rates and other priors; GridSearchCV searches both.
 
     References
@@ -127,7 +127,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         scale_eta: bool = True,
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        pairs: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,

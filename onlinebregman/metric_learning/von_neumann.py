@@ -27,7 +27,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         W' = exp(log W - c z z'),    c = eta (abar - y),
 
     where abar = z'W'z, the distance after the step. With `trace` W' is divided by its trace and multiplied by `trace`;
-    with trace 1 this is matrix exponentiated gradient (MEG). W stays positive definite whatever comes. Its logarithm is
+    with trace 1 this is matrix exponentiated gradient (MEG). W stays positive definite on any stream. Its logarithm is
     what is kept, by its eigendecomposition, which a step changes by rank one: O(d^2) beside one matrix product.
 
     A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference
@@ -50,7 +50,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
         for triplets) and multiply it by the mean eigenvalue of the prior: eta0 then is a number without dimension and
         one value serves data and metrics of any scale. False: eta0 is eta itself.
-    {learning_rate, power_t, pairs, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
+    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
     {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -119,7 +119,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         scale_eta: bool = True,
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        pairs: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,

@@ -200,7 +200,7 @@ def test_one_row_at_a_time_learns_as_a_batch(wine):
 
 def test_pairs_have_the_targets_and_the_balance_they_should(wine):
     X, y = wine
-    learner = LogDetMetricLearner(random_state=0, pairs="random", memory_size=7, pairs_per_row=6).partial_fit(X, y)
+    learner = LogDetMetricLearner(random_state=0, sampling="random", memory_size=7, pairs_per_row=6).partial_fit(X, y)
     sampler = pickle.loads(pickle.dumps(learner._sampler))
     assert np.bincount(sampler.memory.classes).tolist() == [7, 7, 7]  # rows of each class are remembered
     assert len(sampler.targets._bounds.sample) <= 1000
@@ -230,8 +230,8 @@ def test_bounds_given_or_measured_in_the_prior():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
     assert LogDetMetricLearner(bounds=(0.5, 9.0)).fit(X, y).bounds_ == (0.5, 9.0)
-    plain = LogDetMetricLearner(pairs="random", random_state=0).fit(X, y).bounds_
-    scaled = LogDetMetricLearner(pairs="random", prior=4 * np.eye(3), random_state=0).fit(X, y).bounds_
+    plain = LogDetMetricLearner(sampling="random", random_state=0).fit(X, y).bounds_
+    scaled = LogDetMetricLearner(sampling="random", prior=4 * np.eye(3), random_state=0).fit(X, y).bounds_
     assert_allclose(scaled, 4 * np.array(plain), rtol=1e-12)
 
 

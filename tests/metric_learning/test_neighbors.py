@@ -116,8 +116,8 @@ def test_running_samples_do_not_depend_on_the_cutting():
 def test_one_row_at_a_time_learns_as_a_batch(wine, pairs):
     X, y = wine
     labels = np.array(["one", "two", "three"])[y]
-    batch = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20).partial_fit(X, labels)
-    rows = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20)
+    batch = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20).partial_fit(X, labels)
+    rows = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20)
     for i in range(len(X)):
         rows.partial_fit(X[i : i + 1], labels[i : i + 1])
         if i % 50 == 0:
@@ -125,9 +125,11 @@ def test_one_row_at_a_time_learns_as_a_batch(wine, pairs):
     assert batch.n_updates_ > 1000
     assert_array_equal(batch.components_, rows.components_)
     assert (batch.bounds_, batch.margin_) == (rows.bounds_, rows.margin_)
-    fitted = LogDetMetricLearner(pairs=pairs, random_state=0, memory_size=20, max_iter=1, shuffle=False).fit(X, labels)
+    fitted = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20, max_iter=1, shuffle=False).fit(
+        X, labels
+    )
     assert_array_equal(batch.components_, fitted.components_)
-    other = LogDetMetricLearner(pairs=pairs, random_state=1, memory_size=20).partial_fit(X, labels)
+    other = LogDetMetricLearner(sampling=pairs, random_state=1, memory_size=20).partial_fit(X, labels)
     assert not np.array_equal(batch.components_, other.components_)
 
 
@@ -137,7 +139,7 @@ def test_a_long_stream_in_little_memory():
     y = rng.integers(3, size=3000)
     X = rng.normal(size=(3000, 30))
     for pairs in ("neighbors", "random"):
-        learner = LogDetMetricLearner(pairs=pairs, memory_size=50, random_state=0).partial_fit(X[:200], y[:200])
+        learner = LogDetMetricLearner(sampling=pairs, memory_size=50, random_state=0).partial_fit(X[:200], y[:200])
         tracemalloc.start()
         learner.partial_fit(X, y)
         peak = tracemalloc.get_traced_memory()[1]
@@ -163,7 +165,7 @@ def test_a_long_stream_in_little_memory():
     ],
 )
 def test_odd_streams_leave_a_sound_metric(X, y, pairs):
-    learner = LogDetMetricLearner(pairs=pairs, random_state=0, max_iter=3)
+    learner = LogDetMetricLearner(sampling=pairs, random_state=0, max_iter=3)
     with pytest.warns(UserWarning, match="one class") if len(set(y)) == 1 else contextlib.nullcontext():
         learner.fit(X, y)
     W = learner.get_mahalanobis_matrix()
@@ -225,7 +227,7 @@ def test_neighbours_beat_random_pairs_and_the_euclidean_metric(standardised):
     splits = StratifiedShuffleSplit(3, test_size=0.3, random_state=0)
     error = {}
     for pairs in ("neighbors", "random", "none"):
-        metric = "passthrough" if pairs == "none" else LogDetMetricLearner(pairs=pairs, random_state=0)
+        metric = "passthrough" if pairs == "none" else LogDetMetricLearner(sampling=pairs, random_state=0)
         model = make_pipeline(StandardScaler() if standardised else "passthrough", metric, KNeighborsClassifier(5))
         error[pairs] = 1 - cross_val_score(model, X, y, cv=splits).mean()
     assert error["neighbors"] < 0.6 * min(error["random"], error["none"])

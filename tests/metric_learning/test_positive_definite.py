@@ -257,7 +257,7 @@ def test_refusals_name_the_row_that_a_pair_was_drawn_for(pairs, shuffle, named):
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     X[37] *= 1e60
-    learner = raw(pairs=pairs, prior=1e100 * np.eye(3), eta0=1e-250, shuffle=shuffle, random_state=0)
+    learner = raw(sampling=pairs, prior=1e100 * np.eye(3), eta0=1e-250, shuffle=shuffle, random_state=0)
     with pytest.raises(ValueError, match=named):
         learner.fit(X, y)
     rows = np.array([[i, i + 1] for i in range(20, 59)])

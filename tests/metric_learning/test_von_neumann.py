@@ -160,7 +160,8 @@ def test_bounds_are_those_of_the_prior_of_that_trace():
     X = StandardScaler().fit_transform(X)
     for pairs in ("random", "neighbors"):
         free, given, scaled = (
-            VonNeumannMetricLearner(trace=trace, pairs=pairs, random_state=0).fit(X, y) for trace in (None, 13.0, 1.0)
+            VonNeumannMetricLearner(trace=trace, sampling=pairs, random_state=0).fit(X, y)
+            for trace in (None, 13.0, 1.0)
         )
         if pairs == "random":
             assert_allclose(given.bounds_, free.bounds_, rtol=1e-12)
