@@ -9,6 +9,7 @@ from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearne
 from .linear_model import (
     BurgRegressor,
     EGRegressor,
+    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
@@ -39,6 +40,7 @@ __all__ = [
     "EGRegressor",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",
+    "ForwardClassifier",
     "ForwardRegressor",
     "FrobeniusMetricLearner",
     "ImplicitGDRegressor",

@@ -3,6 +3,7 @@
 from .burg import BurgRegressor
 from .eg import EGRegressor
 from .forward import ForwardRegressor
+from .forward_classifier import ForwardClassifier
 from .implicit_gd import ImplicitGDRegressor
 from .mirror_descent import MirrorDescentClassifier, MirrorDescentRegressor
 from .perceptron import PerceptronClassifier
@@ -12,6 +13,7 @@ from .winnow import WinnowClassifier
 __all__ = [
     "BurgRegressor",
     "EGRegressor",
+    "ForwardClassifier",
     "ForwardRegressor",
     "ImplicitGDRegressor",
     "MirrorDescentClassifier",

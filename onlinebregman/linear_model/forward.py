@@ -218,7 +218,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
             predictions = learner.predict(X, self.forward)
             if predictions is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], self.forward) is None)
-                raise ValueError(f"The prediction for row {row} ({_size(X, row)}) is not finite; {_REMEDY}")
+                raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {_REMEDY}")
         return predictions
 
     @read_only
@@ -290,12 +290,13 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward)
         if row >= 0:
             check_finite(data.X)
+            size = f"{largest_feature(data.X, row)}, target {abs(data.y[row]).max():g}"
             raise ValueError(
-                f"Row {row} ({_size(data.X, row)}, target {abs(data.y[row]).max():g}) or one before it cannot be "
-                f"learned: the squares of its numbers, times its weight, overflow; {_REMEDY}"
+                f"Row {row} ({size}) or one before it cannot be learned: the squares of its "
+                f"numbers, times its weight, overflow; {_REMEDY}"
             )
 
 
-def _size(X, row: int) -> str:
+def largest_feature(X, row: int) -> str:
     """How large the numbers of a row are, for an error."""
     return f"largest feature {abs(X[row : row + 1]).max():g}"

@@ -32,4 +32,34 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
     }
 }
 
+/* The scalars of Bierman's rank-one update of U D U', from f = U'x and b = D f: with e_j = gamma + h sum_(k <= j) b_k f_k
+ *
+ *     f_j <- h f_j / e_(j-1),   d_j <- d_j e_(j-1) / (e_j gamma), but not beyond `most` by gamma.
+ *
+ * Returns the smallest d before it is divided by gamma; `e` has room for n values. */
+OB_CLONES static double ob_bierman(double *restrict d, double *restrict f, const double *restrict b, double *restrict e,
+                                   double h, double gamma, double most, ptrdiff_t n) {
+    double lo = DBL_MAX, hi = 0.0, last = gamma;
+    for (ptrdiff_t j = 0; j < n; ++j)
+        e[j] = h * b[j] * f[j];
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        const double next = last + e[j];
+        e[j] = last;
+        last = next;
+    }
+    if (!(last <= DBL_MAX))
+        return 0.0;
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        d[j] *= e[j] / (e[j] + h * b[j] * f[j]);
+        f[j] = h * f[j] / e[j];
+    }
+    ob_range(d, n, &lo, &hi);
+    if (gamma < 1.0)
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            const double grown = d[j] / gamma;
+            d[j] = grown < most ? grown : d[j];
+        }
+    return lo;
+}
+
 #endif

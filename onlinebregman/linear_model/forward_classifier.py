@@ -1,0 +1,348 @@
+"""The forward algorithm carried to the log loss: second-order softmax regression without a learning rate."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_expit, log_softmax
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels.loop.softmax import SoftmaxLearner
+from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.labels import StreamClassifierMixin
+from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
+from .._sklearn_compat import Interval, fit_context
+from .forward import largest_feature
+
+_REMEDY = "scale features (sklearn.preprocessing.StandardScaler)."
+
+
+class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
+    """Logistic and softmax regression by second-order steps: `ForwardRegressor` carried to the log loss.
+
+    One pass over the rows, no learning rate, and probabilities close to those of
+    :class:`sklearn.linear_model.LogisticRegression` with C = 1 / alpha fitted to the same rows. With a matrix
+    A = alpha I at first, each row moves the weights w_c of all classes c to
+
+        argmin  sum_c (u_c - w_c)' A (u_c - w_c) / 2 + L(u; x, y),
+
+    L the log loss of the softmax of the scores u_c.x, and then A by the loss's curvature h at the new weights:
+
+        A  <-  forgetting * A + h x x'.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty alpha |w|^2 / 2 on the weights of all classes, intercepts included; > 0. Read when
+        learning starts.
+    forgetting : float, default=1.0
+        By how much of its weight the past counts after each row; 0 < forgetting <= 1. Below 1 about the last
+        1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
+    fit_intercept : bool, default=True
+        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
+        starts.
+    warm_start : bool, default=False
+        Let `fit` go on from what it finds, so that its rows count as further rows.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the classes; for two classes those of `classes_[1]` minus those of `classes_[0]`.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    t_ : int
+        Rows learned.
+    cumulative_loss_ : float
+        Sum of weight * log loss over all rows, by the probabilities that `predict_proba` gave before each was learned.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    ForwardRegressor : The same for the squared loss, where it is ridge regression.
+    MirrorDescentClassifier : O(n_features) a row, with a learning rate; for many features.
+    sklearn.linear_model.LogisticRegression : All rows at once.
+
+    Notes
+    -----
+    With v = A^-1 x and q = x'v the step is w_c - g_c v, where g is the loss's gradient at the new scores: k equations
+    in k numbers, solved by Newton's method ([1]_ for the squared loss, [2]_ for explicit steps). The matrix is shared
+    by the classes: h is the mean eigenvalue (1 - sum p_c^2) / (k - 1) of the loss's Hessian on its k - 1 dimensions, p
+    the probabilities at the new weights, and at least 1e-6. Of two classes w_1 = -w_0, so that the penalty on their
+    difference u = w_1 - w_0 is alpha |u|^2 / 4.
+
+    A^-1 is kept as triangular factors that a row updates ([3]_): it stays positive definite whatever the rows, and
+    features of very different scale do no harm. Time and memory are O(n_features^2) a row, for all classes together,
+    and O(n_features) for a prediction and class. Where forgetting meets directions that no row comes from, A^-1 grows
+    up to 1e100 there.
+
+    A row of weight h has h times its loss; weight 0 leaves it out. There is no `regret_bound_`: second-order steps on
+    the log loss have a logarithmic regret only with constants that grow exponentially with the size of the weights.
+
+    References
+    ----------
+    .. [1] K. S. Azoury, M. K. Warmuth, "Relative Loss Bounds for On-line Density Estimation with the Exponential Family
+       of Distributions", Machine Learning 43, 2001.
+    .. [2] E. Hazan, A. Agarwal, S. Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", Machine
+       Learning 69, 2007.
+    .. [3] G. J. Bierman, "Measurement Updating Using the U-D Factorization", Automatica 12, 1976.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onlinebregman import ForwardClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = (X - 8) / 8
+    >>> model = ForwardClassifier().fit(X[:900], y[:900])
+    >>> print(f"{model.score(X[900:], y[900:]):.2f}, log loss before learning {model.cumulative_loss_ / model.t_:.2f}")
+    0.93, log loss before learning 0.27
+
+    One row at a time:
+
+    >>> online = ForwardClassifier()
+    >>> for row in range(100):
+    ...     online = online.partial_fit([[row % 3, row % 5]], [row % 3 > 0], classes=[False, True])
+    >>> print(online.predict([[0, 1], [2, 1]]))
+    [False  True]
+    """
+
+    _parameter_constraints: dict = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        forgetting: float = 1.0,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.forgetting = forgetting
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from nothing (or go on, with `warm_start`): one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the loss of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. Needed by the first call, may be left out afterwards.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies the loss of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        """
+        learner = vars(self).get("_learner")
+        if learner is not None and classes is None and sample_weight is None and type(y) is np.ndarray:
+            codes = self._codes(y)
+            if codes is not None and learner.learn_fast(vars(self), X, codes):
+                return self
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores X @ coef_.T + intercept_ of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes that of classes_[1], positive where it is predicted; else that of each class.
+
+        Raises
+        ------
+        ValueError
+            If a score overflows.
+        """
+        scores = self._predict(X, linked=False)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Predict the labels of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels: of the class with the largest score.
+
+        Raises
+        ------
+        ValueError
+            If a score overflows.
+        """
+        scores = self._predict(X, linked=False)
+        return self.classes_.take(scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities of the classes: the softmax of the scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            They sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If a score overflows.
+        """
+        return self._predict(X, linked=True)
+
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Finite also where a probability is too small for a floating point number.
+
+        Raises
+        ------
+        ValueError
+            If a score overflows.
+        """
+        scores = self._predict(X, linked=False)
+        return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
+
+    @read_only
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, shape (1, n_features) or (n_classes, n_features); a read-only copy."""
+        return self._fitted_learner().coef
+
+    @read_only
+    def intercept_(self) -> np.ndarray:
+        """The intercepts, shape (1,) or (n_classes,)."""
+        return self._fitted_learner().intercept
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_learner().t
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * log loss over all rows, each row predicted before it was learned."""
+        return self._fitted_learner().cumulative_loss
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fitted_learner(self) -> SoftmaxLearner:
+        return fitted(self, vars(self).get("_learner"))
+
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        """Validated rows, the numbers of their classes, and weights."""
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
+        codes = self._class_numbers(y, classes, call).astype(np.float64)
+        return Examples(X, codes, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+
+    def _begin(self, data: Examples) -> None:
+        self._learner = SoftmaxLearner(data.X.shape[1], len(self.classes_), self.alpha, self.fit_intercept)
+        self._codes_of_one = {label: np.array([float(number)]) for number, label in enumerate(self.classes_.tolist())}
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        row = self._learner.learn(data.X, data.y, data.weights, self.forgetting)
+        if row >= 0:
+            check_finite(data.X)
+            raise ValueError(
+                f"Row {row} ({largest_feature(data.X, row)}) or one before it cannot be learned: the squares of its "
+                f"numbers, times its weight, overflow; {_REMEDY}"
+            )
+
+    def _codes(self, y: np.ndarray) -> np.ndarray | None:
+        """The numbers of the labels' classes, if they can be told without validation."""
+        if y.ndim != 1 or y.dtype.kind not in "biufU":
+            return None
+        if len(y) == 1:
+            return self._codes_of_one.get(y.item())
+        codes, known = self._encode(y)
+        return codes.astype(np.float64) if known.all() else None
+
+    def _predict(self, X, *, linked: bool) -> np.ndarray:
+        """Scores of rows, or probabilities."""
+        learner = vars(self).get("_learner")
+        answer = None if learner is None else learner.predict_fast(vars(self), X, linked)
+        if answer is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            answer = learner.predict(X, linked)
+            if answer is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)
+                raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {_REMEDY}")
+        return answer
