@@ -27,6 +27,7 @@ PROMISED = {
     "EGRegressor",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",
+    "ForwardClassifier",
     "ForwardRegressor",
     "ImplicitGDRegressor",
     "LearningRateMixture",

@@ -16,6 +16,7 @@ from onlinebregman import (
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
+    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
@@ -56,6 +57,7 @@ MODELS = {
     "exponential family": (OnlineExponentialFamily("poisson"), None),
     "maximum entropy": (MaxEntDensity(), None),
     "forward": (ForwardRegressor(), Y),
+    "forward classifier": (ForwardClassifier(), LABELS),
 }
 
 

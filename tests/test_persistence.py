@@ -22,6 +22,7 @@ from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
+from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,
@@ -214,6 +215,8 @@ def examples():
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True)
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True)
+    found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
+    found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     found[Hedge] = Hedge(3)
     found[Hedge].learn(np.array([[1.0, 2.0, 4.0]] * 3), np.array([0.0, 1.0, 3.0]), SquaredLoss())
     losses = [

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from interrupts import assert_all_or_nothing, interrupt
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from onlinebregman import (
     EGRegressor,
     ExpertMixtureRegressor,
+    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     LearningRateMixture,
@@ -116,6 +117,7 @@ def sparse_zeros(n_rows, n_columns):
         (ImplicitGDRegressor(), sparse_zeros(10**5, 200)),
         (EGRegressor(average=True), np.zeros((4 * 10**5, 100), np.float32)),
         (ForwardRegressor(), np.zeros((10**5, 60), np.float32)),
+        (ForwardClassifier(), np.zeros((10**5, 60), np.float32)),
         (MEGKernelLearner(), np.eye(60)[np.arange(6 * 10**4) % 60]),
         (LearningRateMixture(), np.zeros((10**5, 100), np.float32)),
     ],
@@ -123,6 +125,9 @@ def sparse_zeros(n_rows, n_columns):
 )
 def test_a_long_block_can_be_interrupted(model, X, soon, state):
     model, y = clone(model), np.full(len(X.indptr) - 1 if sparse.issparse(X) else len(X), 0.1)
+    if is_classifier(model):
+        y = np.arange(len(y)) % 2
+        model.partial_fit(X[:2], y[:2], classes=[0, 1])
     model.partial_fit(X[:2], y[:2])
     before = state(model)
     with pytest.raises(KeyboardInterrupt), soon:
@@ -181,6 +186,7 @@ def test_what_interrupts_a_divergence_or_loss_in_python_comes_through(where, err
         ImplicitGDRegressor(),
         ImplicitGDRegressor(average=True, track_regret=True),
         MirrorDescentClassifier(),
+        ForwardClassifier(),
         ForwardRegressor(),
         LearningRateMixture(),
         LogDetMetricLearner(random_state=0),
@@ -194,7 +200,7 @@ def test_what_interrupts_a_divergence_or_loss_in_python_comes_through(where, err
 @pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
 def test_threads_that_learn_one_model_take_turns_or_are_refused(model, form):
     model, X, y = clone(model), RNG.normal(size=(40, 6)), RNG.integers(2, size=40)
-    classes = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier) else {}
+    classes = {"classes": [0, 1]} if is_classifier(model) else {}
     model.partial_fit(X, y, **classes)
     learns_each_row_once = not isinstance(model, OnlinePipeline) and not hasattr(model, "memory_size")
     updates = model.t_ if learns_each_row_once else None

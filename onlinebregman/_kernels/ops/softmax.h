@@ -67,17 +67,18 @@ OB_CLONES static double ob_softmax_residual(const ob_softmax *p, const double *r
     return hi > -lo ? hi : -lo;
 }
 
-/* r <- (I + q (diag s - s s'))^-1 r, from the inverse without s s', which is diagonal; `room` has n values */
+/* r <- (I + q (diag s - s s'))^-1 r for an r that sums to 0, as z - a + q g does: (I + q diag s)^-1 r and so much of
+ * (I + q diag s)^-1 q s that the sum is 0 again; `room` has n values */
 OB_CLONES static void ob_softmax_newton(const ob_softmax *p, double q, double *restrict r, double *restrict room) {
-    const double share = 1.0 / (1.0 + p->tail), *restrict e = p->e;
+    const double share = q / (1.0 + p->tail), *restrict e = p->e;
     for (ptrdiff_t c = 0; c < p->n; ++c) {
-        const double s = share * e[c], w = 1.0 / (1.0 + q * s);
-        room[c] = s * w; /* they sum to 1 - q s' (I + q diag s)^-1 s */
+        const double s = share * e[c], w = 1.0 / (1.0 + s);
+        room[c] = s * w;
         r[c] *= w;
     }
-    const double dot = q * share * ob_dot(e, r, p->n) / ob_sum(room, p->n);
+    const double surplus = ob_sum(r, p->n) / fmax(ob_sum(room, p->n), DBL_MIN);
     for (ptrdiff_t c = 0; c < p->n; ++c)
-        r[c] += dot * room[c];
+        r[c] -= surplus * room[c];
 }
 
 /* p of z - r for an r of which the third power is nothing beside 1 */
@@ -107,6 +108,7 @@ static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, ptrdif
         ob_softmax_newton(p, q, r, next);
         part = 1.0;
         if (norm > reach) {
+            lo = hi = 0.0;
             ob_range(r, n, &lo, &hi);
             part = fmin(1.0, reach / fmax(hi, -lo));
         }
