@@ -60,7 +60,7 @@ VARIANTS = {
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
     ],
     "ForwardClassifier": [{"forgetting": 0.9, "alpha": 0.1}, {"fit_intercept": False}],
-    "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}],
+    "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}, {"forgetting": 0.9}],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},

@@ -16,6 +16,14 @@ FUNCTION = re.compile(r"^(?:OB_CLONES )?static (?:inline )?(double|int|void) (ob
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
 pytestmark = pytest.mark.exhaustive
 
+
+class Softmax(ctypes.Structure):
+    """`ob_softmax` of n classes, filled up to whole registers."""
+
+    _fields_ = [("classes", ctypes.c_ssize_t), ("n", ctypes.c_ssize_t), ("e", ctypes.c_void_p)]
+    _fields_ += [("largest", ctypes.c_double), ("tail", ctypes.c_double), ("top", ctypes.c_ssize_t)]
+
+
 LENGTHS = [0, 1, 5, 8, 17, 100]
 
 
@@ -65,7 +73,12 @@ def call(library, result, name, parameters, n, seed):
     arguments, arrays = [], []
     for parameter in parameters:
         kind = parameter.rsplit(" ", 1)[0] + " *" * parameter.count("*")
-        if "*" in parameter:
+        if "ob_softmax" in parameter:
+            arrays.append(np.exp(-np.arange(n + 9.0)))
+            e = arrays[-1].ctypes.data
+            arrays.append(Softmax(n, -(-n // 8) * 8, e, 0.5, arrays[-1][1:].sum(), 0))
+            arguments.append(ctypes.byref(arrays[-1]))
+        elif "*" in parameter:
             types = {
                 "double": np.float64,
                 "float": np.float32,
@@ -91,7 +104,10 @@ def call(library, result, name, parameters, n, seed):
     function = getattr(library, f"open_{name}")
     function.restype = {"double": ctypes.c_double, "int": ctypes.c_int, "void": None}[result]
     returned = function(*arguments)
-    return (returned.hex() if result == "double" else returned), [array.tobytes() for array in arrays]
+    for array in arrays:
+        if isinstance(array, Softmax):
+            array.e = None  # an address
+    return (returned.hex() if result == "double" else returned), [bytes(array) for array in arrays]
 
 
 def test_all_helpers_are_found():

@@ -214,7 +214,7 @@ def examples():
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True)
-    found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True)
+    found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     found[Hedge] = Hedge(3)

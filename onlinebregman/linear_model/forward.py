@@ -41,6 +41,9 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
+    forgetting : float
+        By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
+        the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
     fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others (centre targets that
         are far from 0). Read when learning starts.
@@ -58,7 +61,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned.
     regret_ : float
         `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
-        over the targets.
+        over the targets; see Notes for what `forgetting` makes of it.
     regret_bound_ : float
         What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
         learned with forward=False.
@@ -87,6 +90,11 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     A row of weight h counts in A and b as h equal rows would: it is the row sqrt(h) (x, y), and in the formulas above
     h y^2 and h x.x stand for y^2 and x.x. Its own prediction a, before it was learned, has the denominator
     1 + h x'A^-1 x; `predict` asks about rows of weight 1.
+
+    With `forgetting` g < 1 each row first makes A and b, and with them the penalised losses of all u, g times what
+    they are. The same growth (y - r)^2 / (2 s), now with s = 1 + x'(g A)^-1 x, leads to the same inequality for sums in
+    which a row that is n rows old counts g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not.
+    Where no row comes, A does not fall below 1e-100.
 
     A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
     features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
@@ -129,6 +137,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     _parameter_constraints: dict = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "forward": ["boolean"],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
         "warm_start": ["boolean"],
     }
@@ -138,11 +147,13 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         *,
         alpha: float = 1.0,
         forward: bool = True,
+        forgetting: float = 1.0,
         fit_intercept: bool = True,
         warm_start: bool = False,
     ) -> None:
         self.alpha = alpha
         self.forward = forward
+        self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
 
@@ -215,9 +226,10 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         if predictions is None:
             check_is_fitted(self)
             X = check_rows(self, X, reset=False)
-            predictions = learner.predict(X, self.forward)
+            settings = self.forward, self.forgetting
+            predictions = learner.predict(X, *settings)
             if predictions is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], self.forward) is None)
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
                 raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {_REMEDY}")
         return predictions
 
@@ -287,7 +299,7 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         self._learner = ForwardLearner(data.X.shape[1], data.y.shape[1:], self.alpha, self.fit_intercept)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward)
+        row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)
         if row >= 0:
             check_finite(data.X)
             size = f"{largest_feature(data.X, row)}, target {abs(data.y[row]).max():g}"

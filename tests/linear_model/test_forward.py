@@ -31,18 +31,21 @@ def some_rows(n=40, d=4, n_targets=None, seed=0):
 class Replica:
     """The algorithm by its formulas: A and b as they are, a fresh solve for each question. Rows carry their 1."""
 
-    def __init__(self, d, n_targets, alpha, forward=True):
+    def __init__(self, d, n_targets, alpha, forward=True, gamma=1.0):
         self.A, self.b, self.forward = alpha * np.eye(d), np.zeros((d, n_targets)), forward
-        self.alpha, self.rows, self.loss, self.bound = alpha, [], 0.0, 0.0
+        self.alpha, self.rows, self.loss, self.recent, self.bound, self.gamma = alpha, [], 0.0, 0.0, 0.0, gamma
 
     def predict(self, x, h=1.0):
-        return x @ np.linalg.solve(self.A + h * self.forward * np.outer(x, x), self.b)
+        return x @ np.linalg.solve(self.gamma * self.A + h * self.forward * np.outer(x, x), self.gamma * self.b)
 
     def learn(self, x, y, h=1.0):
-        self.loss += h * ((self.predict(x, h) - y) ** 2).sum() / 2
-        self.A, self.b = self.A + h * np.outer(x, x), self.b + h * np.outer(x, y)
+        loss = h * ((self.predict(x, h) - y) ** 2).sum() / 2
+        self.loss, self.recent = self.loss + loss, self.gamma * self.recent + loss
+        self.A, self.b = self.gamma * self.A + h * np.outer(x, x), self.gamma * self.b + h * np.outer(x, y)
+        self.bound *= self.gamma
         self.bound += h**2 * (y @ y) * (x @ np.linalg.solve(self.A, x)) / 2  # by the matrix that has x already
-        self.rows.append((x, y, h))
+        self.rows = [(x, y, self.gamma * h) for x, y, h in self.rows] + [(x, y, h)]
+        self.alpha *= self.gamma
 
     @property
     def weights(self):
@@ -65,17 +68,18 @@ class Replica:
     n_targets=st.sampled_from([None, 1, 3]),
     rows=st.integers(1, 30),
     alpha=st.floats(-2, 3).map(lambda power: 10.0**power),
+    gamma=st.sampled_from([1.0, 0.9]),
     fit_intercept=st.booleans(),
     forward=st.booleans(),
     weighted=st.booleans(),
 )
-def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, fit_intercept, forward, weighted):
+def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, gamma, fit_intercept, forward, weighted):
     rng = np.random.default_rng(seed)
     X, y = some_rows(rows, d, n_targets, seed)
     h = rng.choice([0.5, 1.0, 2.0, 7.3], size=rows) if weighted else np.ones(rows)
     rows_with_1 = np.c_[X, np.ones(rows)] if fit_intercept else X
-    replica = Replica(rows_with_1.shape[1], n_targets or 1, alpha, forward)
-    model = ForwardRegressor(alpha=alpha, forward=forward, fit_intercept=fit_intercept)
+    replica = Replica(rows_with_1.shape[1], n_targets or 1, alpha, forward, gamma)
+    model = ForwardRegressor(alpha=alpha, forward=forward, forgetting=gamma, fit_intercept=fit_intercept)
     for i, x in enumerate(rows_with_1):
         if i:
             expected = replica.predict(x)
@@ -87,7 +91,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, fi
     assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
     if forward:
         assert model.regret_bound_ == pytest.approx(replica.bound, rel=1e-10)
-    assert model.regret_ == pytest.approx(replica.loss - replica.hindsight, rel=1e-10, abs=1e-11 * replica.loss)
+    assert model.regret_ == pytest.approx(replica.recent - replica.hindsight, rel=1e-10, abs=1e-11 * replica.loss)
     assert model.t_ == rows and (fit_intercept or not np.any(model.intercept_))
 
 
@@ -181,6 +185,43 @@ def test_the_regret_is_within_its_bound(seed, kind, against, rows, d, alpha, siz
         v = u + rng.normal(size=n) * np.abs(u).max()
         loss = ((Z @ v - z) ** 2).sum() / 2 + alpha * (v @ v) / 2
         assert model.cumulative_loss_ <= loss + model.regret_bound_ + rounding
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    kind=st.sampled_from(["random", "heavy tails", "growing", "axes", "one direction"]),
+    against=st.booleans(),
+    gamma=st.sampled_from([0.99, 0.7, 0.1]),
+    alpha=st.sampled_from([0.01, 1.0, 100.0]),
+)
+def test_the_regret_of_recent_rows_is_within_its_bound(seed, kind, against, gamma, alpha):
+    rng = np.random.default_rng(seed)
+    X = stream(kind, rng, 40, 3)
+    model, y = ForwardRegressor(alpha=alpha, forgetting=gamma, fit_intercept=False), []
+    recent = 0.0
+    for i in range(40):
+        prediction = model.predict(X[i : i + 1])[0] if i else 0.0
+        y.append(target(against, rng, 1.0, prediction))
+        recent = gamma * recent + (prediction - y[i]) ** 2 / 2
+        model.partial_fit(X[i : i + 1], y[i:])
+    counts = gamma ** np.arange(39.0, -1.0, -1.0)
+    for size in (0.0, 0.1, 1.0, 10.0):
+        u = model.coef_ + size * rng.normal(size=3)
+        loss = counts @ (X @ u - y) ** 2 / 2 + gamma**40 * alpha * (u @ u) / 2
+        assert recent <= loss + model.regret_bound_ + 1e-9
+    assert model.regret_ <= model.regret_bound_ + 1e-9
+
+
+def test_forgetting_follows_a_drift_and_leaves_directions_without_rows_alone_in_the_end():
+    X, y = some_rows(4000, 3)
+    X[:, 1] = 0.0
+    y = X @ [1.0, 0.0, 2.0] * np.where(np.arange(4000) < 2000, 1, -1)
+    model = ForwardRegressor(forgetting=0.5).fit(X, y)
+    assert_allclose(model.coef_, [-1.0, 0.0, -2.0], atol=1e-12)
+    assert np.isfinite(model.predict([[1.0, 1.0, 1.0]])).all()
+    model.partial_fit([[0.0, 1.0, 0.0]], [3.0])
+    assert model.coef_[1] == pytest.approx(3.0)
 
 
 def test_ridge_predictions_have_no_such_bound():

@@ -8,7 +8,8 @@ and x_k, z, h what the rotations before have left of the row:
     d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
 
 At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. D only
-grows, so A stays positive definite whatever the data. The update is backward stable, and scaling a feature scales a
+grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
+b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature scales a
 column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
 """
 
@@ -38,12 +39,22 @@ cdef enum:
     BATCH = 4                 # rows that are rotated in side by side
 
 
+# Where no row comes, forgetting makes D fall without end: not below this.
+cdef double LEAST = 1e-100
+
+
 cdef struct ForwardState:     # beside the factor
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
+    # The same, a row that is n rows old times gamma^n, as in the next and in the last one
+    double recent
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
     double ridge              # rows that the ridge prediction was made for
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
+
+
+cdef inline double faded(double d, double gamma) noexcept nogil:
+    return gamma * d if gamma * d >= LEAST else d
 
 
 @cython.final
@@ -75,6 +86,7 @@ cdef class ForwardLearner(AtomicLearner):
     cdef double[::1] before
     cdef ForwardState state_before
     cdef bint forward         # of the next call: is the query in the matrix?
+    cdef double gamma         # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None):
@@ -106,7 +118,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     @property
     def regret(self):
-        return self.state.loss - self.state.hindsight
+        return self.state.recent - self.state.hindsight
 
     @property
     def regret_bound(self):
@@ -129,12 +141,13 @@ cdef class ForwardLearner(AtomicLearner):
     # --- ways in ------------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
-        return type(attributes.get("forward")) is bool
+        gamma = attributes.get("forgetting")
+        return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
 
     cdef void read(self, dict attributes) noexcept:
-        self.forward = attributes["forward"]
+        self.forward, self.gamma = attributes["forward"], attributes["forgetting"]
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward, double forgetting):
         """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
 
         Returns the number of the row that does, or -1.
@@ -142,7 +155,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Rows rows = open_rows(X)
         cdef Block block
         check_idle(self.busy)
-        self.forward = forward
+        self.forward, self.gamma = forward, forgetting
         block.y, block.n_targets = &y[0], self.m
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         return -1 if self.learn_block(rows, &block) == LEARNED else block.failed
@@ -152,11 +165,11 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Rows rows = self.fitting_rows(attributes, X)
         if rows is None or not self.in_force(attributes):
             return None
-        return self.predict_rows(rows, attributes["forward"])
+        return self.predict_rows(rows, attributes["forward"], attributes["forgetting"])
 
-    def predict(self, X, bint forward):
+    def predict(self, X, bint forward, double forgetting):
         """Predictions for validated rows, dense or CSR; None if one is not finite."""
-        return self.predict_rows(open_rows(X), forward)
+        return self.predict_rows(open_rows(X), forward, forgetting)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -225,7 +238,7 @@ cdef class ForwardLearner(AtomicLearner):
         """Rotate n rows (x, y) into the factor: side by side, to the same numbers as one after the other."""
         cdef Py_ssize_t j, k, width = self.d + self.m
         cdef double[BATCH] x, keep, gain
-        cdef double pivot
+        cdef double past, pivot
         cdef bint full
         cdef double* r = &self.factor[0]
         for k in range(self.d):
@@ -233,8 +246,9 @@ cdef class ForwardLearner(AtomicLearner):
             for j in range(n):
                 x[j] = z[j * width + k]
                 full = full and x[j] != 0
-                pivot = r[0] + weight[j] * x[j] * x[j]
-                keep[j], gain[j] = r[0] / pivot, weight[j] * x[j] / pivot
+                past = faded(r[0], self.gamma)
+                pivot = past + weight[j] * x[j] * x[j]
+                keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
                 r[0] = pivot
                 weight[j] *= keep[j]
             if full:
@@ -252,17 +266,22 @@ cdef class ForwardLearner(AtomicLearner):
         Hindsight's loss grows by h (y - x'A^-1 b)^2 / 2 / (1 + h x'A^-1 x), whatever was predicted.
         """
         cdef Py_ssize_t q
-        cdef double share = left / weight, prediction
+        cdef double share = left / weight, prediction, loss
+        self.state.recent *= self.gamma
+        self.state.hindsight *= self.gamma
+        self.state.bound *= self.gamma
         for q in range(self.m):
             prediction = (y[q] - residual[q]) * (share if forward else 1.0)
-            self.state.loss += 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
+            loss = 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
+            self.state.loss += loss
+            self.state.recent += loss
             self.state.hindsight += 0.5 * left * residual[q] * residual[q]
             self.state.bound += 0.5 * weight * y[q] * y[q] * (1.0 - share)
         self.state.t += 1.0
         self.state.ridge += not forward
         return left > 0 and isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
 
-    cdef object predict_rows(self, Rows rows, bint forward):
+    cdef object predict_rows(self, Rows rows, bint forward, double gamma):
         """Predictions, or None if one is not finite."""
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
         cdef bint finite
@@ -281,7 +300,7 @@ cdef class ForwardLearner(AtomicLearner):
                 for j in range(n):
                     self.load(rows, i + j, z + j * width)
                 if forward:
-                    self.reduce(z, share, n)
+                    self.reduce(z, share, n, gamma)
                 for j in range(n):
                     for q in range(m):
                         if forward:
@@ -295,13 +314,13 @@ cdef class ForwardLearner(AtomicLearner):
             return None
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
 
-    cdef void reduce(self, double* z, double* share, Py_ssize_t n) noexcept nogil:
+    cdef void reduce(self, double* z, double* share, Py_ssize_t n, double gamma) noexcept nogil:
         """What the rotations would leave of n rows (x, 0) of weight 1, each by itself; the factor stays as it is.
 
-        That is -x'A^-1 b in the place of the 0, and share = 1 / (1 + x'A^-1 x).
+        That is -x'A^-1 b in the place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
         """
         cdef Py_ssize_t j, k, width = self.d + self.m
-        cdef double x
+        cdef double x, past
         cdef double* r = &self.factor[0]
         for j in range(n):
             memset(z + j * width + self.d, 0, self.m * sizeof(double))
@@ -310,7 +329,8 @@ cdef class ForwardLearner(AtomicLearner):
             for j in range(n):
                 x = z[j * width + k]
                 if x != 0:
-                    share[j] *= r[0] / (r[0] + share[j] * x * x)
+                    past = faded(r[0], gamma)
+                    share[j] *= past / (past + share[j] * x * x)
                     ob_axpy(z + j * width + k + 1, r + 1, x, width - k - 1)
             r += width - k
 
