@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.labels import StreamClassifierMixin
+from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
 from .._sklearn_compat import Interval, fit_context
 from .forward import largest_feature
@@ -35,16 +36,16 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
 
     Parameters
     ----------
-    alpha : float, default=1.0
+    alpha : float
         Strength of the penalty alpha |w|^2 / 2 on the weights of all classes, intercepts included; > 0. Read when
         learning starts.
-    forgetting : float, default=1.0
+    forgetting : float
         By how much of its weight the past counts after each row; 0 < forgetting <= 1. Below 1 about the last
         1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
-    fit_intercept : bool, default=True
+    fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
-    warm_start : bool, default=False
+    warm_start : bool
         Let `fit` go on from what it finds, so that its rows count as further rows.
 
     Attributes
@@ -53,16 +54,10 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         Weights of the classes; for two classes those of `classes_[1]` minus those of `classes_[0]`.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    t_ : int
-        Rows learned.
+    {classes_, t_}
     cumulative_loss_ : float
         Sum of weight * log loss over all rows, by the probabilities that `predict_proba` gave before each was learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -134,8 +129,8 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         self.warm_start = warm_start
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from nothing (or go on, with `warm_start`): one pass over the rows in their order.
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
 
         Parameters
         ----------
@@ -148,8 +143,7 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        {self}
 
         Raises
         ------
@@ -158,7 +152,9 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         """
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from these rows, once, in their order.
 
         Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
@@ -166,24 +162,15 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. Needed by the first call, may be left out afterwards.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the loss of each row; a row of weight 0 is left out.
+        {X, y, classes, sample_weight}
 
         Returns
         -------
-        self : object
-            The estimator.
+        {self}
 
         Raises
         ------
-        ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        {ValueError}
         """
         learner = vars(self).get("_learner")
         if learner is not None and classes is None and sample_weight is None and type(y) is np.ndarray:
@@ -192,13 +179,12 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
@@ -213,64 +199,46 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         scores = self._predict(X, linked=False)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the labels of rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels: of the class with the largest score.
-
-        Raises
-        ------
-        ValueError
-            If a score overflows.
+            The label of the most probable class of each row.
         """
         scores = self._predict(X, linked=False)
         return self.classes_.take(scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes: the softmax of the scores.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             They sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If a score overflows.
         """
         return self._predict(X, linked=True)
 
-    def predict_log_proba(self, X) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+        {X}
 
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            Finite also where a probability is too small for a floating point number.
-
-        Raises
-        ------
-        ValueError
-            If a score overflows.
+            The log-softmax of the scores, finite also where a probability is 0 in float64.
         """
         scores = self._predict(X, linked=False)
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
