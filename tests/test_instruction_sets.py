@@ -20,8 +20,8 @@ pytestmark = pytest.mark.exhaustive
 class Softmax(ctypes.Structure):
     """`ob_softmax` of n classes, filled up to whole registers."""
 
-    _fields_ = [("classes", ctypes.c_ssize_t), ("n", ctypes.c_ssize_t), ("e", ctypes.c_void_p)]
-    _fields_ += [("largest", ctypes.c_double), ("tail", ctypes.c_double), ("top", ctypes.c_ssize_t)]
+    _fields_ = [(name, ctypes.c_ssize_t) for name in ("classes", "n", "y")] + [("e", ctypes.c_void_p)]
+    _fields_ += [(name, ctypes.c_double) for name in ("largest", "rest", "total")]
 
 
 LENGTHS = [0, 1, 5, 8, 17, 100]
@@ -76,7 +76,7 @@ def call(library, result, name, parameters, n, seed):
         if "ob_softmax" in parameter:
             arrays.append(np.exp(-np.arange(n + 9.0)))
             e = arrays[-1].ctypes.data
-            arrays.append(Softmax(n, -(-n // 8) * 8, e, 0.5, arrays[-1][1:].sum(), 0))
+            arrays.append(Softmax(n, -(-n // 8) * 8, 0, e, 0.5, arrays[-1][1:].sum(), arrays[-1].sum()))
             arguments.append(ctypes.byref(arrays[-1]))
         elif "*" in parameter:
             types = {

@@ -54,14 +54,14 @@ cdef extern from "ops/forward.h":
 cdef extern from "ops/softmax.h":
     double OB_NO_CLASS
     ctypedef struct ob_softmax:  # of the scores of n classes
-        Py_ssize_t classes, n
+        Py_ssize_t classes, n, y
         double* e
     void ob_softmax_of(ob_softmax* p, const double* z) noexcept nogil
-    double ob_softmax_loss(const ob_softmax* p, const double* z, Py_ssize_t y) noexcept nogil
+    double ob_softmax_loss(const ob_softmax* p, const double* z) noexcept nogil
     void ob_softmax_probabilities(const ob_softmax* p, double* s) noexcept nogil
-    void ob_softmax_slopes(const ob_softmax* p, Py_ssize_t y, double* g) noexcept nogil
+    void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
     double ob_softmax_curvature(const ob_softmax* p) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, Py_ssize_t y, double* room) noexcept nogil
+    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* room) noexcept nogil
 
 cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
@@ -254,11 +254,11 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef double* g = a  # once the scores have done their work
         cdef double q, h
         cdef ob_softmax p
-        p.classes, p.n, p.e = self.n_classes, self.n_scores, a + self.n_scores
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_scores, y, a + self.n_scores
         self.score(row, a)
         self.open_row(&p, a)
         self.state.t += 1.0
-        self.state.loss += weight * ob_softmax_loss(&p, a, y)
+        self.state.loss += weight * ob_softmax_loss(&p, a)
         if not isfinite(self.state.loss):
             return LOSS_OVERFLOWED
         self.project(row, f)
@@ -266,8 +266,8 @@ cdef class SoftmaxLearner(AtomicLearner):
         q = weight * ob_dot(gain, f, self.padded)
         if not q < INFINITY:
             return OVERFLOWED
-        ob_softmax_implicit(&p, a, q, y, scratch(&block.work, 3))
-        ob_softmax_slopes(&p, y, g)
+        ob_softmax_implicit(&p, a, q, scratch(&block.work, 3))
+        ob_softmax_slopes(&p, g)
         h = weight * max(ob_softmax_curvature(&p), LEAST_CURVATURE)
         if not ob_bierman(self.scale(), f, gain, sums, h, self.gamma, LARGEST, self.padded) >= DBL_MIN:
             return OVERFLOWED
@@ -369,7 +369,7 @@ cdef class SoftmaxLearner(AtomicLearner):
                 self.score(&row, a)
                 finite = finite and ob_nonfinite(a, self.m) == 0
                 if linked:
-                    p.classes, p.n, p.e = width, self.n_scores, a + self.n_scores
+                    p.classes, p.n, p.y, p.e = width, self.n_scores, 0, a + self.n_scores
                     self.open_row(&p, a)
                     ob_softmax_probabilities(&p, p.e)
                     memcpy(&out[i * width], p.e, width * sizeof(double))
