@@ -64,6 +64,20 @@ class StreamClassifierMixin(ClassifierMixin):
             )
         return codes
 
+    def _keep_code_book(self, book: np.ndarray) -> None:
+        """Keep what the learner is given for the labels of each class: row by row of the book."""
+        self._code_book = book
+        self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
+
+    def _plain_targets(self, y) -> np.ndarray | None:
+        """The learner's targets, if the classes of labels can be told without validation."""
+        if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind in "cmM":
+            return None
+        if len(y) == 1 and y.dtype.kind != "O":  # which may not be hashable
+            return self._code_of.get(y.item())
+        codes, known = self._encode(y)
+        return self._code_book.take(codes, axis=0) if known.all() else None
+
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The number of each label's class, and whether it is one of the classes."""
         try:

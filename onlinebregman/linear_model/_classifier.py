@@ -79,10 +79,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         {self}
         """
         learner = vars(self).get("_learner")
-        plain = classes is None and sample_weight is None and self.class_weight is None
-        if learner is not None and plain and type(y) is np.ndarray and y.dtype.kind not in "cmM":
-            codes, known = self._encode(y)
-            if known.all() and codes.ndim == 1 and learner.learn_fast(vars(self), X, self._targets(codes)):
+        if learner is not None and classes is None and sample_weight is None and self.class_weight is None:
+            targets = self._plain_targets(y)
+            if targets is not None and learner.learn_fast(vars(self), X, targets):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
@@ -225,7 +224,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._code_book = self._make_code_book()
+            self._keep_code_book(self._make_code_book())
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         if self.class_weight is not None:
             of_rows = self._class_weights(codes, weights, call.partial).take(codes)

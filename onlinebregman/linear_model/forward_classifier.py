@@ -173,8 +173,8 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         {ValueError}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None and type(y) is np.ndarray:
-            codes = self._codes(y)
+        if learner is not None and classes is None and sample_weight is None:
+            codes = self._plain_targets(y)
             if codes is not None and learner.learn_fast(vars(self), X, codes):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
@@ -282,7 +282,7 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         self._learner = SoftmaxLearner(data.X.shape[1], len(self.classes_), self.alpha, self.fit_intercept)
-        self._codes_of_one = {label: np.array([float(number)]) for number, label in enumerate(self.classes_.tolist())}
+        self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         row = self._learner.learn(data.X, data.y, data.weights, self.forgetting)
@@ -292,15 +292,6 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
                 f"Row {row} ({largest_feature(data.X, row)}) or one before it cannot be learned: the squares of its "
                 f"numbers, times its weight, overflow; {_REMEDY}"
             )
-
-    def _codes(self, y: np.ndarray) -> np.ndarray | None:
-        """The numbers of the labels' classes, if they can be told without validation."""
-        if y.ndim != 1 or y.dtype.kind not in "biufU":
-            return None
-        if len(y) == 1:
-            return self._codes_of_one.get(y.item())
-        codes, known = self._encode(y)
-        return codes.astype(np.float64) if known.all() else None
 
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""
