@@ -178,5 +178,5 @@ def test_a_function_takes_entries_from_what_it_is_described_by():
 
 def test_without_docstrings_there_is_nothing_to_fill_in():
     code = "import onlinebregman as o; print(o.EGRegressor.__doc__, o.EGRegressor.fit.__doc__, o.EGRegressor(eta0=2.0))"
-    run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-P", "-OO", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["None", "None", "EGRegressor(eta0=2.0)"]
