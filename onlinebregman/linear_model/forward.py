@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -11,15 +10,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import Call, Examples
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
-from .._sklearn_compat import Interval, fit_context
+from .._online.validation import check_finite, check_rows, check_weights, read_only
+from ._forward import ForwardEstimator, largest_feature
 
 _REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
 
-class ForwardRegressor(RegressorMixin, OnlineEstimator):
+class ForwardRegressor(RegressorMixin, ForwardEstimator):
     """Linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
 
     Online ridge regression that counts the row it is asked about among the rows it has seen: with
@@ -36,19 +35,11 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
 
     Parameters
     ----------
-    alpha : float
-        Strength of the penalty alpha |u|^2 / 2 on the weights u, intercept included; > 0. Read when learning starts.
+    {alpha}
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    forgetting : float
-        By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
-        the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
-    fit_intercept : bool
-        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others (centre targets that
-        are far from 0). Read when learning starts.
-    warm_start : bool
-        Let `fit` go on from what it finds, so that its rows count as further rows.
+    {forgetting, fit_intercept, warm_start}
 
     Attributes
     ----------
@@ -135,11 +126,8 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
     """
 
     _parameter_constraints: dict = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
+        **ForwardEstimator._parameter_constraints,
         "forward": ["boolean"],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
-        "fit_intercept": ["boolean"],
-        "warm_start": ["boolean"],
     }
 
     def __init__(
@@ -156,30 +144,6 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
-        """
-        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
@@ -244,16 +208,6 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
         return self._fitted_learner().intercept
 
     @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_learner().t
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned."""
-        return self._fitted_learner().cumulative_loss
-
-    @property
     def regret_(self) -> float:
         """`cumulative_loss_` minus the least penalised loss of any weights on the same rows."""
         return self._fitted_learner().regret
@@ -272,17 +226,10 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
             )
         return learner.regret_bound
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-    def _fitted_learner(self) -> ForwardLearner:
-        return fitted(self, vars(self).get("_learner"))
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
@@ -307,8 +254,3 @@ class ForwardRegressor(RegressorMixin, OnlineEstimator):
                 f"Row {row} ({size}) or one before it cannot be learned: the squares of its "
                 f"numbers, times its weight, overflow; {_REMEDY}"
             )
-
-
-def largest_feature(X, row: int) -> str:
-    """How large the numbers of a row are, for an error."""
-    return f"largest feature {abs(X[row : row + 1]).max():g}"

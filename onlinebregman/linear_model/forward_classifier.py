@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -11,17 +10,16 @@ from scipy.special import log_expit, log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.softmax import SoftmaxLearner
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, check_weights, fitted, read_only
-from .._sklearn_compat import Interval, fit_context
-from .forward import largest_feature
+from .._online.validation import check_finite, check_rows, check_weights, read_only
+from ._forward import ForwardEstimator, largest_feature
 
 _REMEDY = "scale features (sklearn.preprocessing.StandardScaler)."
 
 
-class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
+class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     """Logistic and softmax regression by second-order steps: `ForwardRegressor` carried to the log loss.
 
     One pass over the rows, no learning rate, and probabilities close to those of
@@ -36,17 +34,7 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
 
     Parameters
     ----------
-    alpha : float
-        Strength of the penalty alpha |w|^2 / 2 on the weights of all classes, intercepts included; > 0. Read when
-        learning starts.
-    forgetting : float
-        By how much of its weight the past counts after each row; 0 < forgetting <= 1. Below 1 about the last
-        1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
-    fit_intercept : bool
-        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
-        starts.
-    warm_start : bool
-        Let `fit` go on from what it finds, so that its rows count as further rows.
+    {alpha, forgetting, fit_intercept, warm_start}
 
     Attributes
     ----------
@@ -108,13 +96,6 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
     [False  True]
     """
 
-    _parameter_constraints: dict = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
-        "fit_intercept": ["boolean"],
-        "warm_start": ["boolean"],
-    }
-
     def __init__(
         self,
         *,
@@ -127,30 +108,6 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the loss of each row; a row of weight 0 is left out.
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
-        """
-        return self._fit(X, y, sample_weight)
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -252,27 +209,6 @@ class ForwardClassifier(StreamClassifierMixin, OnlineEstimator):
     def intercept_(self) -> np.ndarray:
         """The intercepts, shape (1,) or (n_classes,)."""
         return self._fitted_learner().intercept
-
-    @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_learner().t
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * log loss over all rows, each row predicted before it was learned."""
-        return self._fitted_learner().cumulative_loss
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _fitted_learner(self) -> SoftmaxLearner:
-        return fitted(self, vars(self).get("_learner"))
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         """Validated rows, the numbers of their classes, and weights."""

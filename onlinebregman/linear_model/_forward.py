@@ -1,0 +1,89 @@
+"""What the forward algorithms share: their parameters, and one compiled learner."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from .._online.estimator import OnlineEstimator
+from .._online.types import MatrixLike
+from .._online.validation import fitted
+from .._sklearn_compat import Interval, fit_context
+
+
+class ForwardEstimator(OnlineEstimator):
+    """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty alpha |w|^2 / 2 on the weights w, of all classes where there are several, intercepts
+        included; > 0. Read when learning starts.
+    forgetting : float
+        By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
+        the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
+    fit_intercept : bool
+        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
+        starts.
+    warm_start : bool
+        Let `fit` go on from what it finds, so that its rows count as further rows.
+    """
+
+    _parameter_constraints: dict = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "fit_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,) or, for a regressor, also (n_samples, n_targets)
+            Labels or targets.
+        sample_weight : array-like of shape (n_samples,)
+            How often each row counts: a factor of its loss; a row of weight 0 is left out.
+
+        Returns
+        -------
+        {self}
+
+        Raises
+        ------
+        ValueError
+            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_learner().t
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * loss over all rows, each row predicted before it was learned."""
+        return self._fitted_learner().cumulative_loss
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fitted_learner(self) -> Any:
+        return fitted(self, vars(self).get("_learner"))
+
+
+def largest_feature(X, row: int) -> str:
+    """How large the numbers of a row are, for an error."""
+    return f"largest feature {abs(X[row : row + 1]).max():g}"
