@@ -59,7 +59,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     in k numbers, solved by Newton's method ([1]_ for the squared loss, [2]_ for explicit steps). The matrix is shared
     by the classes: h is the mean eigenvalue (1 - sum p_c^2) / (k - 1) of the loss's Hessian on its k - 1 dimensions, p
     the probabilities at the new weights, and at least 1e-6. Of two classes w_1 = -w_0, so that the penalty on their
-    difference u = w_1 - w_0 is alpha |u|^2 / 4.
+    difference u = w_1 - w_0 is alpha |u|^2 / 4, as LogisticRegression has it with C = 2 / alpha.
 
     A^-1 is kept as triangular factors that a row updates ([3]_): it stays positive definite whatever the rows, and
     features of very different scale do no harm. Time and memory are O(n_features^2) a row, for all classes together,
