@@ -239,7 +239,7 @@ def test_grid_search_over_rates_and_strategies():
     model = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))
     grid = {
         "logdetmetriclearner__eta0": [0.01, 0.1],
-        "logdetmetriclearner__pairs": ["neighbors", "random"],
+        "logdetmetriclearner__sampling": ["neighbors", "random"],
         "logdetmetriclearner__n_components": [None, 2],
     }
     search = GridSearchCV(model, grid, cv=2).fit(X, y)
