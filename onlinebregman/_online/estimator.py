@@ -17,7 +17,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
 from operator import is_
@@ -49,17 +49,8 @@ class Examples:
     y: np.ndarray | None = None
     weights: np.ndarray | None = None
 
-    of_each = ("X", "y", "weights", "senses")  # what has a value for each example
-
     def __len__(self) -> int:
         return self.X.shape[0]
-
-    def ordered(self, order: np.ndarray | None) -> Self:
-        """The same examples in another order; what has not one value an example stays."""
-        if order is None:
-            return self
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in self.of_each}
-        return replace(self, **{name: value[order] for name, value in values.items() if value is not None})
 
 
 class _Validated:
@@ -135,7 +126,7 @@ class LifeCycleMixin(DocumentedMixin):
     def _go_on(self, data, call: Call) -> None:
         """Bind copies of what learning changes in place, but for a `_learner` that learns by one call.
 
-        One call of a learner takes all examples or none; several, such as epochs, leave no way back.
+        One call of a learner takes all examples or none; several, such as epochs of a warm `fit`, leave no way back.
         """
         if not call.partial:
             self._learner = copy.deepcopy(self._learner)

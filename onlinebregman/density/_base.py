@@ -154,9 +154,6 @@ class OnlineDensity(Density, OnlineEstimator):
         weights = np.ones(len(X)) if weights is None else weights[kept]
         return WeighedRows(X if len(kept) == len(X) else X[kept], weights=weights, numbers=kept)
 
-    def _go_on(self, data: WeighedRows, call: Call) -> None:
-        """Nothing to copy: `_progress` is never changed in place."""
-
     def _check_first_prediction(self, prior_weight: float) -> None:
         if self.strategy == "incremental_offline" and prior_weight == 0:
             raise ValueError(

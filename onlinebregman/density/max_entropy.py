@@ -341,9 +341,6 @@ class MaxEntDensity(Density, OnlineEstimator):
                 raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
             self._values = values
 
-    def _go_on(self, data: Examples, call: Call) -> None:
-        """Nothing to copy: arrays are bound anew."""
-
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         if len(data):
             self._observe(data.X, data.weights)

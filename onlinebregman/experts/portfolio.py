@@ -171,9 +171,6 @@ class EGPortfolio(OnlineEstimator):
         n_assets = data.X.shape[1]
         self._mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
 
-    def _go_on(self, data: Examples, call: Call) -> None:
-        """Nothing to copy: `_learn` binds a copy of what it changes."""
-
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         mix = copy.copy(self._mix)
         with np.errstate(all="ignore"):  # an asset that is lost; what overflows is refused below

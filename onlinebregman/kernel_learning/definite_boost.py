@@ -285,9 +285,6 @@ class DefiniteBoost(KernelLearner):
         self.alpha_ = np.empty(0)
         self._log_dual, self._log_bound = [0.0], [0.0]
 
-    def _go_on(self, data: Bounds, call: Call) -> None:
-        """Nothing to copy yet: `_extend` does it."""
-
     def _learn(self, data: Bounds, order: None = None, *, again: bool = False) -> None:
         self._extend(data)
         with few_threads(self.n_features_in_):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -15,6 +16,13 @@ class Comparisons(Examples):
 
     points: np.ndarray
     in_blocks: bool = False
+
+    def ordered(self, order: np.ndarray | None) -> Self:
+        """The same in another order; what has not one value an example stays."""
+        if order is None:
+            return self
+        values = {name: getattr(self, name, None) for name in ("X", "y", "weights", "senses")}
+        return replace(self, **{name: value[order] for name, value in values.items() if value is not None})
 
 
 @dataclass(frozen=True, kw_only=True)

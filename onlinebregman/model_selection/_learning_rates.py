@@ -136,9 +136,6 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         if "classes_" in learned:
             self.classes_ = learned["classes_"]
 
-    def _go_on(self, data: Examples, call: Call) -> None:
-        """Nothing to copy: all learners together learn by one call."""
-
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         self._learn_rows(data)
 
