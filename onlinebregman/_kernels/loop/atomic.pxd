@@ -1,5 +1,5 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef struct Block:            # what a call brings along with its rows, and the memory to learn them in
@@ -23,6 +23,7 @@ cdef class AtomicLearner:
     cdef readonly Py_ssize_t n_features
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 1: one target for each row; 2: `n_targets`
+    cdef Py_ssize_t n_scores  # of a row
     cdef long busy            # is a thread learning?
     cdef Py_ssize_t n_marks   # not committed yet
     cdef Py_ssize_t n_calls   # that have learned
@@ -39,6 +40,11 @@ cdef class AtomicLearner:
     cdef void release(self) noexcept
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil
+    cdef int check_all(self) noexcept nogil
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef int undo(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
     cdef object interruption(self)

@@ -11,10 +11,10 @@ import numpy as np
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 
-from onlinebregman._kernels.geometries.geometry cimport free_workspace, make_workspace
+from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
-from onlinebregman._kernels.rows.rows cimport Rows, is_aligned, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, is_aligned, try_rows
 
 cdef extern from "loop/claim.h":
     bint ob_claim(long* flag) noexcept nogil
@@ -125,6 +125,26 @@ cdef class AtomicLearner:
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn row after row; the status of the first that cannot be learned, or LEARNED."""
         return LEARNED
+
+    # The turns of a loop, for who learns the same rows by several learners:
+
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        """Have what the k-th row needs brought near."""
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Learn a row of these targets in such a way that it can be undone; the `Status`.
+
+        `scores`, if not NULL, receives its `n_scores` scores before it was learned (NaN where its weight is 0).
+        """
+        return LEARNED
+
+    cdef int check_all(self) noexcept nogil:
+        """After the last row: what was not looked at row by row has to be finite, too."""
+        return LEARNED
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        """The `n_scores` scores of a row."""
 
     cdef int undo(self, Rows rows) except -1:
         """Go back to what `begin` noted."""

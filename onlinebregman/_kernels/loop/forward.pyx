@@ -16,7 +16,7 @@ column of U, so badly scaled features cost no digits. One row costs O(d^2), a pr
 import numpy as np
 
 cimport cython
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
@@ -74,6 +74,9 @@ cdef class ForwardLearner(AtomicLearner):
         The factor of another learner, to go on as it would,
     state : dict, default=None
         and its `ForwardState`.
+    forward : bool, default=True
+    forgetting : float, default=1.0
+        Of the next call, unless it says otherwise.
     """
 
     cdef readonly tuple target_shape
@@ -89,12 +92,15 @@ cdef class ForwardLearner(AtomicLearner):
     cdef double gamma         # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
-    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None):
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, forward=True,
+                  forgetting=1.0):
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
+        self.forward, self.gamma = forward, forgetting
         self.d, self.m = n_features + fit_intercept, target_shape[0] if target_shape else 1
-        self.n_targets, self.target_ndim = self.m, 1 + len(target_shape)
+        self.n_targets = self.n_scores = self.m
+        self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m), None
         for k in range(self.d):
             self.factor[start] = alpha
@@ -106,7 +112,7 @@ cdef class ForwardLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state)
+        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state, self.forward, self.gamma)
 
     @property
     def t(self):
@@ -180,6 +186,7 @@ cdef class ForwardLearner(AtomicLearner):
         AtomicLearner.begin(self, rows, complete)
         if self.before is None:
             self.before = np.empty(self.factor.shape[0])
+        memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
         self.state_before = self.state
         return 0
 
@@ -199,13 +206,14 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double[BATCH] weight, left
         cdef bint forward = self.forward
         cdef double* z = block.work.vectors
-        memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
+        cdef Row row
         while i < rows.n_rows:
             n = 0
             while i < rows.n_rows and n < BATCH:
                 weight[n] = left[n] = weight_of(block, i)
                 if weight[n] != 0:
-                    self.load(rows, i, z + n * width)
+                    rows.fetch(i, &row)
+                    self.load(&row, z + n * width)
                     memcpy(z + n * width + self.d, block.y + i * self.m, self.m * sizeof(double))
                     number[n] = i
                     n += 1
@@ -218,13 +226,43 @@ cdef class ForwardLearner(AtomicLearner):
                 if not self.book(z + j * width + self.d, block.y + number[j] * self.m, weight[j], left[j], forward):
                     return OVERFLOWED
         block.failed = rows.n_rows - 1
+        return self.check_all()
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        cdef Py_ssize_t q
+        cdef double left = weight
+        cdef double* residuals = work.vectors + self.d
+        if weight == 0:
+            for q in range(self.m if scores != NULL else 0):
+                scores[q] = NAN
+            return LEARNED
+        self.load(row, work.vectors)
+        memcpy(residuals, y, self.m * sizeof(double))
+        self.rotate(work.vectors, &left, 1)
+        for q in range(self.m if scores != NULL else 0):
+            scores[q] = self.prediction(y[q], residuals[q], left / weight, self.forward)
+        return LEARNED if self.book(residuals, y, weight, left, self.forward) else OVERFLOWED
+
+    cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(&self.factor[0], self.factor.shape[0]) else LEARNED
 
-    cdef void load(self, Rows rows, Py_ssize_t i, double* z) noexcept nogil:
-        """Row i as (x, 1)."""
-        cdef Row row
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        """The predictions with the query in the matrix."""
+        cdef Py_ssize_t q
+        cdef double share
+        self.load(row, work.vectors)
+        self.reduce(work.vectors, &share, 1, self.gamma)
+        for q in range(self.m):
+            scores[q] = share * (0.0 - work.vectors[self.d + q])
+
+    cdef inline double prediction(self, double y, double residual, double share, bint forward) noexcept nogil:
+        """What was said of a row whose `residual` is what the rotation left of its target, a `share` of the weight."""
+        return (y - residual) * (share if forward else 1.0)
+
+    cdef void load(self, const Row* row, double* z) noexcept nogil:
+        """A row as (x, 1)."""
         cdef Py_ssize_t k
-        rows.fetch(i, &row)
         if row.index == NULL:
             memcpy(z, row.x, row.n * sizeof(double))
         else:
@@ -271,7 +309,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.state.hindsight *= self.gamma
         self.state.bound *= self.gamma
         for q in range(self.m):
-            prediction = (y[q] - residual[q]) * (share if forward else 1.0)
+            prediction = self.prediction(y[q], residual[q], share, forward)
             loss = 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
             self.state.loss += loss
             self.state.recent += loss
@@ -289,6 +327,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double[::1] out
         cdef double[:, ::1] solution = None if forward else self.solve()
         cdef double* z
+        cdef Row row
         cdef Workspace work
         predictions = np.empty(rows.n_rows * m)
         out = predictions
@@ -298,7 +337,8 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows:
                 n = min(rows.n_rows - i, BATCH)
                 for j in range(n):
-                    self.load(rows, i + j, z + j * width)
+                    rows.fetch(i + j, &row)
+                    self.load(&row, z + j * width)
                 if forward:
                     self.reduce(z, share, n, gamma)
                 for j in range(n):

@@ -39,10 +39,6 @@ cdef class Learner(AtomicLearner):
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite)
     cdef Geometry model(self)
-    cdef int learn_row(self, const Row* row, Workspace* work, double y, double weight,
-                       double* prior_score) noexcept nogil
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
-    cdef int check_all(self) noexcept nogil
 
 
 cdef object reason(int status)

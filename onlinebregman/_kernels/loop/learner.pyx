@@ -48,6 +48,12 @@ cdef int check_loss(Loss loss) except -1:
     return 0
 
 
+cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
+    """w.x of the row of the workspace."""
+    geometry.load(work)
+    return geometry.dot(work)
+
+
 @cython.final
 cdef class LearnerMark(Mark):
     """A learner as it was beside its weights."""
@@ -70,7 +76,7 @@ cdef class Learner(AtomicLearner):
         self.loss = loss
         self.rates = []
         self.before = Snapshot()
-        self.n_features, self.n_targets, self.target_ndim = geometry.n_features, 1, 1
+        self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
             self.rates, self.origin = list(state["rates"]), state["origin"]
@@ -228,8 +234,7 @@ cdef class Learner(AtomicLearner):
                 if i + 1 < rows.n_rows:
                     rows.prefetch(i + 1, &geometry.weights[0], geometry.per_feature)
                 open_workspace(&work, &row)
-                geometry.load(&work)
-                out[i] = geometry.dot(&work) + intercept
+                out[i] = score_of(geometry, &work) + intercept
             finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
             if linked and not loss.linear:
                 for i in range(rows.n_rows):
@@ -297,20 +302,18 @@ cdef class Learner(AtomicLearner):
                 return INTERRUPTED
             self.prefetch(rows, k + 1)
             status = self.learn_row(
-                &row, &block.work, block.y[i], weight_of(block, i), NULL if block.scores == NULL else block.scores + i
+                &row, &block.work, block.y + i, weight_of(block, i), NULL if block.scores == NULL else block.scores + i
             )
             if status != LEARNED:
                 return status
         return self.check_all()
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        """Have the weights of the k-th row brought near, if it is sparse."""
         if rows.indices != NULL and k < rows.n_rows:
             rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
 
-    cdef int learn_row(self, const Row* row, Workspace* work, double y, double weight,
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
-        """Learn a row in such a way that it can be undone."""
         cdef int status
         if not self.before.complete:
             self.before.log(self.geometry, row)
@@ -319,18 +322,25 @@ cdef class Learner(AtomicLearner):
                 prior_score[0] = NAN
             return LEARNED
         if self.descends:
-            status = descend(&self.run, &self.settings, &self.geometry.weights[0], row, y, weight, prior_score)
+            status = descend(&self.run, &self.settings, &self.geometry.weights[0], row, y[0], weight, prior_score)
         else:
             open_workspace(work, row)
             status = mirror_step(
-                self.geometry, self.loss, &self.settings, &self.run, self.rates, work, y, weight, prior_score
+                self.geometry, self.loss, &self.settings, &self.run, self.rates, work, y[0], weight, prior_score
             )
         if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
             return OVERFLOWED
         return status
 
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        open_workspace(work, row)
+        if self.run.averaged or self.geometry.moves_all:
+            with gil:
+                scores[0] = score_of(self.model(), work) + self.intercept
+        else:
+            scores[0] = score_of(self.geometry, work) + self.run.intercept
+
     cdef int check_all(self) noexcept nogil:
-        """After the last row: what was not looked at row by row has to be finite, too."""
         if not (isfinite(self.run.intercept) and isfinite(self.run.intercept_sum)):
             return OVERFLOWED
         if not self.geometry.bounded():

@@ -37,11 +37,13 @@ cdef class MultiLearner(AtomicLearner):
     ----------
     learners : list of Learner
     summed : bool, default=True
-        Are they one model, whose loss is the sum of theirs?
+        Are they one model, with a target for each learner and a loss that is the sum of theirs? Else they are
+        alternatives.
     """
 
     cdef readonly tuple learners
     cdef bint summed
+    cdef bint separate        # is there a target for each learner, or one for all?
     cdef Py_ssize_t n
     cdef Member* members
     cdef double* dots         # of the row, each learner's w.x,
@@ -52,14 +54,15 @@ cdef class MultiLearner(AtomicLearner):
         self.learners = tuple([<Learner?> learner for learner in learners])
         if not self.learners:
             raise ValueError("at least one learner is needed")
-        self.summed = summed
-        self.n = self.n_targets = len(self.learners)
+        self.summed = self.separate = summed
+        self.n = self.n_targets = self.n_scores = len(self.learners)
         self.n_features, self.target_ndim = self.learners[0].n_features, 2
         self.members = <Member*> malloc(self.n * sizeof(Member))
         self.dots = <double*> malloc(2 * self.n * sizeof(double))
         if self.members == NULL or self.dots == NULL:
             raise MemoryError()
         self.steps = self.dots + self.n
+        self.bind()
 
     def __dealloc__(self):
         free(self.members)
@@ -182,14 +185,20 @@ cdef class MultiLearner(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef Learner learner
-        cdef Py_ssize_t k
         AtomicLearner.begin(self, rows, complete)
-        self.descend = rows.indices == NULL
-        for k, learner in enumerate(self.learners):
+        for learner in self.learners:
             learner.begin(rows, complete)
+        self.bind()
+        return 0
+
+    cdef void bind(self) noexcept:
+        """Take down what the loop over rows needs to know."""
+        cdef Learner learner
+        cdef Py_ssize_t k
+        self.descend = True
+        for k, learner in enumerate(self.learners):
             self.members[k] = Member(<void*> learner, &learner.geometry.weights[0])
             self.descend = self.descend and learner.descends
-        return 0
 
     cdef int undo(self, Rows rows) except -1:
         cdef Learner learner
@@ -210,51 +219,61 @@ cdef class MultiLearner(AtomicLearner):
         return error
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t i, k, q
+        cdef Py_ssize_t i, k
         cdef int status
-        cdef double total = 0.0
-        cdef const double* y
-        cdef double* scores
         cdef Row row
+        self.separate = block.n_targets > 1
         for k in range(rows.n_rows):
             i = block.failed = row_number(rows, k)
             rows.fetch(i, &row)
             if interrupted(self, row.n * self.n):
                 return INTERRUPTED
-            for q in range(self.n):
-                (<Learner> self.members[q].learner).prefetch(rows, k + 1)
-            y = block.y + i * block.n_targets
-            scores = NULL if block.scores == NULL else block.scores + i * self.n
-            if self.descend and weight_of(block, i) != 0:
-                status = self.descend_together(&row, y, block.n_targets > 1, weight_of(block, i), scores)
-            else:
-                status = self.learn_one_by_one(
-                    &row, &block.work, y, block.n_targets > 1, weight_of(block, i), scores
-                )
+            self.prefetch(rows, k + 1)
+            status = self.learn_row(
+                &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
+                NULL if block.scores == NULL else block.scores + i * self.n,
+            )
             if status != LEARNED:
                 return status
-        for q in range(self.n):
-            status = (<Learner> self.members[q].learner).check_all()
-            if status != LEARNED:
-                return status
-            total += (<Learner> self.members[q].learner).run.loss
-        return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
+        return self.check_all()
 
-    cdef int learn_one_by_one(self, const Row* row, Workspace* work, const double* y, Py_ssize_t stride,
-                              double weight, double* scores) noexcept nogil:
-        """Every learner learns the row, one after the other; learner k has the target y[k * stride]."""
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t q
+        for q in range(self.n):
+            (<Learner> self.members[q].learner).prefetch(rows, k)
+
+    cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
+        cdef double total = 0.0
+        for k in range(self.n):
+            status = (<Learner> self.members[k].learner).check_all()
+            if status != LEARNED:
+                return status
+            total += (<Learner> self.members[k].learner).run.loss
+        return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Every learner learns the row, one after the other."""
+        cdef Py_ssize_t k
+        cdef int status
+        if self.descend and row.index == NULL and weight != 0:
+            return self.descend_together(row, y, weight, scores)
         for k in range(self.n):
             status = (<Learner> self.members[k].learner).learn_row(
-                row, work, y[k * stride], weight, NULL if scores == NULL else scores + k
+                row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k
             )
             if status != LEARNED:
                 return status
         return LEARNED
 
-    cdef int descend_together(self, const Row* row, const double* y, Py_ssize_t stride, double weight,
-                              double* scores) noexcept nogil:
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            (<Learner> self.members[k].learner).score_row(row, work, scores + k)
+
+    cdef int descend_together(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil:
         """The same for a dense row and learners that all `descend`, four of them in one pass over the row."""
         cdef Py_ssize_t k, n = row.n, in_fours = self.n - self.n % 4
         cdef Member* m = self.members
@@ -266,8 +285,8 @@ cdef class MultiLearner(AtomicLearner):
             self.dots[k] = ob_dot(m[k].weights, row.x, n)
         for k in range(self.n):
             self.steps[k] = descent_step(
-                &(<Learner> m[k].learner).run, &(<Learner> m[k].learner).settings, self.dots[k], slope, y[k * stride],
-                weight, NULL if scores == NULL else scores + k, &status,
+                &(<Learner> m[k].learner).run, &(<Learner> m[k].learner).settings, self.dots[k], slope,
+                y[k * self.separate], weight, NULL if scores == NULL else scores + k, &status,
             )
             if status != LEARNED:
                 return status

@@ -25,7 +25,7 @@ import numpy as np
 
 cimport cython
 from libc.float cimport DBL_MIN
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace, scratch
@@ -95,12 +95,14 @@ cdef class SoftmaxLearner(AtomicLearner):
         The weights and the metric of another learner, to go on as it would,
     state : dict, default=None
         and its `SoftmaxState`.
+    forgetting : float, default=1.0
+        Of the next call, unless it says otherwise.
     """
 
     cdef readonly Py_ssize_t n_classes
     cdef readonly double alpha
     cdef readonly bint fit_intercept
-    cdef Py_ssize_t n_scores  # a score for each class, and what fills up a register
+    cdef Py_ssize_t n_lanes   # a score for each class, and what fills up a register
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
     cdef double[::1] memory   # the weights (m, d), D, and U: four columns at a time, down to the last one's diagonal
     cdef SoftmaxState state
@@ -109,14 +111,14 @@ cdef class SoftmaxLearner(AtomicLearner):
     cdef SoftmaxState state_before
     cdef double gamma         # of the next call
 
-    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None):
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, forgetting=1.0):
         cdef Py_ssize_t j
         self.n_features, self.n_classes = n_features, n_classes
-        self.alpha, self.fit_intercept = alpha, fit_intercept
+        self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
         self.d, self.m = n_features + fit_intercept, n_classes if n_classes > 2 else 1
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
-        self.n_scores = (self.n_classes + LANES - 1) // LANES * LANES
-        self.n_targets, self.target_ndim = 1, 1
+        self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
+        self.n_targets, self.target_ndim, self.n_scores = 1, 1, self.m
         self.memory, self.before = np.zeros(self.m * self.d + self.padded + self.start_of(self.padded)), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
@@ -128,7 +130,7 @@ cdef class SoftmaxLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.n_classes, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.memory).copy(), self.state)
+        return type(self), (*arguments, np.asarray(self.memory).copy(), self.state, self.gamma)
 
     @property
     def t(self):
@@ -211,12 +213,13 @@ cdef class SoftmaxLearner(AtomicLearner):
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return 2 * max(self.padded, self.n_scores)
+        return 2 * max(self.padded, self.n_lanes)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
         if self.before is None:
             self.before = np.empty(self.memory.shape[0])
+        memcpy(&self.before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))
         self.state_before = self.state
         return 0
 
@@ -232,30 +235,38 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef Py_ssize_t i
         cdef int status
         cdef Row row
-        memcpy(&self.before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))
         for i in range(rows.n_rows):
             block.failed = i
-            if weight_of(block, i) == 0:
-                continue
             if interrupted(self, self.memory.shape[0]):
                 return INTERRUPTED
             rows.fetch(i, &row)
-            status = self.learn_row(&row, <Py_ssize_t> block.y[i], weight_of(block, i), block)
+            status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
             if status != LEARNED:
                 return status
+        return self.check_all()
+
+    cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
 
-    cdef int learn_row(self, const Row* row, Py_ssize_t y, double weight, Block* block) noexcept nogil:
-        cdef double* f = scratch(&block.work, 0)
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        cdef double* f = scratch(work, 0)
         cdef double* gain = f + self.padded
-        cdef double* v = scratch(&block.work, 1)
+        cdef double* v = scratch(work, 1)
         cdef double* sums = v + self.padded
-        cdef double* a = scratch(&block.work, 2)
+        cdef double* a = scratch(work, 2)
         cdef double* g = a  # once the scores have done their work
         cdef double q, h
         cdef ob_softmax p
-        p.classes, p.n, p.y, p.e = self.n_classes, self.n_scores, y, a + self.n_scores
+        cdef Py_ssize_t c
+        if weight == 0:
+            for c in range(self.m if scores != NULL else 0):
+                scores[c] = NAN
+            return LEARNED
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, <Py_ssize_t> y[0], a + self.n_lanes
         self.score(row, a)
+        if scores != NULL:
+            memcpy(scores, a, self.m * sizeof(double))
         self.open_row(&p, a)
         self.state.t += 1.0
         self.state.loss += weight * ob_softmax_loss(&p, a)
@@ -266,7 +277,7 @@ cdef class SoftmaxLearner(AtomicLearner):
         q = weight * ob_dot(gain, f, self.padded)
         if not q < INFINITY:
             return OVERFLOWED
-        ob_softmax_implicit(&p, a, q, scratch(&block.work, 3))
+        ob_softmax_implicit(&p, a, q, scratch(work, 3))
         ob_softmax_slopes(&p, g)
         h = weight * max(ob_softmax_curvature(&p), LEAST_CURVATURE)
         if not ob_bierman(self.scale(), f, gain, sums, h, self.gamma, LARGEST, self.padded) >= DBL_MIN:
@@ -276,6 +287,9 @@ cdef class SoftmaxLearner(AtomicLearner):
             g[0] = g[1] - g[0]
         self.move(v, g, weight)
         return LEARNED
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        self.score(row, scores)
 
     cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
         """Turn to the classes' scores a: of two classes the first one's is minus the second's, half of what W x says."""
@@ -361,7 +375,7 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef ob_softmax p
         answer = np.empty(rows.n_rows * width)
         out = answer
-        make_workspace(&work, self.n_scores)
+        make_workspace(&work, self.n_lanes)
         with nogil:
             for i in range(rows.n_rows):
                 rows.fetch(i, &row)
@@ -369,7 +383,7 @@ cdef class SoftmaxLearner(AtomicLearner):
                 self.score(&row, a)
                 finite = finite and ob_nonfinite(a, self.m) == 0
                 if linked:
-                    p.classes, p.n, p.y, p.e = width, self.n_scores, 0, a + self.n_scores
+                    p.classes, p.n, p.y, p.e = width, self.n_lanes, 0, a + self.n_lanes
                     self.open_row(&p, a)
                     ob_softmax_probabilities(&p, p.e)
                     memcpy(&out[i * width], p.e, width * sizeof(double))
