@@ -151,4 +151,4 @@ def test_the_bound_of_a_mixture_on_streams_against_it(seed, loss, average):
         y = max(rng.normal(), 0.0) if loss == "poisson" else -np.sign(a) * rng.choice([0.1, 1.0, 10.0])
         mixture.partial_fit(x, [y], [rng.choice([0.0, 0.5, 1.0, 4.0])])
         assert mixture.cumulative_loss_ <= mixture.loss_bound_ * (1 + 1e-10)
-    assert_allclose(mixture.cumulative_losses_, mixture._hedge.expert_losses, rtol=1e-9)
+    assert_allclose(mixture.cumulative_losses_, mixture._learner.mixer.hedge.expert_losses, rtol=1e-9)

@@ -21,6 +21,8 @@ from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
+from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.losses.loss import (
@@ -218,7 +220,14 @@ def examples():
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     found[Hedge] = Hedge(3)
-    found[Hedge].learn(np.array([[1.0, 2.0, 4.0]] * 3), np.array([0.0, 1.0, 3.0]), SquaredLoss())
+    for losses in np.array([[1.0, 2.0, 4.0]] * 3):
+        found[Hedge].learn(losses, 2.0)
+    found[Unmixed] = Unmixed(3)
+    found[ScoreMixer] = ScoreMixer(Hedge(3), SquaredLoss(), True)
+    found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"])
+    learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
+    found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
+    found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
     losses = [
         Loss,
         SquaredLoss,
@@ -240,7 +249,7 @@ def examples():
 
 
 # Working memory: made anew, never saved.
-NOT_SAVED = {"AtomicLearner", "LearnerMark", "Mark", "Rows", "Secular", "Snapshot", "Transaction"}
+NOT_SAVED = {"AtomicLearner", "LearnerMark", "Mark", "Mixer", "Rows", "Secular", "Snapshot", "Transaction"}
 
 
 def test_no_compiled_class_is_left_out():

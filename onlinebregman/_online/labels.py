@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from .containers import check_kind, unmasked
-from .estimator import Call
+from .estimator import Call, Examples
 
 
 class StreamClassifierMixin(ClassifierMixin):
@@ -63,6 +63,10 @@ class StreamClassifierMixin(ClassifierMixin):
                 f"{self.classes_.tolist()}; {remedy}."
             )
         return codes
+
+    def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
+        raise NotImplementedError
 
     def _keep_code_book(self, book: np.ndarray) -> None:
         """Keep what the learner is given for the labels of each class: row by row of the book."""

@@ -119,11 +119,12 @@ class MirrorMixin(DocumentedMixin):
         refused = self._learner.learn(data.X, data.y, data.weights, order)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data.y)
+            self._refuse(*refused, data)
         return (self._learner.cumulative_loss - before) / total
 
-    def _refuse(self, reason: str, row: int, y: np.ndarray, name: str | None = None) -> None:
+    def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:
         """Raise the error that says why the learner refused a row (of this name), and what to do."""
+        y = data.y
         name = name or f"row {row}"
         own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
         rate = own.get("learning_rate")

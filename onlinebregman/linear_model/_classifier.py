@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -221,6 +222,10 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return self._code_book.take(codes, axis=0)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        data = self._check_labels(call, X, y, sample_weight, classes)
+        return replace(data, y=self._targets(data.y))
+
+    def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
@@ -230,7 +235,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             of_rows = self._class_weights(codes, weights, call.partial).take(codes)
             of_rows = of_rows if weights is None else of_rows * weights
             weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
-        return Examples(X, self._targets(codes), weights)
+        return Examples(X, codes, weights)
 
     def _make_code_book(self) -> np.ndarray:
         """The targets of each class's rows, one column for each learner: the positive label for its own class."""

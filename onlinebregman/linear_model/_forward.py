@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from .._online.estimator import OnlineEstimator
+from .._online.estimator import Examples, OnlineEstimator
 from .._online.types import MatrixLike
 from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
@@ -37,6 +37,8 @@ class ForwardEstimator(OnlineEstimator):
         "fit_intercept": ["boolean"],
         "warm_start": ["boolean"],
     }
+
+    _remedy: str  # where a row overflows
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -82,6 +84,17 @@ class ForwardEstimator(OnlineEstimator):
 
     def _fitted_learner(self) -> Any:
         return fitted(self, vars(self).get("_learner"))
+
+    def _size(self, data: Examples, row: int) -> str:
+        """How large the numbers of a row are, for an error."""
+        return largest_feature(data.X, row)
+
+    def _refuse(self, reason: str, row: int, data: Examples) -> None:
+        """Raise the error that says why the learner refused a row, and what to do."""
+        raise ValueError(
+            f"Row {row} ({self._size(data, row)}) or one before it cannot be learned: the squares of its numbers, "
+            f"times its weight, overflow; {self._remedy}"
+        )
 
 
 def largest_feature(X, row: int) -> str:

@@ -15,8 +15,6 @@ from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, check_weights, read_only
 from ._forward import ForwardEstimator, largest_feature
 
-_REMEDY = "scale features and targets (sklearn.preprocessing.StandardScaler)."
-
 
 class ForwardRegressor(RegressorMixin, ForwardEstimator):
     """Linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
@@ -130,6 +128,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         "forward": ["boolean"],
     }
 
+    _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
+
     def __init__(
         self,
         *,
@@ -194,7 +194,9 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             predictions = learner.predict(X, *settings)
             if predictions is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
-                raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {_REMEDY}")
+                raise ValueError(
+                    f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}"
+                )
         return predictions
 
     @read_only
@@ -243,14 +245,20 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = ForwardLearner(data.X.shape[1], data.y.shape[1:], self.alpha, self.fit_intercept)
+        self._learner = ForwardLearner(
+            data.X.shape[1],
+            data.y.shape[1:],
+            self.alpha,
+            self.fit_intercept,
+            forward=self.forward,
+            forgetting=self.forgetting,
+        )
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        row = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)
-        if row >= 0:
+        refused = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)
+        if refused is not None:
             check_finite(data.X)
-            size = f"{largest_feature(data.X, row)}, target {abs(data.y[row]).max():g}"
-            raise ValueError(
-                f"Row {row} ({size}) or one before it cannot be learned: the squares of its "
-                f"numbers, times its weight, overflow; {_REMEDY}"
-            )
+            self._refuse(*refused, data)
+
+    def _size(self, data: Examples, row: int) -> str:
+        return f"{super()._size(data, row)}, target {abs(data.y[row]).max():g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -15,8 +16,6 @@ from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, check_weights, read_only
 from ._forward import ForwardEstimator, largest_feature
-
-_REMEDY = "scale features (sklearn.preprocessing.StandardScaler)."
 
 
 class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
@@ -95,6 +94,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     >>> print(online.predict([[0, 1], [2, 1]]))
     [False  True]
     """
+
+    _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
     def __init__(
         self,
@@ -211,23 +212,26 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         return self._fitted_learner().intercept
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        """Validated rows, the numbers of their classes, and weights."""
+        data = self._check_labels(call, X, y, sample_weight, classes)
+        return replace(data, y=data.y.astype(np.float64))
+
+    def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
-        codes = self._class_numbers(y, classes, call).astype(np.float64)
+        codes = self._class_numbers(y, classes, call)
+        if call.first:
+            self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
         return Examples(X, codes, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = SoftmaxLearner(data.X.shape[1], len(self.classes_), self.alpha, self.fit_intercept)
-        self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
+        self._learner = SoftmaxLearner(
+            data.X.shape[1], len(self.classes_), self.alpha, self.fit_intercept, forgetting=self.forgetting
+        )
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        row = self._learner.learn(data.X, data.y, data.weights, self.forgetting)
-        if row >= 0:
+        refused = self._learner.learn(data.X, data.y, data.weights, self.forgetting)
+        if refused is not None:
             check_finite(data.X)
-            raise ValueError(
-                f"Row {row} ({largest_feature(data.X, row)}) or one before it cannot be learned: the squares of its "
-                f"numbers, times its weight, overflow; {_REMEDY}"
-            )
+            self._refuse(*refused, data)
 
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""
@@ -239,5 +243,5 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             answer = learner.predict(X, linked)
             if answer is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)
-                raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {_REMEDY}")
+                raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
         return answer

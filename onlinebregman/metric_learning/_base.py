@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._online.compiled import make_loss
-from .._online.estimator import Call, EpochEstimator, warn_caller
+from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.factors import balanced_factor
 from .._online.mirror import MirrorMixin
 from .._online.types import MatrixLike
@@ -441,7 +441,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             which = int(np.flatnonzero(sound)[refused[1]])
             row = f"row {numbers[which] if order is None else order[numbers[which]]}"
             kind = "triplet" if rows.shape[1] > d else "pair"
-            self._refuse(refused[0], which, block.targets, f"a {kind} of {row}" if drawn else row)
+            self._refuse(refused[0], which, Examples(block[0], block.targets), f"a {kind} of {row}" if drawn else row)
         return float(rates.sum())
 
     # --- checks ---------------------------------------------------------------------------------------------------

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import copy
-from math import isfinite
 from numbers import Integral
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import ScoreMixer, Unmixed
+from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
-from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.side_by_side import SideBySideMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, finite, fitted, read_only
+from .._online.validation import check_rows, finite, read_only
 from .._sklearn_compat import Interval, available_if, fit_context
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
-_BLOCK = 4096  # rows whose scores are held at once
 
-
-class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstimator):
+class _LearningRates(SideBySideMixin, MetaEstimatorMixin):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once.
 
     Parameters
@@ -40,8 +37,6 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         The model with the smallest loss so far.
     best_eta0_ : float
         Its learning rate.
-    best_index_ : int
-        Its number.
     eta0s_ : ndarray of shape (n_rates,)
         Their rates.
     """
@@ -86,7 +81,12 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         -------
         {self}
         """
-        return self._partial_fit(X, y, sample_weight, *((classes,) if self._classifies() else ()))
+        learner = vars(self).get("_learner")
+        if self._classifies():
+            return self._partial_fit(X, y, sample_weight, classes)
+        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+            return self
+        return self._partial_fit(X, y, sample_weight)
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
@@ -111,87 +111,22 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
             raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")
         return rates.tolist()
 
-    def _members(self) -> list[OnlineLinearModel]:
-        return vars(self).get("estimators_", [])
+    def _make_estimators(self) -> list[OnlineLinearModel]:
+        rates = self._rates()
+        self.eta0s_ = np.array(rates)
+        return [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
 
-    def _parameters_are_valid(self) -> bool:
-        return True  # they are read when learning starts
-
-    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
-        if call.first:
-            rates = self._rates()
-            self.estimators_ = [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
-            self.eta0s_ = np.array(rates)
-        return self.estimators_[0]._check(call, X, y, sample_weight, *classes)
-
-    def _begin(self, data: Examples) -> None:
-        leader = self.estimators_[0]
-        parameters = leader.get_params(deep=False)
-        learned = {key: value for key, value in vars(leader).items() if key not in parameters}
-        for estimator in self.estimators_:
-            vars(estimator).update(learned)
-            estimator._begin(data)
-            estimator._configure()
-        if "classes_" in learned:
-            self.classes_ = learned["classes_"]
-
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._learn_rows(data)
-
-    def _learn_rows(self, data: Examples, rows=slice(0, None), scores=None) -> None:
-        """One pass of all models over a slice of the rows; `scores` receives what they predicted."""
-        X, y, sample_weight = data.X, data.y, data.weights
-        learners = [estimator._learner for estimator in self.estimators_]
+    def _make_learner(self) -> MixtureLearner:
         if self._classifies():
-            learners = [learner for classes in learners for learner in classes.learners]
-        targets = y[rows, np.newaxis] if y.ndim == 1 else np.tile(y[rows], len(self.estimators_))
-        weights = None if sample_weight is None else sample_weight[rows]
-        refused = MultiLearner(learners, summed=False).learn(
-            X[rows], np.ascontiguousarray(targets), weights, None, scores
-        )
-        if refused is not None:
-            check_finite(X)
-            reason, row = refused
-            self.estimators_[-1]._refuse(reason, rows.start + row, y)
-        with np.errstate(over="ignore"):
-            finite = np.isfinite(self.cumulative_losses_).all()
-        if not finite:  # the learners of a classifier together; each one's own sum is
-            raise _infinite(rows.start + len(targets) - 1)
-        for estimator in self.estimators_ if weights is not None else ():
-            estimator._note_weights(weights)
-
-    @read_only
-    def cumulative_losses_(self) -> np.ndarray:
-        """Loss of each rate over all rows, each predicted before it was learned, shape (n_rates,)."""
-        return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
-
-    @property
-    def best_index_(self) -> int:
-        """Number of the rate with the smallest loss so far."""
-        return int(np.argmin(self.cumulative_losses_))
+            return super()._make_learner()
+        together = MultiLearner([estimator._learner for estimator in self.estimators_], summed=False)
+        return MixtureLearner([together], self._make_mixer())
 
     @property
     def best_eta0_(self) -> float:
         """The rate with the smallest loss so far."""
         index = self.best_index_
         return float(self.eta0s_[index])
-
-    @property
-    def best_estimator_(self) -> OnlineLinearModel:
-        """The model with that rate."""
-        return self._fitted_models()[self.best_index_]
-
-    @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_models()[0].t_
-
-    def _fitted_models(self) -> list[OnlineLinearModel]:
-        return fitted(self, vars(self).get("estimators_"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "estimators_" in vars(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -200,13 +135,6 @@ class _LearningRates(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseEstim
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags, tags.input_tags.sparse = inner.target_tags, True
         return tags
-
-
-def _infinite(row: int) -> ValueError:
-    return ValueError(
-        f"The losses up to row {row} add up to infinity; scale features and targets "
-        "(sklearn.preprocessing.StandardScaler), or lower eta0s."
-    )
 
 
 class LearningRatePath(_LearningRates):
@@ -311,6 +239,9 @@ class LearningRatePath(_LearningRates):
             The score.
         """
         return self._best().score(check_rows(self, X, reset=False), y, sample_weight)
+
+    def _make_mixer(self) -> Unmixed:
+        return Unmixed(sum(estimator._learner.n_scores for estimator in self.estimators_))
 
     def _best(self) -> OnlineLinearModel:
         check_is_fitted(self)
@@ -432,36 +363,5 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
             self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._fitted_hedge().rate + self.gap_
         )
 
-    def _fitted_hedge(self) -> Hedge:
-        return fitted(self, vars(self).get("_hedge"))
-
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        y, sample_weight = data.y, data.weights
-        if self.t_ == 0 and not self.cumulative_losses_.any():
-            self._hedge = Hedge(len(self.estimators_))
-        if len(y) > _BLOCK:  # a block is learned or not; all of them together only if there is a way back
-            self.estimators_ = copy.deepcopy(self.estimators_)
-        hedge = self._hedge
-        loss = self.estimators_[0]._learner.loss
-        for start in range(0, len(y), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            weights = None if sample_weight is None else sample_weight[rows]
-            scores = np.empty((len(y[rows]), len(self.estimators_)))
-            self._learn_rows(data, rows, scores)
-            learned = copy.deepcopy(hedge)
-            learned.learn(scores, y[rows], loss, weights)
-            if not (isfinite(learned.loss) and isfinite(learned.gap)):
-                raise _infinite(start + _first_infinite(hedge, scores, y[rows], loss, weights))
-            hedge = learned
-        self._hedge = hedge
-
-
-def _first_infinite(hedge: Hedge, scores: np.ndarray, y: np.ndarray, loss, weights: np.ndarray | None) -> int:
-    """The first row at which what mixing costs is infinite."""
-    hedge = copy.deepcopy(hedge)
-    for row in range(len(y)):
-        one = slice(row, row + 1)
-        hedge.learn(scores[one], y[one], loss, None if weights is None else weights[one])
-        if not (isfinite(hedge.loss) and isfinite(hedge.gap)):
-            break
-    return row
+    def _make_mixer(self) -> ScoreMixer:
+        return ScoreMixer(Hedge(len(self.estimators_)), self.estimators_[0]._learner.loss)

@@ -23,7 +23,7 @@ cdef class AtomicLearner:
     cdef readonly Py_ssize_t n_features
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 1: one target for each row; 2: `n_targets`
-    cdef Py_ssize_t n_scores  # of a row
+    cdef readonly Py_ssize_t n_scores  # of a row
     cdef long busy            # is a thread learning?
     cdef Py_ssize_t n_marks   # not committed yet
     cdef Py_ssize_t n_calls   # that have learned
@@ -40,6 +40,7 @@ cdef class AtomicLearner:
     cdef void release(self) noexcept
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil

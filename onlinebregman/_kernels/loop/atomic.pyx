@@ -128,6 +128,10 @@ cdef class AtomicLearner:
 
     # The turns of a loop, for who learns the same rows by several learners:
 
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        """About how many numbers are touched by learning a row of n values."""
+        return n
+
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         """Have what the k-th row needs brought near."""
 

@@ -21,6 +21,7 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -156,7 +157,7 @@ cdef class ForwardLearner(AtomicLearner):
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward, double forgetting):
         """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
 
-        Returns the number of the row that does, or -1.
+        Returns (reason, row) of the one that does, or None.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
@@ -164,7 +165,8 @@ cdef class ForwardLearner(AtomicLearner):
         self.forward, self.gamma = forward, forgetting
         block.y, block.n_targets = &y[0], self.m
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        return -1 if self.learn_block(rows, &block) == LEARNED else block.failed
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
@@ -219,7 +221,7 @@ cdef class ForwardLearner(AtomicLearner):
                     n += 1
                 i += 1
             self.rotate(z, left, n)
-            if interrupted(self, n * self.factor.shape[0]):
+            if interrupted(self, n * self.effort(row.n)):
                 return INTERRUPTED
             for j in range(n):
                 block.failed = number[j]
@@ -243,6 +245,9 @@ cdef class ForwardLearner(AtomicLearner):
         for q in range(self.m if scores != NULL else 0):
             scores[q] = self.prediction(y[q], residuals[q], left / weight, self.forward)
         return LEARNED if self.book(residuals, y, weight, left, self.forward) else OVERFLOWED
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return self.factor.shape[0]
 
     cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(&self.factor[0], self.factor.shape[0]) else LEARNED

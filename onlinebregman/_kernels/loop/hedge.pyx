@@ -1,111 +1,175 @@
-"""Mixing predictions by exponential weights whose rate needs no choosing (AdaHedge)."""
+"""Exponential weights on experts, and what mixing them costs."""
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, isnan, log
+from libc.math cimport INFINITY, NAN, exp, isnan, log
+from libc.string cimport memcpy
 
-from onlinebregman._kernels.losses.loss cimport Loss
+
+cdef enum:
+    LOGGED = 128              # weights that are kept on record, at most
 
 
 cdef class Hedge:
-    """Weights v_k ~ exp(-rate L_k) of K experts with cumulative losses L_k, and the loss of the mixture of their scores.
+    """Weights v_k ~ exp(-rate L_k) of K experts with cumulative losses L_k, and the loss of their mixture.
 
-    The rate is ln K / gap with gap the sum of how far the mixture's loss was above the mix loss
-    -ln(sum v_k exp(-rate loss_k)) / rate. As the sum of the mix losses is at most min L_k + ln K / rate, the mixture's
-    loss is at most min L_k + ln K / rate + gap, for any convex loss. `experts._weights.ExpertWeights` is the same in
-    NumPy, for priors and other rates as well.
+    The mix losses -ln(sum v_k exp(-rate loss_k)) / rate add up to at most min L_k + ln K / rate, and `gap` is the sum
+    of how far the mixture's losses were above them, so that for any losses whatsoever
+
+        loss of the mixture  <=  min L_k + ln K / rate + gap.
+
+    At the rate ln K / gap both terms are equal (AdaHedge). Log losses of a mixture of probabilities are the mix losses
+    at rate 1: no gap (Bayes).
+
+    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share / K (fixed share).
+    The costs -ln(v_k) / rate + const. then take the place of the losses. `experts._weights.ExpertWeights` is the same in
+    NumPy, for priors and with the bounds of a share.
 
     Parameters
     ----------
-    losses : int or ndarray of shape (n_experts,)
-        How many experts, or their losses so far.
-    loss, gap : float, default=0.0
-        Those of the mixture so far.
+    n_experts : int
+    rate : float or None, default=None
+        None: ln K / gap.
+    share : float, default=0.0
+        At least 0 and below 1.
+    state : tuple, default=None
+        What another one knows, to go on as it would.
     """
 
-    cdef double[::1] losses   # of the experts
-    cdef readonly double loss  # of the mixture
-    cdef readonly double gap
-
-    def __cinit__(self, losses, loss=0.0, gap=0.0):
-        self.losses = np.array(losses, dtype=np.float64) if np.ndim(losses) else np.zeros(losses)
-        self.loss, self.gap = loss, gap
+    def __cinit__(self, n_experts, rate=None, share=0.0, state=None):
+        self.n_experts, self.share = n_experts, share
+        self.fixed_rate = NAN if rate is None else rate
+        self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(n_experts), np.empty(2 * n_experts)
+        self.log, self.interval = np.empty((LOGGED, n_experts)), 1
+        if state is not None:
+            losses, costs, self.loss, self.gap, self.n_rows, self.interval, log = state
+            np.asarray(self.losses)[:], np.asarray(self.costs)[:] = losses, costs
+            self.n_logged = len(log)
+            np.asarray(self.log)[:self.n_logged] = log
 
     def __reduce__(self):
-        return type(self), (np.asarray(self.losses).copy(), self.loss, self.gap)
+        rate = None if isnan(self.fixed_rate) else self.fixed_rate
+        log = np.asarray(self.log)[:self.n_logged].copy()
+        state = np.asarray(self.losses).copy(), np.asarray(self.costs).copy(), self.loss, self.gap
+        state += self.n_rows, self.interval, log
+        return type(self), (self.n_experts, rate, self.share, state)
 
     @property
     def rate(self):
-        """The learning rate of the weights; infinite until a mixture has cost something."""
-        return self._rate()
+        """The learning rate of the weights; infinite until a mixture has cost something, if it is adaptive."""
+        return self.current_rate()
 
     @property
     def weights(self):
         """The experts' weights, shape (n_experts,)."""
-        weights = np.empty(self.losses.shape[0])
-        self._weigh(weights)
-        return weights
+        cdef double[::1] weights = np.empty(self.n_experts)
+        self.weigh(&weights[0])
+        return np.asarray(weights)
+
+    @property
+    def weights_log(self):
+        """Numbers of rows, shape (n_logged,), and the weights after each, shape (n_logged, n_experts).
+
+        At even intervals, which are doubled whenever more than LOGGED would be on record.
+        """
+        rows = self.interval * np.arange(1, self.n_logged + 1)
+        return rows, np.asarray(self.log)[:self.n_logged].copy()
 
     @property
     def expert_losses(self):
         """The experts' cumulative losses, shape (n_experts,)."""
         return np.asarray(self.losses).copy()
 
-    def learn(self, const double[:, ::1] scores, const double[::1] y, Loss loss, const double[::1] sample_weight=None):
-        """Mix the scores of each row, then count its losses; a row of NaN scores is left out.
+    def learn(self, const double[::1] losses, double loss):
+        """Count a row on which the experts had these losses, and the mixture this one."""
+        cdef double[::1] room = np.empty(self.n_experts)
+        self.count(&losses[0], &room[0], loss)
 
-        Returns the mixed scores, shape (n_rows,).
-        """
-        cdef Py_ssize_t i, k, n_experts = self.losses.shape[0]
-        cdef double h = 1.0, value, rate, mixed, lost, mass, total, best, rise, mixed_loss
-        mixtures = np.full(scores.shape[0], np.nan)
-        cdef double[::1] out = mixtures, v = np.empty(n_experts)
-        with nogil:
-            for i in range(scores.shape[0]):
-                if isnan(scores[i, 0]):
-                    continue
-                if sample_weight is not None:
-                    h = sample_weight[i]
-                rate = self._rate()
-                self._weigh(v)
-                mixed = 0.0
-                for k in range(n_experts):
-                    mixed += v[k] * scores[i, k]
-                out[i] = mixed
-                value = h * loss.value(mixed, y[i])
-                # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
-                mass = total = 0.0
-                best, rise = INFINITY, INFINITY
-                for k in range(n_experts):
-                    best = min(best, self.losses[k])
-                for k in range(n_experts):
-                    rise = min(rise, self.losses[k] - best + h * loss.value(scores[i, k], y[i]))
-                mixed_loss = rise
-                if rate < INFINITY:
-                    for k in range(n_experts):  # relative to the largest terms, which do not underflow
-                        lost = self.losses[k] - best
-                        total += exp(-rate * lost)
-                        mass += exp(-rate * (lost + h * loss.value(scores[i, k], y[i]) - rise))
-                    mixed_loss -= log(mass / total) / rate
-                for k in range(n_experts):
-                    self.losses[k] += h * loss.value(scores[i, k], y[i])
-                self.loss += value
-                self.gap += max(value - mixed_loss, 0.0)
-        return mixtures
+    cdef double current_rate(self) noexcept nogil:
+        if not isnan(self.fixed_rate):
+            return self.fixed_rate
+        return log(<double> self.n_experts) / self.gap if self.gap > 0 else INFINITY
 
-    cdef double _rate(self) noexcept nogil:
-        return log(<double> self.losses.shape[0]) / self.gap if self.gap > 0 else INFINITY
-
-    cdef void _weigh(self, double[::1] weights) noexcept nogil:
-        cdef Py_ssize_t k, n_experts = self.losses.shape[0]
-        cdef double best = INFINITY, total = 0.0, rate = self._rate()
-        for k in range(n_experts):
-            best = min(best, self.losses[k])
-        for k in range(n_experts):
+    cdef void weigh(self, double* weights) noexcept nogil:
+        """The weights of the next row."""
+        cdef Py_ssize_t k
+        cdef double best = INFINITY, total = 0.0, rate = self.current_rate()
+        for k in range(self.n_experts):
+            best = min(best, self.costs[k])
+        for k in range(self.n_experts):
             if rate == INFINITY:
-                weights[k] = 1.0 if self.losses[k] == best else 0.0
+                weights[k] = 1.0 if self.costs[k] == best else 0.0
             else:
-                weights[k] = exp(-rate * (self.losses[k] - best))
+                weights[k] = exp(-rate * (self.costs[k] - best))
             total += weights[k]
-        for k in range(n_experts):
+        for k in range(self.n_experts):
             weights[k] /= total
+
+    cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
+        """A row on which the experts had these losses, and the mixture this one; `weights` is room for as many."""
+        cdef Py_ssize_t k
+        cdef double rate = self.current_rate(), best = INFINITY, rise = INFINITY, mixed, mass = 0.0, total = 0.0, lost
+        # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
+        for k in range(self.n_experts):
+            best = min(best, self.costs[k])
+        for k in range(self.n_experts):
+            rise = min(rise, self.costs[k] - best + losses[k])
+        mixed = rise
+        if rate < INFINITY:
+            for k in range(self.n_experts):  # relative to the largest terms, which do not underflow
+                lost = self.costs[k] - best
+                total += exp(-rate * lost)
+                mass += exp(-rate * (lost + losses[k] - rise))
+            mixed -= log(mass / total) / rate
+        for k in range(self.n_experts):
+            self.losses[k] += losses[k]
+            self.costs[k] += losses[k]
+        self.loss += loss
+        self.gap += max(loss - mixed, 0.0)
+        if self.share > 0 and rate < INFINITY:
+            self.deal_out(weights, rate)
+        self.n_rows += 1
+        if self.n_rows % self.interval == 0:
+            self.record()
+
+    cdef void deal_out(self, double* weights, double rate) noexcept nogil:
+        """Raise the small weights, at the cost of all: the sum of exp(-rate costs) stays what it is."""
+        cdef Py_ssize_t k
+        cdef double best = INFINITY, total = 0.0, part
+        for k in range(self.n_experts):
+            best = min(best, self.costs[k])
+        for k in range(self.n_experts):
+            weights[k] = exp(-rate * (self.costs[k] - best))
+            total += weights[k]
+        part = self.share * total / self.n_experts
+        for k in range(self.n_experts):
+            self.costs[k] = best - log((1.0 - self.share) * weights[k] + part) / rate
+
+    cdef void record(self) noexcept nogil:
+        """Put the weights on record."""
+        cdef Py_ssize_t k
+        if self.n_logged == LOGGED:  # every other of them is enough
+            self.n_logged //= 2
+            self.interval *= 2
+            for k in range(self.n_logged):
+                memcpy(&self.log[k, 0], &self.log[2 * k + 1, 0], self.n_experts * sizeof(double))
+            if self.n_rows % self.interval:
+                return
+        self.weigh(&self.log[self.n_logged, 0])
+        self.n_logged += 1
+
+    cdef void save(self, Py_ssize_t n_rows) noexcept:
+        """Note what `go_back` puts back; so many rows come next."""
+        self.n_rows_before, self.n_logged_before, self.interval_before = self.n_rows, self.n_logged, self.interval
+        self.log_before = self.log.copy() if self.n_logged + n_rows // self.interval >= LOGGED else None
+        memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))
+        memcpy(&self.before[self.n_experts], &self.costs[0], self.n_experts * sizeof(double))
+        self.loss_before, self.gap_before = self.loss, self.gap
+
+    cdef void go_back(self) noexcept:
+        memcpy(&self.losses[0], &self.before[0], self.n_experts * sizeof(double))
+        memcpy(&self.costs[0], &self.before[self.n_experts], self.n_experts * sizeof(double))
+        self.loss, self.gap = self.loss_before, self.gap_before
+        self.n_rows, self.n_logged, self.interval = self.n_rows_before, self.n_logged_before, self.interval_before
+        if self.log_before is not None:
+            self.log[...] = self.log_before

@@ -298,7 +298,7 @@ cdef class Learner(AtomicLearner):
             if self.geometry.looks_ahead:
                 self.geometry.begin_block(rows, k, block.sample_weight)
             rows.fetch(i, &row)
-            if interrupted(self, row.n * self.geometry.per_feature):
+            if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             self.prefetch(rows, k + 1)
             status = self.learn_row(
@@ -307,6 +307,9 @@ cdef class Learner(AtomicLearner):
             if status != LEARNED:
                 return status
         return self.check_all()
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return n * self.geometry.per_feature
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         if rows.indices != NULL and k < rows.n_rows:

@@ -226,7 +226,7 @@ cdef class MultiLearner(AtomicLearner):
         for k in range(rows.n_rows):
             i = block.failed = row_number(rows, k)
             rows.fetch(i, &row)
-            if interrupted(self, row.n * self.n):
+            if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             self.prefetch(rows, k + 1)
             status = self.learn_row(
@@ -236,6 +236,9 @@ cdef class MultiLearner(AtomicLearner):
             if status != LEARNED:
                 return status
         return self.check_all()
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return n * self.n
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t q

@@ -30,6 +30,7 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace, scratch
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -191,7 +192,7 @@ cdef class SoftmaxLearner(AtomicLearner):
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, double forgetting):
         """Learn validated rows with the numbers of their classes; all of them, or none if one overflows.
 
-        Returns the number of the row that does, or -1.
+        Returns (reason, row) of the one that does, or None.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
@@ -199,7 +200,8 @@ cdef class SoftmaxLearner(AtomicLearner):
         self.gamma = forgetting
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        return -1 if self.learn_block(rows, &block) == LEARNED else block.failed
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X, bint linked):
         """Scores or probabilities for a plain float array or CSR without validation, or None if that is not safe."""
@@ -237,13 +239,16 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef Row row
         for i in range(rows.n_rows):
             block.failed = i
-            if interrupted(self, self.memory.shape[0]):
+            if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             rows.fetch(i, &row)
             status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
             if status != LEARNED:
                 return status
         return self.check_all()
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return self.memory.shape[0]
 
     cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED

@@ -1,0 +1,57 @@
+from onlinebregman._kernels.loop.hedge cimport Hedge
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef class Mixer:
+    cdef readonly Hedge hedge
+    cdef readonly Py_ssize_t n_scores   # of all learners together
+    cdef readonly Py_ssize_t n_outputs  # of the mixture
+    cdef double[::1] room     # for learning: three values for each expert
+
+    cdef Py_ssize_t room_length(self) noexcept nogil
+    cdef double target(self, double y) noexcept nogil
+    cdef int learn(self, double* scores, double y, double weight) noexcept nogil
+    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil
+    cdef void save(self, Py_ssize_t n_rows) noexcept
+    cdef void go_back(self) noexcept
+
+
+cdef class Unmixed(Mixer):
+    pass
+
+
+cdef struct Targets:          # what regression has seen of them
+    double weight
+    double mean
+    double lo, hi
+
+
+cdef class ScoreMixer(Mixer):
+    cdef readonly Loss loss
+    cdef readonly bint centred
+    cdef Targets seen, seen_before
+
+    cdef double within(self, double score) noexcept nogil
+
+
+cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the precision of the two
+    double slope, offset
+    double a, b, d            # [[a, b], [b, d]]
+
+
+cdef struct Expert:
+    Py_ssize_t start          # of its scores among those of all
+    Py_ssize_t n              # how many
+    int kind
+    Calibration scale
+
+
+cdef class ProbabilityMixer(Mixer):
+    cdef readonly Py_ssize_t n_classes
+    cdef readonly tuple links
+    cdef Expert* experts
+    cdef Expert* experts_before
+
+    cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil
+    cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
+                                double* room) noexcept nogil

@@ -1,0 +1,267 @@
+"""Learners of the same rows, and the mixture of what they say: all in one pass."""
+
+import numpy as np
+
+cimport cython
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.geometries.geometry cimport (
+    Workspace, free_workspace, make_workspace
+)
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.learner cimport reason
+from onlinebregman._kernels.loop.mixer cimport Mixer
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+
+cdef extern from "ops/vector.h":
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+
+
+cdef struct Part:             # what the loop over rows needs to know of a learner
+    void* learner
+    const double* book        # its targets for each class, or NULL: the row's target
+    Py_ssize_t n_targets
+    Py_ssize_t n_scores
+
+
+@cython.final
+cdef class MixtureLearner(AtomicLearner):
+    """Learners of the same number of features that learn the same rows, and a mixer of their scores.
+
+    It is all learners or none that learn the rows of a call.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+    mixer : Mixer
+    books : list, default=None
+        For each learner an array of shape (n_classes, n_targets) with its targets for the rows of each class, where
+        targets are the numbers of classes; None: it learns the targets themselves.
+    """
+
+    cdef readonly tuple learners
+    cdef readonly Mixer mixer
+    cdef readonly tuple books
+    cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
+    cdef Py_ssize_t n
+    cdef Part* parts
+    cdef double[::1] scores   # of the row that is learned
+    cdef tuple validated
+
+    def __cinit__(self, learners, Mixer mixer not None, books=None):
+        cdef AtomicLearner learner
+        cdef Py_ssize_t k
+        cdef const double[:, ::1] book
+        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
+        self.mixer, self.n = mixer, len(self.learners)
+        self.books = (None,) * self.n if books is None else tuple([
+            None if given is None else np.array(given, dtype=np.float64).reshape(len(given), -1) for given in books
+        ])
+        self.n_features, self.n_targets, self.target_ndim = self.learners[0].n_features, 1, 1
+        self.parts = <Part*> malloc(self.n * sizeof(Part))
+        if self.parts == NULL:
+            raise MemoryError()
+        self.n_scores = mixer.n_outputs
+        for k, learner in enumerate(self.learners):
+            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores)
+            if self.books[k] is not None:
+                book = self.books[k]
+                self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
+        self.scores = np.empty(sum([learner.n_scores for learner in self.learners]))
+        if self.scores.shape[0] != mixer.n_scores:
+            raise ValueError(f"the learners have {self.scores.shape[0]} scores, the mixer mixes {mixer.n_scores}")
+
+    def __dealloc__(self):
+        free(self.parts)
+
+    def __reduce__(self):
+        return type(self), (self.learners, self.mixer, self.books)
+
+    @property
+    def t(self):
+        return self.learners[0].t
+
+    @property
+    def failure(self):
+        """See `Learner.failure`."""
+        return next((learner.failure for learner in self.learners if getattr(learner, "failure", None)), None)
+
+    @property
+    def cumulative_loss(self):
+        return self.mixer.hedge.loss
+
+    def configure(self, validated):
+        """The fast path is open as long as the estimator holds these very objects."""
+        check_idle(self.busy)
+        self.validated = tuple(dict(validated).items())
+
+    cpdef bint in_force(self, dict attributes):
+        if self.validated is None:
+            return False
+        for name, value in self.validated:
+            if attributes.get(name) is not value:
+                return False
+        return True
+
+    # --- ways in ------------------------------------------------------------------------------------------------
+
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, order=None):
+        """Learn validated rows with their targets, or the numbers of their classes.
+
+        Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        block.y, block.n_targets, block.scores = &y[0], 1, NULL
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        rows.take_in_order(order)
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    def predict_fast(self, dict attributes, X):
+        """What the mixture says of a plain float array or CSR without validation, or None if that is not safe."""
+        cdef Rows rows = self.fitting_rows(attributes, X)
+        return None if rows is None else self.predict_rows(rows)
+
+    def predict(self, X):
+        """What the mixture says of validated rows, shape (n_rows, n_outputs); None if that is not finite."""
+        return self.predict_rows(open_rows(X))
+
+    cdef object predict_rows(self, Rows rows):
+        cdef Py_ssize_t i, k, width = self.mixer.n_outputs
+        cdef double* scores
+        cdef double* own
+        cdef Row row
+        cdef Workspace work
+        cdef bint finite
+        cdef double[::1] out, room = np.empty(self.scores.shape[0] + self.mixer.room_length())
+        answer = np.empty(rows.n_rows * width)
+        out, scores = answer, &room[0]
+        make_workspace(&work, self.vector_length(rows.widest))
+        with nogil:
+            for i in range(rows.n_rows):
+                rows.fetch(i, &row)
+                own = scores
+                for k in range(self.n):
+                    (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
+                    own += self.parts[k].n_scores
+                self.mixer.mix(scores, &out[i * width], own)
+            free_workspace(&work)
+            finite = ob_nonfinite(&out[0], out.shape[0]) == 0
+        return answer.reshape(-1, width) if finite else None
+
+    # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t length = 0
+        for learner in self.learners:
+            length = max(length, learner.vector_length(widest))
+        return length
+
+    cdef int claim(self) except -1:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t claimed = 0
+        AtomicLearner.claim(self)
+        try:
+            for learner in self.learners:
+                learner.claim()
+                claimed += 1
+        except BaseException:
+            for learner in self.learners[:claimed]:
+                learner.release()
+            AtomicLearner.release(self)
+            raise
+        return 0
+
+    cdef void release(self) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.release()
+        AtomicLearner.release(self)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.begin(self, rows, complete)
+        for learner in self.learners:
+            learner.begin(rows, complete)
+        self.mixer.save(rows.n_rows)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.undo(rows)
+        self.mixer.go_back()
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.keep(rows)
+        AtomicLearner.keep(self, rows)
+
+    cdef object interruption(self):
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            error = learner.interruption()
+            if error is not None:
+                return error
+        return self.interrupt
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef Py_ssize_t k, i
+        cdef int status
+        cdef Row row
+        for i in range(rows.n_rows):
+            block.failed = i
+            rows.fetch(i, &row)
+            if interrupted(self, self.effort(row.n)):
+                return INTERRUPTED
+            for k in range(self.n):
+                (<AtomicLearner> self.parts[k].learner).prefetch(rows, i + 1)
+            status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
+            if status != LEARNED:
+                return status
+        return self.check_all()
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t k, total = 0
+        for k in range(self.n):
+            total += (<AtomicLearner> self.parts[k].learner).effort(n)
+        return total
+
+    cdef int check_all(self) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        for k in range(self.n):
+            status = (<AtomicLearner> self.parts[k].learner).check_all()
+            if status != LEARNED:
+                self.refusing = k
+                return status
+        return LEARNED
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Every learner learns the row, and what they had predicted is counted."""
+        cdef Py_ssize_t k
+        cdef int status
+        cdef double target
+        cdef const double* targets
+        cdef double* own = &self.scores[0]
+        if weight == 0:
+            return LEARNED
+        target = self.mixer.target(y[0])
+        for k in range(self.n):
+            targets = &target
+            if self.parts[k].book != NULL:
+                targets = self.parts[k].book + <Py_ssize_t> y[0] * self.parts[k].n_targets
+            status = (<AtomicLearner> self.parts[k].learner).learn_row(row, work, targets, weight, own)
+            if status != LEARNED:
+                self.refusing = k
+                return status
+            own += self.parts[k].n_scores
+        self.refusing = -1
+        return self.mixer.learn(&self.scores[0], y[0], weight)

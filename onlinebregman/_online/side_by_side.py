@@ -1,0 +1,125 @@
+"""Several online models that learn the same rows in one pass: their learners, and a mixer of what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+
+from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import Mixer
+from .._kernels.loop.mixture import MixtureLearner
+from .copies import OwnCopyMixin
+from .estimator import Call, Examples, LifeCycleMixin
+from .validation import check_finite, check_rows, fitted, read_only
+
+
+class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
+    """Models side by side, each row read once and learned by all of them: all learn the rows of a call, or none.
+
+    A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their
+    compiled learners with this one.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The models; each is fitted and can be used by itself.
+    best_estimator_ : object
+        The model with the smallest loss so far.
+    best_index_ : int
+        Its number.
+    """
+
+    def _make_estimators(self) -> list[Any]:
+        """The models, which have learned nothing."""
+        raise NotImplementedError
+
+    def _make_mixer(self) -> Mixer:
+        """What mixes their scores, once `estimators_` are there."""
+        raise NotImplementedError
+
+    def _parameters_are_valid(self) -> bool:
+        return True  # they are read when learning starts
+
+    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
+        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
+        if call.first:
+            self.estimators_ = self._make_estimators()
+        leader = self.estimators_[0]
+        if not is_classifier(leader):
+            return leader._check(call, X, y, sample_weight)
+        data = leader._check_labels(call, X, y, sample_weight, *classes)
+        return replace(data, y=data.y.astype(np.float64))
+
+    def _configure(self) -> None:
+        self._learner.configure({})
+
+    def _begin(self, data: Examples) -> None:
+        leader = self.estimators_[0]
+        parameters = leader.get_params(deep=False)
+        learned = {key: value for key, value in vars(leader).items() if key not in parameters}
+        for estimator in self.estimators_:
+            vars(estimator).update(learned)
+            estimator._begin(data)
+            estimator._configure()
+        if "classes_" in learned:
+            self.classes_ = learned["classes_"]
+        self._learner = self._make_learner()
+
+    def _make_learner(self) -> MixtureLearner:
+        books = [vars(estimator).get("_code_book") for estimator in self.estimators_]
+        return MixtureLearner([estimator._learner for estimator in self.estimators_], self._make_mixer(), books)
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        refused = self._learner.learn(data.X, data.y, data.weights)
+        if refused is not None:
+            check_finite(data.X)
+            self._refuse(*refused, data)
+        if data.weights is not None:
+            self._note_weights(data.weights)
+
+    def _refuse(self, reason: str, row: int, data: Examples) -> None:
+        """Raise the error that says which model refused a row, and why."""
+        number = self._learner.refusing
+        if number < 0:
+            raise ValueError(
+                f"The losses up to row {row} add up to infinity; scale features and targets "
+                "(sklearn.preprocessing.StandardScaler)."
+            )
+        self.estimators_[number]._refuse(reason, row, data)
+
+    def _note_weights(self, sample_weight: np.ndarray) -> None:
+        for estimator in self.estimators_:
+            if hasattr(estimator, "_note_weights"):
+                estimator._note_weights(sample_weight)
+
+    @read_only
+    def cumulative_losses_(self) -> np.ndarray:
+        """Losses of the models over all rows, each predicted before it was learned, shape (n_models,)."""
+        return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
+
+    @property
+    def best_index_(self) -> int:
+        """Number of the model with the smallest loss so far."""
+        return int(np.argmin(self.cumulative_losses_))
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The model with the smallest loss so far."""
+        return self._fitted_models()[self.best_index_]
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_models()[0].t_
+
+    def _fitted_models(self) -> list[Any]:
+        return fitted(self, vars(self).get("estimators_"))
+
+    def _fitted_hedge(self) -> Hedge:
+        return fitted(self, vars(self).get("_learner")).mixer.hedge
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
