@@ -27,6 +27,7 @@ from .metric_learning import (
     VonNeumannMetricLearner,
 )
 from .model_selection import LearningRateMixture, LearningRatePath
+from .parameter_free import ParameterFreeClassifier, ParameterFreeRegressor
 
 __version__ = version(__name__)
 
@@ -55,6 +56,8 @@ __all__ = [
     "MirrorDescentRegressor",
     "OnlineExponentialFamily",
     "OnlineGaussian",
+    "ParameterFreeClassifier",
+    "ParameterFreeRegressor",
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",

@@ -209,6 +209,11 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         logs = self._learned_loss.log_probability(scores)
         return np.where(total > 0, logs - np.log(np.where(total > 0, total, 1.0)), -np.log(logs.shape[1]))
 
+    @property
+    def _link(self) -> str:
+        """How scores become probabilities in a mixture of classifiers."""
+        return "logistic" if self._learned_loss.sigmoid else "calibrated"
+
     def _predicts_probabilities(self) -> bool:
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
         return loss.probabilistic

@@ -95,6 +95,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     [False  True]
     """
 
+    _link = "softmax"  # how scores become probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
     def __init__(

@@ -59,6 +59,10 @@ class Loss(ABC):
         The targets of the negative and of the positive class of a classifier.
     probabilistic : bool
         Is the link an estimate of the mean of y? Then it gives the probabilities of a classifier.
+    sigmoid : bool
+        Is the link the sigmoid function?
+    translation_invariant : bool
+        Does the loss depend on a - y alone?
     lipschitz : float
         A bound on abs(dL/da), for all scores and targets; infinity where there is none.
     curvature_range : tuple of float
@@ -86,6 +90,8 @@ class Loss(ABC):
     tasks: tuple[str, ...] = ("regression",)
     labels: tuple[float, float] = (-1.0, 1.0)
     probabilistic: bool = False
+    sigmoid: bool = False
+    translation_invariant: bool = False
     lipschitz: float = np.inf
     curvature_range: tuple[float, float] = (0.0, np.inf)
     _remedy = "remove or impute missing and infinite targets"
@@ -166,6 +172,8 @@ class Loss(ABC):
 
 class ResidualLoss(Loss):
     """Loss of the residual a - y: the link is the identity."""
+
+    translation_invariant = True
 
     def link(self, a: ArrayLike) -> Array:
         """The score itself."""

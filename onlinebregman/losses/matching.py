@@ -61,6 +61,7 @@ class LogisticLoss(Loss):
     domain = "0 <= y <= 1"
     target_range = labels = (0.0, 1.0)
     tasks = ("regression", "classification")
+    sigmoid = True
     probabilistic = True
     lipschitz = 1.0
     curvature_range = (0.0, 0.25)

@@ -272,6 +272,7 @@ class BoundLoss(ResidualLoss):
     (array([0.5, 0. , 0. ]), array([-1.,  0.,  0.]))
     """
 
+    translation_invariant = False
     curvature_range = (0.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:

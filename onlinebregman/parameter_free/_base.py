@@ -1,0 +1,114 @@
+"""What the mixtures with nothing to tune share: their members, and who leads when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, log1p
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._kernels.loop.hedge import Hedge
+from .._online.estimator import Call, Examples
+from .._online.side_by_side import SideBySideMixin
+from .._online.validation import read_only
+from .._sklearn_compat import Interval
+
+# Up to this many features there are members with a matrix, which cost n_features^2 a row.
+SECOND_ORDER = 128
+
+
+class ParameterFree(SideBySideMixin):
+    """Many online models that learn the same rows in one pass, mixed by the losses they had.
+
+    Parameters
+    ----------
+    members : sequence of estimators or None
+        The models. None: those of the default set.
+    share : float
+        Part of all weight that is dealt out again after each row, so that the mixture follows a lead that changes:
+        0 <= share < 1. A share of 0 has the smaller bound, where one member stays the best.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_members,)
+        Weights of the models in the next prediction.
+    weights_history_ : ndarray of shape (n_noted, n_members)
+        Weights after some of the rows, 64 to 128 once there were as many: who led when.
+    weights_history_t_ : ndarray of shape (n_noted,)
+        After how many rows, at even intervals.
+    cumulative_losses_ : ndarray of shape (n_members,)
+        Losses of the models over all rows, each predicted before it was learned.
+    cumulative_loss_ : float
+        That of the mixture.
+    regret_bound_ : float
+        Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run.
+    """
+
+    _parameter_constraints: dict = {
+        "members": [Sequence, None],
+        "share": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    members: Sequence[Any] | None
+    share: float
+
+    def _default_members(self, n_features: int) -> list[Any]:
+        """The default set."""
+        raise NotImplementedError
+
+    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
+        return super()._check(call, X, y, sample_weight, *classes)
+
+    def _make_estimators(self) -> list[Any]:
+        members = self._default_members(self.n_features_in_) if self.members is None else self.members
+        if len(members) == 0:
+            raise ValueError("members is empty; give at least one model, or None for the default set.")
+        for number, member in enumerate(members):
+            if not isinstance(member, self._kinds):
+                kinds = " or ".join(kind.__name__ for kind in self._kinds)
+                raise ValueError(f"members[{number}] = {member!r} is not a {kinds}.")
+        return [clone(member) for member in members]
+
+    @read_only
+    def weights_(self) -> np.ndarray:
+        """Weights of the models in the next prediction, shape (n_members,)."""
+        return self._fitted_hedge().weights
+
+    @read_only
+    def weights_history_(self) -> np.ndarray:
+        """Weights after some of the rows, shape (n_noted, n_members)."""
+        return self._fitted_hedge().weights_log[1]
+
+    @read_only
+    def weights_history_t_(self) -> np.ndarray:
+        """After how many rows, shape (n_noted,)."""
+        return self._fitted_hedge().weights_log[0]
+
+    @read_only
+    def cumulative_losses_(self) -> np.ndarray:
+        """Losses of the models over all rows, each predicted before it was learned, shape (n_members,)."""
+        return self._fitted_hedge().expert_losses
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """That of the mixture."""
+        return self._fitted_hedge().loss
+
+    @property
+    def regret_bound_(self) -> float:
+        """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
+        hedge, n = self._fitted_hedge(), len(self.estimators_)
+        stays = -log1p(-self._learned_share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
+        return (log(n) + stays) / hedge.rate + hedge.gap
+
+    def _make_hedge(self, rate: float | None) -> Hedge:
+        self._learned_share = float(self.share)
+        return Hedge(len(self.estimators_), rate, self._learned_share)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,186 @@
+"""Classification with nothing to tune: Bayes' mixture of linear classifiers that learn side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels.loop.mixer import ProbabilityMixer
+from .._online.estimator import Call, Examples
+from .._online.labels import StreamClassifierMixin
+from .._online.types import MatrixLike
+from .._online.validation import check_rows
+from .._sklearn_compat import fit_context
+from ..linear_model import ForwardClassifier, MirrorDescentClassifier
+from ..linear_model._classifier import OnlineLinearClassifier
+from ._base import SECOND_ORDER, ParameterFree
+
+
+class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
+    """Classification of a stream with nothing to tune: many online classifiers in one pass, mixed by Bayes' rule.
+
+    The members differ in what a user would otherwise have to choose: the geometry, the learning rate and its schedule,
+    the loss. Each row is predicted by the weighted mean of their probabilities
+
+        p(y | x) = sum_k v_k p_k(y | x),    then    v_k  <-  v_k p_k(y | x) / p(y | x),
+
+    and then learned by all of them. Whatever the rows, the log loss of the mixture is at most that of the best member
+    + ln K for K members, the same with `share` up to the price of the shares: `regret_bound_`.
+
+    Parameters
+    ----------
+    {members, share}
+
+    Attributes
+    ----------
+    {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
+    {best_estimator_, best_index_, classes_, t_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    ParameterFreeRegressor : The same for numbers.
+    ForwardClassifier : One of the members by itself: O(n_features^2) a row.
+    MirrorDescentClassifier : The others.
+    BayesMixture : The same mixture of any classifiers, at the speed of Python.
+
+    Notes
+    -----
+    Losses that give no probabilities, such as the hinge loss, are calibrated: probabilities are proportional to the
+    sigmoid of slope * score + offset, and both numbers are learned by Newton steps on the rows predicted before.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from onlinebregman import ParameterFreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ParameterFreeClassifier().fit(X[:400], y[:400])
+    >>> print(f"{model.score(X[400:], y[400:]):.2f}")
+    0.98
+    """
+
+    _kinds = (OnlineLinearClassifier, ForwardClassifier)
+
+    def __init__(self, *, members: Sequence | None = None, share: float = 0.001) -> None:
+        self.members = members
+        self.share = share
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from scratch: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        y : array-like of shape (n_samples,)
+            Labels.
+        {sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        {X, y, classes, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        learner = vars(self).get("_learner")
+        if learner is not None and classes is None and sample_weight is None:
+            codes = self._plain_targets(y)
+            if codes is not None and learner.learn_fast(vars(self), X, codes):
+                return self
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict the labels of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The most probable label of each row.
+        """
+        return self.classes_.take(self.predict_proba(X).argmax(axis=1))
+
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Probabilities of the classes: the weighted mean of the members'.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            They sum to 1.
+        """
+        learner = vars(self).get("_learner")
+        p = None if learner is None else learner.predict_fast(vars(self), X)
+        if p is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            p = learner.predict(X)
+            if p is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
+                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
+        return p
+
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Minus infinity for probabilities that are 0 in float64.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        data = super()._check(call, X, y, sample_weight, classes)
+        if call.first:
+            self.classes_ = self.estimators_[0].classes_
+            self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
+        return data
+
+    def _default_members(self, n_features: int) -> list:
+        members: list = [
+            MirrorDescentClassifier(eta0=eta0, learning_rate=rate, loss=loss)
+            for loss, rate, rates in (
+                ("log_loss", "sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)),
+                ("log_loss", "constant", (0.003, 0.01, 0.03, 0.1)),
+                ("squared_hinge", "sqrt", (0.1, 1.0)),
+            )
+            for eta0 in rates
+        ]
+        if n_features <= SECOND_ORDER:
+            members += [
+                ForwardClassifier(alpha=alpha, forgetting=gamma) for alpha in (0.1, 1.0, 10.0) for gamma in (1.0, 0.999)
+            ]
+        return members
+
+    def _make_mixer(self) -> ProbabilityMixer:
+        links = [estimator._link for estimator in self.estimators_]
+        return ProbabilityMixer(self._make_hedge(1.0), len(self.classes_), links)

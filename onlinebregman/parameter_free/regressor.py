@@ -1,0 +1,154 @@
+"""Regression with nothing to tune: a mixture of linear regressors that learn side by side, by AdaHedge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels.loop.mixer import ScoreMixer
+from .._online.compiled import make_loss
+from .._online.types import MatrixLike
+from .._online.validation import check_rows
+from .._sklearn_compat import StrOptions, fit_context
+from ..linear_model import ForwardRegressor, MirrorDescentRegressor
+from ..linear_model._base import OnlineLinearRegressor
+from ..losses import Loss, loss_names, resolve_loss
+from ..losses._names import list_losses
+from ._base import SECOND_ORDER, ParameterFree
+
+
+@list_losses
+class ParameterFreeRegressor(RegressorMixin, ParameterFree):
+    """Regression on a stream with nothing to tune: many online regressors in one pass, mixed by their losses.
+
+    The members differ in what a user would otherwise have to choose: the geometry, the learning rate and its schedule.
+    Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate L_k), L_k the
+    losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Whatever the rows, the loss of the
+    mixture is at most that of the best member + `regret_bound_`.
+
+    Parameters
+    ----------
+    {members}
+    loss : {<regression losses>} or Loss
+        What the mixture is about, and what the members of the default set learn on.
+    {share}
+
+    Attributes
+    ----------
+    {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
+    {best_estimator_, best_index_, t_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    ParameterFreeClassifier : The same for labels.
+    LearningRateMixture : The same for the learning rates of one model.
+    ForwardRegressor : One of the members by itself: O(n_features^2) a row.
+    MirrorDescentRegressor : The others.
+
+    Notes
+    -----
+    Where the loss depends on the residual alone, members learn targets minus the mean of the targets before, and their
+    predictions are kept within the range of the targets so far: it costs nothing where a target is within that range.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onlinebregman import ParameterFreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ParameterFreeRegressor().fit(X, y)
+    >>> print(f"{model.score(X, y):.2f}")
+    0.52
+    """
+
+    _parameter_constraints: dict = {
+        **ParameterFree._parameter_constraints,
+        "loss": [StrOptions(set(loss_names("regression"))), Loss],
+    }
+    _kinds = (OnlineLinearRegressor, ForwardRegressor)
+
+    def __init__(
+        self, *, members: Sequence | None = None, loss: str | Loss = "squared_error", share: float = 0.001
+    ) -> None:
+        self.members = members
+        self.loss = loss
+        self.share = share
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from scratch: one pass over the rows, in their order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        {y, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order; all of them or, if it raises, none.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        learner = vars(self).get("_learner")
+        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+            return self
+        return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The weighted mean of the members' scores, through the link of the loss.
+        """
+        learner = vars(self).get("_learner")
+        scores = None if learner is None else learner.predict_fast(vars(self), X)
+        if scores is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            scores = learner.predict(X)
+            if scores is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
+                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
+        return np.asarray(self._learned_loss.link(scores[:, 0]))
+
+    def _default_members(self, n_features: int) -> list:
+        loss = resolve_loss(self.loss)
+        members: list = [
+            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss)
+            for rate, rates in (("sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)), ("constant", (0.003, 0.01, 0.03, 0.1)))
+            for eta0 in rates
+        ]
+        if n_features <= SECOND_ORDER and loss.translation_invariant:
+            members += [
+                ForwardRegressor(alpha=alpha, forgetting=gamma)
+                for alpha in (0.1, 1.0, 10.0)
+                for gamma in (1.0, 0.999, 0.99)
+            ]
+        return members
+
+    def _make_mixer(self) -> ScoreMixer:
+        self._learned_loss = resolve_loss(self.loss)
+        hedge = self._make_hedge(None)
+        return ScoreMixer(hedge, make_loss(self._learned_loss), self._learned_loss.translation_invariant)
