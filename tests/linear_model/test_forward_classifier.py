@@ -251,7 +251,7 @@ def test_labels_that_are_no_classes_are_named(unchanged):
 
 def scales(model):
     """D of A^-1 = U D U', behind the weights."""
-    memory = np.asarray(model._learner.__reduce__()[1][-2])
+    memory = np.asarray(model._learner.__reduce__()[1][4])
     d, m = model.n_features_in_ + model.fit_intercept, len(model.coef_)
     return memory[d * m : d * m + d]
 

@@ -1,5 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef struct Block:            # what a call brings along with its rows, and the memory to learn them in
@@ -29,6 +30,7 @@ cdef class AtomicLearner:
     cdef Rows rows            # those of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # how many numbers may be touched before looking for signals
     cdef object interrupt     # the exception by which a signal ended the loop
+    cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
     cpdef bint in_force(self, dict attributes)
     cdef void read(self, dict attributes) noexcept
@@ -40,6 +42,7 @@ cdef class AtomicLearner:
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
     cdef int undo(self, Rows rows) except -1
+    cdef int take_back(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
     cdef object interruption(self)
     cdef bint signalled(self) noexcept nogil

@@ -12,9 +12,10 @@ import numpy as np
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 
 from onlinebregman._kernels.geometries.geometry cimport free_workspace, make_workspace
-from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP
+from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
 from onlinebregman._kernels.rows.rows cimport Rows, is_aligned, try_rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
     bint ob_claim(long* flag) noexcept nogil
@@ -29,6 +30,15 @@ cdef class Mark:
 
 cdef class AtomicLearner:
     """Learns rows as their loop says."""
+
+    def standardize_by(self, Standardizer standardizer):
+        """Learn and predict standardised rows; before the first one."""
+        self.standardizer = standardizer
+
+    def fix_statistics(self, bint fixed):
+        """Do the rows that come no longer count in what they are standardised by?"""
+        if self.standardizer is not None:
+            self.standardizer.fixed = fixed
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
@@ -64,6 +74,8 @@ cdef class AtomicLearner:
                 block.y, block.n_targets = <const double*> targets.buf, self.n_targets
                 block.sample_weight, block.scores = NULL, NULL
                 self.read(attributes)
+                if self.standardizer is not None:
+                    self.fix_statistics(False)
                 done = self.learn_block(rows, &block) == LEARNED
         finally:
             PyBuffer_Release(&targets)
@@ -91,9 +103,11 @@ cdef class AtomicLearner:
                 self.begin(rows, complete)
                 with nogil:
                     status = self.loop(rows, block)
+                if status == LEARNED and self.standardizer is not None and not self.standardizer.bounded():
+                    status = TOO_LARGE
                 error = self.interruption()
                 if status != LEARNED or error is not None:
-                    self.undo(rows)
+                    self.take_back(rows)
                 if error is not None:
                     raise error
                 if status == LEARNED:
@@ -120,6 +134,8 @@ cdef class AtomicLearner:
     cdef int begin(self, Rows rows, bint complete) except -1:
         """Note what to go back to: all of it, or what these rows can touch."""
         self.interrupt, self.patience = None, patience()
+        if self.standardizer is not None:
+            self.standardizer.begin(rows)
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -128,6 +144,13 @@ cdef class AtomicLearner:
 
     cdef int undo(self, Rows rows) except -1:
         """Go back to what `begin` noted."""
+        return 0
+
+    cdef int take_back(self, Rows rows) except -1:
+        """The same for everything that the call has changed."""
+        self.undo(rows)
+        if self.standardizer is not None:
+            self.standardizer.undo()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
@@ -163,7 +186,7 @@ cdef class AtomicLearner:
             if self.n_calls > mark.n_calls + 1:
                 raise RuntimeError(f"{self.n_calls - mark.n_calls} calls have learned since the mark was made")
             if self.n_calls > mark.n_calls:
-                self.undo(self.rows)
+                self.take_back(self.rows)
             self.return_to(mark)
             self.n_calls = mark.n_calls
         finally:

@@ -24,6 +24,7 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupte
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -73,7 +74,9 @@ cdef class ForwardLearner(AtomicLearner):
     factor : ndarray, default=None
         The factor of another learner, to go on as it would,
     state : dict, default=None
-        and its `ForwardState`.
+        its `ForwardState`,
+    standardizer : Standardizer, default=None
+        and what rows are standardised by.
     """
 
     cdef readonly tuple target_shape
@@ -89,7 +92,8 @@ cdef class ForwardLearner(AtomicLearner):
     cdef double gamma         # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
-    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None):
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None):
+        self.standardizer = standardizer
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
@@ -106,7 +110,7 @@ cdef class ForwardLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state)
+        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state, self.standardizer)
 
     @property
     def t(self):
@@ -197,6 +201,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Py_ssize_t i = 0, j, n, width = self.d + self.m
         cdef Py_ssize_t[BATCH] number
         cdef double[BATCH] weight, left
+        cdef Row row
         cdef bint forward = self.forward
         cdef double* z = block.work.vectors
         memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
@@ -205,7 +210,8 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows and n < BATCH:
                 weight[n] = left[n] = weight_of(block, i)
                 if weight[n] != 0:
-                    self.load(rows, i, z + n * width)
+                    fetch_to_learn(self.standardizer, rows, i, weight[n], &row)
+                    self.load(&row, z + n * width)
                     memcpy(z + n * width + self.d, block.y + i * self.m, self.m * sizeof(double))
                     number[n] = i
                     n += 1
@@ -220,11 +226,9 @@ cdef class ForwardLearner(AtomicLearner):
         block.failed = rows.n_rows - 1
         return OVERFLOWED if ob_nonfinite(&self.factor[0], self.factor.shape[0]) else LEARNED
 
-    cdef void load(self, Rows rows, Py_ssize_t i, double* z) noexcept nogil:
-        """Row i as (x, 1)."""
-        cdef Row row
+    cdef void load(self, const Row* row, double* z) noexcept nogil:
+        """A row as (x, 1)."""
         cdef Py_ssize_t k
-        rows.fetch(i, &row)
         if row.index == NULL:
             memcpy(z, row.x, row.n * sizeof(double))
         else:
@@ -289,7 +293,10 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double[::1] out
         cdef double[:, ::1] solution = None if forward else self.solve()
         cdef double* z
+        cdef Row row
         cdef Workspace work
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows * m)
         out = predictions
         make_workspace(&work, width)
@@ -298,7 +305,8 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows:
                 n = min(rows.n_rows - i, BATCH)
                 for j in range(n):
-                    self.load(rows, i + j, z + j * width)
+                    fetch_standardized(self.standardizer, rows, i + j, &row)
+                    self.load(&row, z + j * width)
                 if forward:
                     self.reduce(z, share, n, gamma)
                 for j in range(n):

@@ -12,6 +12,7 @@ from onlinebregman._kernels.loop.descent cimport descent_step
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -24,6 +25,7 @@ cdef extern from "ops/row.h":
 
 cdef struct Member:           # what the loop over rows needs to know of a learner
     void* learner
+    void* standardizer        # NULL without one
     double* weights
 
 
@@ -47,6 +49,7 @@ cdef class MultiLearner(AtomicLearner):
     cdef double* dots         # of the row, each learner's w.x,
     cdef double* steps        # and its step c
     cdef bint descend         # do all learn by gradient descent on the squared loss?
+    cdef bint alike           # do all standardise rows by the same statistics, or none?
 
     def __cinit__(self, learners, bint summed=True):
         self.learners = tuple([<Learner?> learner for learner in learners])
@@ -55,6 +58,7 @@ cdef class MultiLearner(AtomicLearner):
         self.summed = summed
         self.n = self.n_targets = len(self.learners)
         self.n_features, self.target_ndim = self.learners[0].n_features, 2
+        self.standardizer = self.learners[0].standardizer
         self.members = <Member*> malloc(self.n * sizeof(Member))
         self.dots = <double*> malloc(2 * self.n * sizeof(double))
         if self.members == NULL or self.dots == NULL:
@@ -93,6 +97,17 @@ cdef class MultiLearner(AtomicLearner):
     def failure(self):
         """See `Learner.failure`."""
         return next((learner.failure for learner in self.learners if learner.failure is not None), None)
+
+    def standardize_by(self, Standardizer standardizer):
+        """See `AtomicLearner.standardize_by`; the learners share it."""
+        for learner in self.learners:
+            learner.standardize_by(standardizer)
+        self.standardizer = standardizer
+
+    def fix_statistics(self, bint fixed):
+        """See `AtomicLearner.fix_statistics`."""
+        for learner in self.learners:
+            learner.fix_statistics(fixed)
 
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
@@ -183,18 +198,21 @@ cdef class MultiLearner(AtomicLearner):
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef Learner learner
         cdef Py_ssize_t k
+        cdef void* standardizer
         AtomicLearner.begin(self, rows, complete)
-        self.descend = rows.indices == NULL
+        self.descend, self.alike = rows.indices == NULL, True
         for k, learner in enumerate(self.learners):
             learner.begin(rows, complete)
-            self.members[k] = Member(<void*> learner, &learner.geometry.weights[0])
+            standardizer = NULL if learner.standardizer is None else <void*> learner.standardizer
+            self.members[k] = Member(<void*> learner, standardizer, &learner.geometry.weights[0])
             self.descend = self.descend and learner.descends
+            self.alike = self.alike and standardizer == self.members[0].standardizer
         return 0
 
     cdef int undo(self, Rows rows) except -1:
         cdef Learner learner
         for learner in self.learners:
-            learner.undo(rows)
+            learner.take_back(rows)
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
@@ -218,18 +236,21 @@ cdef class MultiLearner(AtomicLearner):
         cdef Row row
         for k in range(rows.n_rows):
             i = block.failed = row_number(rows, k)
-            rows.fetch(i, &row)
+            if self.alike:
+                fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
+            else:
+                rows.fetch(i, &row)
             if interrupted(self, row.n * self.n):
                 return INTERRUPTED
             for q in range(self.n):
                 (<Learner> self.members[q].learner).prefetch(rows, k + 1)
             y = block.y + i * block.n_targets
             scores = NULL if block.scores == NULL else block.scores + i * self.n
-            if self.descend and weight_of(block, i) != 0:
+            if self.descend and self.alike and weight_of(block, i) != 0:
                 status = self.descend_together(&row, y, block.n_targets > 1, weight_of(block, i), scores)
             else:
                 status = self.learn_one_by_one(
-                    &row, &block.work, y, block.n_targets > 1, weight_of(block, i), scores
+                    rows, &row, &block.work, y, block.n_targets > 1, weight_of(block, i), scores
                 )
             if status != LEARNED:
                 return status
@@ -240,14 +261,22 @@ cdef class MultiLearner(AtomicLearner):
             total += (<Learner> self.members[q].learner).run.loss
         return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
 
-    cdef int learn_one_by_one(self, const Row* row, Workspace* work, const double* y, Py_ssize_t stride,
+    cdef int learn_one_by_one(self, Rows rows, const Row* given, Workspace* work, const double* y, Py_ssize_t stride,
                               double weight, double* scores) noexcept nogil:
         """Every learner learns the row, one after the other; learner k has the target y[k * stride]."""
         cdef Py_ssize_t k
         cdef int status
+        cdef void* standardizer
+        cdef Row row = given[0]
         for k in range(self.n):
+            standardizer = self.members[k].standardizer
+            if not self.alike and (k == 0 or standardizer != self.members[k - 1].standardizer):
+                row.x = given.x
+                if standardizer != NULL:
+                    (<Standardizer> standardizer).learn(given, weight, rows.z)
+                    row.x = rows.z
             status = (<Learner> self.members[k].learner).learn_row(
-                row, work, y[k * stride], weight, NULL if scores == NULL else scores + k
+                &row, work, y[k * stride], weight, NULL if scores == NULL else scores + k
             )
             if status != LEARNED:
                 return status

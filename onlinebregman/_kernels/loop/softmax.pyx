@@ -33,6 +33,7 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupte
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -94,7 +95,9 @@ cdef class SoftmaxLearner(AtomicLearner):
     memory : ndarray, default=None
         The weights and the metric of another learner, to go on as it would,
     state : dict, default=None
-        and its `SoftmaxState`.
+        its `SoftmaxState`,
+    standardizer : Standardizer, default=None
+        and what rows are standardised by.
     """
 
     cdef readonly Py_ssize_t n_classes
@@ -109,8 +112,9 @@ cdef class SoftmaxLearner(AtomicLearner):
     cdef SoftmaxState state_before
     cdef double gamma         # of the next call
 
-    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None):
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None):
         cdef Py_ssize_t j
+        self.standardizer = standardizer
         self.n_features, self.n_classes = n_features, n_classes
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.d, self.m = n_features + fit_intercept, n_classes if n_classes > 2 else 1
@@ -128,7 +132,7 @@ cdef class SoftmaxLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.n_classes, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.memory).copy(), self.state)
+        return type(self), (*arguments, np.asarray(self.memory).copy(), self.state, self.standardizer)
 
     @property
     def t(self):
@@ -239,7 +243,7 @@ cdef class SoftmaxLearner(AtomicLearner):
                 continue
             if interrupted(self, self.memory.shape[0]):
                 return INTERRUPTED
-            rows.fetch(i, &row)
+            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             status = self.learn_row(&row, <Py_ssize_t> block.y[i], weight_of(block, i), block)
             if status != LEARNED:
                 return status
@@ -359,12 +363,14 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef Row row
         cdef Workspace work
         cdef ob_softmax p
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
         out = answer
         make_workspace(&work, self.n_scores)
         with nogil:
             for i in range(rows.n_rows):
-                rows.fetch(i, &row)
+                fetch_standardized(self.standardizer, rows, i, &row)
                 a = work.vectors if linked else &out[i * width]
                 self.score(&row, a)
                 finite = finite and ob_nonfinite(a, self.m) == 0

@@ -52,6 +52,7 @@ cdef class Rows:
             PyBuffer_Release(&self.buffers[self.held])
         free(self.memory)
         free(self.index)
+        free(self.room)
 
     cdef bint take(self, array, int ndim):
         """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
@@ -74,6 +75,15 @@ cdef class Rows:
             self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
             if self.index == NULL:
                 raise MemoryError()
+        return 0
+
+    cdef int make_room(self) except -1:
+        """The memory for a row that is changed before it is learned."""
+        if self.z == NULL:
+            self.room = malloc(max(self.widest, 1) * sizeof(double) + 64)
+            if self.room == NULL:
+                raise MemoryError()
+            self.z = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
         return 0
 
     cdef int take_in_order(self, order) except -1:
