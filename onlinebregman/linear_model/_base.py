@@ -199,7 +199,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return {"held_intercept": held}
 
     def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        self._learner.fix_statistics(again)
         loss = super()._learn(data, order)
         self._note_weights(data.weights)
         return loss

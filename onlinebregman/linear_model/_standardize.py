@@ -19,11 +19,11 @@ class StandardizeMixin(DocumentedMixin):
     ----------
     standardize : bool
         Learn and predict rows in units of their columns' deviations: as (x - mean) / deviation by the rows learned
-        before, sample weights included, kept within 5 deviations; 0 in columns that were constant. Where learning
-        starts with sparse rows, these and later ones, dense rows as well, are not centred but divided by the root of
-        the mean square. In epochs of `fit` after the first, rows do not count again. Everything that is said of weights
-        (penalty, `init`, constraints, bounds, certificates) is said of those of standardised columns, except for
-        `coef_` and `intercept_`, which are in units of the data. Read when learning starts.
+        before, sample weights included, kept within 5 deviations; 0 in columns that were constant. Columns are not
+        centred but only divided, by the root of their mean square, where learning starts with sparse rows; what it
+        starts with holds for all rows, dense or sparse. Everything that is said of weights (penalty, `init`,
+        constraints, bounds, certificates) is said of those of standardised columns, except for `coef_` and
+        `intercept_`, which are in units of the data. Read when learning starts.
 
     Attributes
     ----------

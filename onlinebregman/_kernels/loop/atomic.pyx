@@ -35,11 +35,6 @@ cdef class AtomicLearner:
         """Learn and predict standardised rows; before the first one."""
         self.standardizer = standardizer
 
-    def fix_statistics(self, bint fixed):
-        """Do the rows that come no longer count in what they are standardised by?"""
-        if self.standardizer is not None:
-            self.standardizer.fixed = fixed
-
     # --- ways in ------------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
@@ -74,8 +69,6 @@ cdef class AtomicLearner:
                 block.y, block.n_targets = <const double*> targets.buf, self.n_targets
                 block.sample_weight, block.scores = NULL, NULL
                 self.read(attributes)
-                if self.standardizer is not None:
-                    self.fix_statistics(False)
                 done = self.learn_block(rows, &block) == LEARNED
         finally:
             PyBuffer_Release(&targets)
@@ -98,6 +91,8 @@ cdef class AtomicLearner:
         self.claim()
         block.work.notes = NULL
         try:
+            if self.standardizer is not None:
+                self.standardizer.open(rows)
             make_workspace(&block.work, self.vector_length(rows.widest))
             while True:
                 self.begin(rows, complete)

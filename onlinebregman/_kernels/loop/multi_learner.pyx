@@ -104,11 +104,6 @@ cdef class MultiLearner(AtomicLearner):
             learner.standardize_by(standardizer)
         self.standardizer = standardizer
 
-    def fix_statistics(self, bint fixed):
-        """See `AtomicLearner.fix_statistics`."""
-        for learner in self.learners:
-            learner.fix_statistics(fixed)
-
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
         for learner in self.learners:
@@ -240,6 +235,7 @@ cdef class MultiLearner(AtomicLearner):
                 fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             else:
                 rows.fetch(i, &row)
+                rows.fill(&row)
             if interrupted(self, row.n * self.n):
                 return INTERRUPTED
             for q in range(self.n):

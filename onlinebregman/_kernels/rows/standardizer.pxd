@@ -12,7 +12,6 @@ cdef struct Change:           # of a column that a sparse row is about to count 
 cdef class Standardizer:
     cdef readonly Py_ssize_t n_features
     cdef readonly bint centred
-    cdef public bint fixed    # do rows no longer count?
     cdef double weight        # of all rows that count
     cdef double[::1] state    # of each column: sum h (x - mean)^2, 1 / its root, and the mean, one after the other
     # What the last call has to put back: all of it, or what rows have changed
@@ -36,13 +35,16 @@ cdef inline void fetch_standardized(Standardizer standardizer, Rows rows, Py_ssi
     """Row i as it is predicted: as it comes, without a standardizer."""
     rows.fetch(i, row)
     if standardizer is not None:
+        rows.fill(row)
         standardizer.standardize(row, rows.z)
         row.x = rows.z
 
 
-cdef inline void fetch_to_learn(Standardizer standardizer, Rows rows, Py_ssize_t i, double weight, Row* row) noexcept nogil:
+cdef inline void fetch_to_learn(Standardizer standardizer, Rows rows, Py_ssize_t i, double weight,
+                                Row* row) noexcept nogil:
     """The same, and the row counts from now on: how rows are standardised depends on nothing but rows."""
     rows.fetch(i, row)
     if standardizer is not None:
+        rows.fill(row)
         standardizer.learn(row, weight, rows.z)
         row.x = rows.z

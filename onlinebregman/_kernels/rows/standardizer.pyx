@@ -5,8 +5,8 @@ With h the weights of these rows and H their sum, the columns of a row x become
     z = (x - mean) / deviation,   mean = sum h x / H,   deviation^2 = sum h (x - mean)^2 / H,
 
 kept within LIMIT, and 0 in a column that has been constant. The sums move by Welford's rule, which loses no digits to a
-large mean. Where sparse rows come, which centring would fill, the mean is taken to be 0: of a row only the columns that it
-stores are looked at, as all others are 0 and stay it.
+large mean. Or the mean is taken to be 0, for sparse rows, which centring would fill: of a row only the columns that it
+stores are looked at then, as all others are 0 and stay it. Either way the same rows, dense or sparse, give the same numbers.
 """
 
 import numpy as np
@@ -92,28 +92,24 @@ cdef class Standardizer:
         """Validated rows, dense or CSR, standardised: an array, or CSR with the columns of X."""
         cdef Rows rows = open_rows(X)
         cdef Row row
-        cdef double[::1] values = np.empty(rows.stored)
+        cdef double[::1] values
         cdef Py_ssize_t i, start = 0
         self.open(rows)
+        values = np.empty(rows.stored)
         for i in range(rows.n_rows):
-            rows.fetch(i, &row)
+            fetch_standardized(self, rows, i, &row)
             if row.n:
-                self.standardize(&row, &values[start])
+                memcpy(&values[start], row.x, row.n * sizeof(double))
             start += row.n
-        if rows.indices == NULL:
+        if self.centred or rows.indices == NULL:
             return np.asarray(values).reshape(X.shape)
         return type(X)((np.asarray(values), X.indices, X.indptr), shape=X.shape)
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
     cdef int open(self, Rows rows) except -1:
-        """Get ready for rows that are standardised one by one."""
-        if self.centred and rows.indices != NULL:
-            raise ValueError(
-                "X is sparse, but this model began with dense rows and centres their columns, which would fill it; "
-                "give X.toarray(), or let the model begin with sparse rows, whose columns are scaled and not centred."
-            )
-        rows.make_room()
+        """Get ready for rows that are standardised one by one; centring fills them."""
+        rows.make_room(self.centred)
         return 0
 
     cdef double unit(self) noexcept nogil:
@@ -131,16 +127,16 @@ cdef class Standardizer:
         """Standardise a row and let it count."""
         cdef double* squares = &self.state[0]
         cdef double* root = squares + self.n_features
-        cdef double before = self.unit(), h = 0.0 if self.fixed else weight
+        cdef double before = self.unit()
         cdef Py_ssize_t k
-        if h == 0:
+        if weight == 0:
             self.standardize(row, z)
             return
-        self.weight += h
+        self.weight += weight
         if row.index == NULL:
             ob_standardize_and_count(
-                z, row.x, root + self.n_features, squares, root, before, LIMIT, h,
-                h / self.weight if self.centred else 0.0, self.weight, LEAST, row.n,
+                z, row.x, root + self.n_features, squares, root, before, LIMIT, weight,
+                weight / self.weight if self.centred else 0.0, self.weight, LEAST, row.n,
             )
             return
         if not self.complete:
@@ -148,7 +144,7 @@ cdef class Standardizer:
                 self.log[self.logged] = Change(row.index[k], squares[row.index[k]])
                 self.logged += 1
         ob_sparse_standardize(z, row.x, row.index, root, before, LIMIT, row.n)
-        ob_sparse_count(row.x, row.index, squares, root, h, row.n)
+        ob_sparse_count(row.x, row.index, squares, root, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
         """Is everything finite that the last call may have changed?"""
@@ -165,7 +161,6 @@ cdef class Standardizer:
     cdef int begin(self, Rows rows) except -1:
         """Get ready for rows to learn, and note what to go back to."""
         cdef Change* log
-        self.open(rows)
         self.weight_before, self.logged = self.weight, 0
         self.complete = rows.indices == NULL or rows.stored >= self.n_features
         if self.complete:
