@@ -59,13 +59,19 @@ VARIANTS = {
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
     ],
-    "ForwardClassifier": [{"forgetting": 0.9, "alpha": 0.1}, {"fit_intercept": False}],
-    "ForwardRegressor": [{"forward": False}, {"alpha": 0.01, "fit_intercept": False}, {"forgetting": 0.9}],
+    "ForwardClassifier": [{"forgetting": 0.9, "alpha": 0.1}, {"fit_intercept": False}, {"standardize": True}],
+    "ForwardRegressor": [
+        {"forward": False},
+        {"alpha": 0.01, "fit_intercept": False},
+        {"forgetting": 0.9},
+        {"standardize": True},
+    ],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},
         {"average": True},
         {"learning_rate": "sqrt", "fit_intercept": False},
+        {"standardize": True},
     ],
     "LogDetMetricLearner": [
         {"sampling": "random", "loss": "one_sided", "track_regret": True},
@@ -79,6 +85,7 @@ VARIANTS = {
         {"loss": "hinge", "class_weight": {1: 2.0}},
         {"divergence": "p_norm", "loss": "perceptron", "update": "explicit"},
         {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500}, "update": "importance"},
+        {"loss": "squared_hinge", "standardize": True, "average": True},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -86,6 +93,7 @@ VARIANTS = {
         {"divergence": "burg", "loss": "huber", "update": "importance", "track_regret": True},
         {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
         {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0}, "constraint": L1Ball(1.0)},
+        {"standardize": True, "track_regret": True, "loss": "huber"},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},

@@ -48,6 +48,7 @@ from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
+from onlinebregman._kernels.rows.standardizer import Standardizer
 from sklearn.base import clone
 
 import onlinebregman._kernels
@@ -181,10 +182,11 @@ def compiled_classes():
     ]
 
 
-def learned_by(geometry, update="implicit"):
+def learned_by(geometry, update="implicit", standardizer=None):
     """A learner, and so its geometry, in mid-stream, averaging where that geometry can."""
     learner, d = Learner(geometry, SquaredLoss()), geometry.n_features
     learner.configure(update=update, schedule=Constant(0.1), average=not geometry.per_feature > 2, track_regret=True)
+    learner.standardize_by(standardizer)
     rows = np.random.default_rng(0).uniform(0.1, 1.0, size=(5, d))
     assert learner.learn(rows, np.ones(5)) is None and learner.t == 5
     return learner
@@ -219,6 +221,8 @@ def examples():
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
+    standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
+    found[Standardizer] = standardized.standardizer
     found[Hedge] = Hedge(3)
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)

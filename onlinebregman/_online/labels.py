@@ -68,9 +68,13 @@ class StreamClassifierMixin(ClassifierMixin):
         """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
         raise NotImplementedError
 
-    def _keep_code_book(self, book: np.ndarray) -> None:
-        """Keep what the learner is given for the labels of each class: row by row of the book."""
-        self._code_book = book
+    def _make_code_book(self) -> np.ndarray:
+        """What the learner is given for the labels of each class, row by row: the number of the class."""
+        return np.arange(len(self.classes_), dtype=np.float64)
+
+    def _keep_code_book(self) -> None:
+        """Keep the code book at hand, and by its labels."""
+        self._code_book = book = self._make_code_book()
         self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
 
     def _plain_targets(self, y) -> np.ndarray | None:

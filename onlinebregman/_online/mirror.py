@@ -153,6 +153,8 @@ class MirrorMixin(DocumentedMixin):
                 "not finite": f"The prediction for {name} is not finite: the weights diverge under {settings}. "
                 f"{remedy}",
                 "overflowed": f"The weights overflowed at {name} or before, under {settings}. {remedy}",
+                "too large": f"The squares of the features of rows up to {name}, by which standardize=True scales "
+                "columns, add up to infinity. Scale features to below 1e150.",
                 "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows under "
                 f"{settings}: the weights diverge, or features and targets are too large. {remedy}",
                 "left domain": f"At {name} (target {target}) the step under {settings} leaves the domain "

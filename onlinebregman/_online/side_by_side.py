@@ -62,13 +62,17 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         learned = {key: value for key, value in vars(leader).items() if key not in parameters}
         for estimator in self.estimators_:
             vars(estimator).update(learned)
+            if "classes_" in learned:
+                estimator._keep_code_book()
             estimator._begin(data)
             estimator._configure()
+            estimator._learner.standardize_by(leader._learner.standardizer)
         if "classes_" in learned:
             self.classes_ = learned["classes_"]
         self._learner = self._make_learner()
 
     def _make_learner(self) -> MixtureLearner:
+        """The learner of all models, which share what rows are standardised by."""
         books = [vars(estimator).get("_code_book") for estimator in self.estimators_]
         return MixtureLearner([estimator._learner for estimator in self.estimators_], self._make_mixer(), books)
 
@@ -88,7 +92,10 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
                 f"The losses up to row {row} add up to infinity; scale features and targets "
                 "(sklearn.preprocessing.StandardScaler)."
             )
-        self.estimators_[number]._refuse(reason, row, data)
+        estimator = self.estimators_[number]
+        if hasattr(estimator, "_code_book"):
+            data = replace(data, y=estimator._code_book.take(data.y.astype(np.intp), axis=0))
+        estimator._refuse(reason, row, data)
 
     def _note_weights(self, sample_weight: np.ndarray) -> None:
         for estimator in self.estimators_:

@@ -18,10 +18,11 @@ from .._online.regret import Terms, split
 from .._online.start import starting_weights
 from .._online.theory import TheoryRate, theory_rate
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, read_only
+from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
+from ._standardize import StandardizeMixin
 
 Update = Literal["implicit", "explicit", "importance"]
 
@@ -42,7 +43,7 @@ class _Theory(NamedTuple):
     data_bounds: dict[str, float]
 
 
-class OnlineLinearModel(MirrorMixin, EpochEstimator):
+class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
 
     Parameters
@@ -213,7 +214,7 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = self._make_learner(data.X.shape[1])
+        self._learner = self._standardize(self._make_learner(data.X.shape[1]), data.X)
 
     def _scores(self, X, linked: bool = False) -> np.ndarray:
         """Scores X w + b of rows, or the predictions that the loss's link makes of them."""
@@ -286,16 +287,6 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
                 f"{' and '.join(f'{value!r}' for value in held)}; "
                 + (f"compare with intercept {held[0]!r}." if len(set(held)) == 1 else "no certificate holds for both.")
             )
-
-    @read_only
-    def coef_(self) -> np.ndarray:
-        """Weights of the features; a read-only copy."""
-        return self._fitted_learner().coef
-
-    @read_only
-    def intercept_(self) -> float | np.ndarray:
-        """The intercept."""
-        return self._fitted_learner().intercept
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

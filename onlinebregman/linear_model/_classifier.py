@@ -234,7 +234,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book(self._make_code_book())
+            self._keep_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         if self.class_weight is not None:
             of_rows = self._class_weights(codes, weights, call.partial).take(codes)

@@ -11,9 +11,10 @@ from .._online.estimator import Examples, OnlineEstimator
 from .._online.types import MatrixLike
 from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
+from ._standardize import StandardizeMixin
 
 
-class ForwardEstimator(OnlineEstimator):
+class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
 
     Parameters
@@ -35,6 +36,7 @@ class ForwardEstimator(OnlineEstimator):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
+        "standardize": ["boolean"],
         "warm_start": ["boolean"],
     }
 

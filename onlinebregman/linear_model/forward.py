@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.forward import ForwardLearner
 from .._online.estimator import Call, Examples
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, check_weights, read_only
+from .._online.validation import check_finite, check_rows, check_weights
 from ._forward import ForwardEstimator, largest_feature
 
 
@@ -37,7 +37,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    {forgetting, fit_intercept, warm_start}
+    {forgetting, fit_intercept, standardize, warm_start}
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     regret_bound_ : float
         What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
         learned with forward=False.
-    {n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -137,12 +137,14 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         forward: bool = True,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
+        standardize: bool = False,
         warm_start: bool = False,
     ) -> None:
         self.alpha = alpha
         self.forward = forward
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.warm_start = warm_start
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -199,16 +201,6 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
                 )
         return predictions
 
-    @read_only
-    def coef_(self) -> np.ndarray:
-        """Ridge weights of the features, shape (n_features,) or (n_targets, n_features); a read-only copy."""
-        return self._fitted_learner().coef
-
-    @read_only
-    def intercept_(self) -> float | np.ndarray:
-        """The intercept, or one for each target, shape (n_targets,)."""
-        return self._fitted_learner().intercept
-
     @property
     def regret_(self) -> float:
         """`cumulative_loss_` minus the least penalised loss of any weights on the same rows."""
@@ -245,7 +237,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = ForwardLearner(
+        learner = ForwardLearner(
             data.X.shape[1],
             data.y.shape[1:],
             self.alpha,
@@ -253,6 +245,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             forward=self.forward,
             forgetting=self.forgetting,
         )
+        self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)

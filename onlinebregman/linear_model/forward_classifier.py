@@ -14,7 +14,7 @@ from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, check_weights, read_only
+from .._online.validation import check_finite, check_rows, check_weights
 from ._forward import ForwardEstimator, largest_feature
 
 
@@ -33,7 +33,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     Parameters
     ----------
-    {alpha, forgetting, fit_intercept, warm_start}
+    {alpha, forgetting, fit_intercept, standardize, warm_start}
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     {classes_, t_}
     cumulative_loss_ : float
         Sum of weight * log loss over all rows, by the probabilities that `predict_proba` gave before each was learned.
-    {n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -104,11 +104,13 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         alpha: float = 1.0,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
+        standardize: bool = False,
         warm_start: bool = False,
     ) -> None:
         self.alpha = alpha
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.warm_start = warm_start
 
     def partial_fit(
@@ -202,16 +204,6 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         scores = self._predict(X, linked=False)
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
-    @read_only
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, shape (1, n_features) or (n_classes, n_features); a read-only copy."""
-        return self._fitted_learner().coef
-
-    @read_only
-    def intercept_(self) -> np.ndarray:
-        """The intercepts, shape (1,) or (n_classes,)."""
-        return self._fitted_learner().intercept
-
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
         return replace(data, y=data.y.astype(np.float64))
@@ -220,13 +212,13 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
+            self._keep_code_book()
         return Examples(X, codes, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = SoftmaxLearner(
-            data.X.shape[1], len(self.classes_), self.alpha, self.fit_intercept, forgetting=self.forgetting
-        )
+        n_features, n_classes = data.X.shape[1], len(self.classes_)
+        learner = SoftmaxLearner(n_features, n_classes, self.alpha, self.fit_intercept, forgetting=self.forgetting)
+        self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y, data.weights, self.forgetting)

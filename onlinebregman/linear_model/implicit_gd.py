@@ -40,13 +40,15 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     update : {"implicit", "explicit", "importance"}
         "implicit": the exact step in closed form. "explicit": ordinary online gradient descent, for comparison.
         "importance": a row of weight h moves the weights exactly as h rows of weight 1, or as any splitting of h.
-    {init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state}
+    {init, fit_intercept, standardize}
+    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state}
     {verbose}
 
     Attributes
     ----------
     {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
     {n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_}
 
     See Also
     --------
@@ -83,6 +85,8 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     [3.]
     """
 
+    _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "standardize": ["boolean"]}
+
     def __init__(
         self,
         *,
@@ -93,6 +97,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,

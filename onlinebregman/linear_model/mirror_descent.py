@@ -86,7 +86,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {signed, constraint}
     eta0 : float
         Learning rate eta for the loss.
-    {learning_rate, power_t, data_bounds, update, init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle}
+    {learning_rate, power_t, data_bounds, update, init, fit_intercept, standardize}
+    {max_iter, tol, n_iter_no_change, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -95,6 +96,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     cumulative_loss_ : float
         Sum of weight times loss over all rows, each predicted before it was learned.
     {n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_, n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_}
 
     See Also
     --------
@@ -135,6 +137,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
         "signed": ["boolean"],
+        "standardize": ["boolean"],
         "constraint": [Constraint, None],
     }
 
@@ -152,6 +155,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
@@ -192,13 +196,14 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         squared Euclidean divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps where the
         weights start at 0: there the exact step does not move. The targets of a `Loss` are its `labels`, -1 and 1
         unless it says otherwise.
-    {signed, constraint, eta0, learning_rate, power_t, data_bounds, update, init, class_weight, fit_intercept, max_iter}
-    {tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
+    {signed, constraint, eta0, learning_rate, power_t, data_bounds, update, init, class_weight, fit_intercept}
+    {standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_}
 
     See Also
     --------
@@ -227,6 +232,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
         "signed": ["boolean"],
+        "standardize": ["boolean"],
         "constraint": [Constraint, None],
     }
 
@@ -245,6 +251,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         init: ArrayLike | float | None = None,
         class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,

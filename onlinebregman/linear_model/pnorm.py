@@ -58,13 +58,15 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
         its cumulative loss.
-    {update, init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start}
+    {update, init, fit_intercept, standardize}
+    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start}
     {random_state, verbose}
 
     Attributes
     ----------
     {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
     {n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_}
 
     See Also
     --------
@@ -89,7 +91,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
     [ 2. -1.  0.]
     """
 
-    _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "p": _P}
+    _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "p": _P, "standardize": ["boolean"]}
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
@@ -134,13 +137,15 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
-    {update, init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
+    {update, init, class_weight, fit_intercept, standardize}
+    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
 
     Attributes
     ----------
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
+    {mean_, scale_, n_samples_seen_}
 
     See Also
     --------
@@ -168,6 +173,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
         "p": _P,
+        "standardize": ["boolean"],
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
 
@@ -184,6 +190,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         init: ArrayLike | float | None = None,
         class_weight: dict | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,

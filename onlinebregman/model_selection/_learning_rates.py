@@ -329,7 +329,13 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        return np.asarray(self.estimators_[0]._learned_loss.link(X @ self.coef_ + self.intercept_))
+        learners = [estimator._learner for estimator in self.estimators_]
+        standardizer = learners[0].standardizer  # all have seen the same rows
+        if standardizer is not None:
+            X = standardizer.transform(X)
+        coef = self.weights_ @ np.stack([learner.coef for learner in learners])
+        scores = X @ coef + self.weights_ @ [learner.intercept for learner in learners]
+        return np.asarray(self.estimators_[0]._learned_loss.link(scores))
 
     @read_only
     def coef_(self) -> np.ndarray:

@@ -162,12 +162,12 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         data = super()._check(call, X, y, sample_weight, classes)
         if call.first:
             self.classes_ = self.estimators_[0].classes_
-            self._keep_code_book(np.arange(len(self.classes_), dtype=np.float64))
+            self._keep_code_book()
         return data
 
     def _default_members(self, n_features: int) -> list:
         members: list = [
-            MirrorDescentClassifier(eta0=eta0, learning_rate=rate, loss=loss)
+            MirrorDescentClassifier(eta0=eta0, learning_rate=rate, loss=loss, standardize=True)
             for loss, rate, rates in (
                 ("log_loss", "sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)),
                 ("log_loss", "constant", (0.003, 0.01, 0.03, 0.1)),
@@ -177,7 +177,9 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         ]
         if n_features <= SECOND_ORDER:
             members += [
-                ForwardClassifier(alpha=alpha, forgetting=gamma) for alpha in (0.1, 1.0, 10.0) for gamma in (1.0, 0.999)
+                ForwardClassifier(alpha=alpha, forgetting=forgetting, standardize=True)
+                for alpha in (0.1, 1.0, 10.0)
+                for forgetting in (1.0, 0.999)
             ]
         return members
 

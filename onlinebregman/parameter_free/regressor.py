@@ -17,8 +17,8 @@ from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
 from ..linear_model._base import OnlineLinearRegressor
-from ..losses import Loss, loss_names, resolve_loss
-from ..losses._names import list_losses
+from ..losses import Loss, resolve_loss
+from ..losses._names import list_losses, loss_names
 from ._base import SECOND_ORDER, ParameterFree
 
 
@@ -28,8 +28,8 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
 
     The members differ in what a user would otherwise have to choose: the geometry, the learning rate and its schedule.
     Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate L_k), L_k the
-    losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Whatever the rows, the loss of the
-    mixture is at most that of the best member + `regret_bound_`.
+    losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Whatever the rows, the loss of
+    the mixture is at most that of the best member + `regret_bound_`.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     def _default_members(self, n_features: int) -> list:
         loss = resolve_loss(self.loss)
         members: list = [
-            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss)
+            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss, standardize=True)
             for rate, rates in (("sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)), ("constant", (0.003, 0.01, 0.03, 0.1)))
             for eta0 in rates
         ]
         if n_features <= SECOND_ORDER and loss.translation_invariant:
             members += [
-                ForwardRegressor(alpha=alpha, forgetting=gamma)
+                ForwardRegressor(alpha=alpha, forgetting=gamma, standardize=True)
                 for alpha in (0.1, 1.0, 10.0)
                 for gamma in (1.0, 0.999, 0.99)
             ]

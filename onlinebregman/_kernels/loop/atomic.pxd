@@ -1,5 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef struct Block:            # what a call brings along with its rows, and the memory to learn them in
@@ -30,6 +31,7 @@ cdef class AtomicLearner:
     cdef Rows rows            # those of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # how many numbers may be touched before looking for signals
     cdef object interrupt     # the exception by which a signal ended the loop
+    cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
     cpdef bint in_force(self, dict attributes)
     cdef void read(self, dict attributes) noexcept
@@ -47,6 +49,7 @@ cdef class AtomicLearner:
     cdef int check_all(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef int undo(self, Rows rows) except -1
+    cdef int take_back(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
     cdef object interruption(self)
     cdef bint signalled(self) noexcept nogil

@@ -12,9 +12,10 @@ import numpy as np
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP
+from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
 from onlinebregman._kernels.rows.rows cimport Row, Rows, is_aligned, try_rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
     bint ob_claim(long* flag) noexcept nogil
@@ -29,6 +30,10 @@ cdef class Mark:
 
 cdef class AtomicLearner:
     """Learns rows as their loop says."""
+
+    def standardize_by(self, Standardizer standardizer):
+        """Learn and predict standardised rows; before the first one."""
+        self.standardizer = standardizer
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
@@ -86,14 +91,20 @@ cdef class AtomicLearner:
         self.claim()
         block.work.notes = NULL
         try:
+            if self.standardizer is not None:
+                self.standardizer.open(rows)
             make_workspace(&block.work, self.vector_length(rows.widest))
             while True:
+                if self.standardizer is not None:
+                    self.standardizer.begin(rows)
                 self.begin(rows, complete)
                 with nogil:
                     status = self.loop(rows, block)
+                if status == LEARNED and self.standardizer is not None and not self.standardizer.bounded():
+                    status = TOO_LARGE
                 error = self.interruption()
                 if status != LEARNED or error is not None:
-                    self.undo(rows)
+                    self.take_back(rows)
                 if error is not None:
                     raise error
                 if status == LEARNED:
@@ -154,6 +165,13 @@ cdef class AtomicLearner:
         """Go back to what `begin` noted."""
         return 0
 
+    cdef int take_back(self, Rows rows) except -1:
+        """The same for everything that the call has changed."""
+        self.undo(rows)
+        if self.standardizer is not None:
+            self.standardizer.undo()
+        return 0
+
     cdef void keep(self, Rows rows) noexcept:
         """All rows have been learned."""
         self.n_calls += 1
@@ -187,7 +205,7 @@ cdef class AtomicLearner:
             if self.n_calls > mark.n_calls + 1:
                 raise RuntimeError(f"{self.n_calls - mark.n_calls} calls have learned since the mark was made")
             if self.n_calls > mark.n_calls:
-                self.undo(self.rows)
+                self.take_back(self.rows)
             self.return_to(mark)
             self.n_calls = mark.n_calls
         finally:

@@ -25,6 +25,7 @@ from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -74,7 +75,9 @@ cdef class ForwardLearner(AtomicLearner):
     factor : ndarray, default=None
         The factor of another learner, to go on as it would,
     state : dict, default=None
-        and its `ForwardState`.
+        its `ForwardState`,
+    standardizer : Standardizer, default=None
+        and what rows are standardised by.
     forward : bool, default=True
     forgetting : float, default=1.0
         Of the next call, unless it says otherwise.
@@ -93,8 +96,9 @@ cdef class ForwardLearner(AtomicLearner):
     cdef double gamma         # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
-    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, forward=True,
-                  forgetting=1.0):
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
+                  forward=True, forgetting=1.0):
+        self.standardizer = standardizer
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
@@ -113,7 +117,8 @@ cdef class ForwardLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.factor).copy(), self.state, self.forward, self.gamma)
+        state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma
+        return type(self), (*arguments, *state)
 
     @property
     def t(self):
@@ -214,7 +219,7 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows and n < BATCH:
                 weight[n] = left[n] = weight_of(block, i)
                 if weight[n] != 0:
-                    rows.fetch(i, &row)
+                    fetch_to_learn(self.standardizer, rows, i, weight[n], &row)
                     self.load(&row, z + n * width)
                     memcpy(z + n * width + self.d, block.y + i * self.m, self.m * sizeof(double))
                     number[n] = i
@@ -334,6 +339,8 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double* z
         cdef Row row
         cdef Workspace work
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows * m)
         out = predictions
         make_workspace(&work, width)
@@ -342,7 +349,7 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows:
                 n = min(rows.n_rows - i, BATCH)
                 for j in range(n):
-                    rows.fetch(i + j, &row)
+                    fetch_standardized(self.standardizer, rows, i + j, &row)
                     self.load(&row, z + j * width)
                 if forward:
                     self.reduce(z, share, n, gamma)

@@ -15,11 +15,12 @@ from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
-    NEGATIVE, NOT_FINITE, OVERFLOWED, rate
+    NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE, rate
 )
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -33,6 +34,7 @@ cdef dict REASONS = {
     OVERFLOWED: "overflowed",
     FAILED: "failed",
     LOSS_OVERFLOWED: "loss overflowed",
+    TOO_LARGE: "too large",
 }
 
 
@@ -80,11 +82,13 @@ cdef class Learner(AtomicLearner):
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
             self.rates, self.origin = list(state["rates"]), state["origin"]
+            self.standardizer = state["standardizer"]
 
     def __reduce__(self):
         check_idle(self.busy)
         state = {
-            "settings": self.settings, "run": self.run, "rates": list(self.rates), "origin": self.origin
+            "settings": self.settings, "run": self.run, "rates": list(self.rates), "origin": self.origin,
+            "standardizer": self.standardizer,
         }
         return type(self), (self.geometry, self.loss, state)
 
@@ -225,12 +229,14 @@ cdef class Learner(AtomicLearner):
         cdef Workspace work
         cdef Py_ssize_t i
         check_loss(loss)
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows)
         out = predictions
         make_workspace(&work, geometry.vector_length(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
-                rows.fetch(i, &row)
+                fetch_standardized(self.standardizer, rows, i, &row)
                 if i + 1 < rows.n_rows:
                     rows.prefetch(i + 1, &geometry.weights[0], geometry.per_feature)
                 open_workspace(&work, &row)
@@ -297,7 +303,7 @@ cdef class Learner(AtomicLearner):
             i = block.failed = row_number(rows, k)
             if self.geometry.looks_ahead:
                 self.geometry.begin_block(rows, k, block.sample_weight)
-            rows.fetch(i, &row)
+            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             self.prefetch(rows, k + 1)

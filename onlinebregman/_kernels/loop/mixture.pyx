@@ -14,6 +14,7 @@ from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -60,6 +61,9 @@ cdef class MixtureLearner(AtomicLearner):
             None if given is None else np.array(given, dtype=np.float64).reshape(len(given), -1) for given in books
         ])
         self.n_features, self.n_targets, self.target_ndim = self.learners[0].n_features, 1, 1
+        self.standardizer = self.learners[0].standardizer
+        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
+            raise ValueError("learners of the same rows share what rows are standardised by")
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         if self.parts == NULL:
             raise MemoryError()
@@ -137,12 +141,14 @@ cdef class MixtureLearner(AtomicLearner):
         cdef Workspace work
         cdef bint finite
         cdef double[::1] out, room = np.empty(self.scores.shape[0] + self.mixer.room_length())
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
         out, scores = answer, &room[0]
         make_workspace(&work, self.vector_length(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
-                rows.fetch(i, &row)
+                fetch_standardized(self.standardizer, rows, i, &row)
                 own = scores
                 for k in range(self.n):
                     (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
@@ -217,7 +223,7 @@ cdef class MixtureLearner(AtomicLearner):
         cdef Row row
         for i in range(rows.n_rows):
             block.failed = i
-            rows.fetch(i, &row)
+            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             for k in range(self.n):

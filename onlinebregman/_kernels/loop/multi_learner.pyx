@@ -12,6 +12,7 @@ from onlinebregman._kernels.loop.descent cimport descent_step
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -57,6 +58,9 @@ cdef class MultiLearner(AtomicLearner):
         self.summed = self.separate = summed
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.n_features, self.target_ndim = self.learners[0].n_features, 2
+        self.standardizer = self.learners[0].standardizer
+        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
+            raise ValueError("learners of the same rows share what rows are standardised by")
         self.members = <Member*> malloc(self.n * sizeof(Member))
         self.dots = <double*> malloc(2 * self.n * sizeof(double))
         if self.members == NULL or self.dots == NULL:
@@ -96,6 +100,12 @@ cdef class MultiLearner(AtomicLearner):
     def failure(self):
         """See `Learner.failure`."""
         return next((learner.failure for learner in self.learners if learner.failure is not None), None)
+
+    def standardize_by(self, Standardizer standardizer):
+        """See `AtomicLearner.standardize_by`; the learners share it."""
+        for learner in self.learners:
+            learner.standardize_by(standardizer)
+        self.standardizer = standardizer
 
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
@@ -225,7 +235,7 @@ cdef class MultiLearner(AtomicLearner):
         self.separate = block.n_targets > 1
         for k in range(rows.n_rows):
             i = block.failed = row_number(rows, k)
-            rows.fetch(i, &row)
+            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
             self.prefetch(rows, k + 1)

@@ -34,6 +34,7 @@ from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -95,7 +96,9 @@ cdef class SoftmaxLearner(AtomicLearner):
     memory : ndarray, default=None
         The weights and the metric of another learner, to go on as it would,
     state : dict, default=None
-        and its `SoftmaxState`.
+        its `SoftmaxState`,
+    standardizer : Standardizer, default=None
+        and what rows are standardised by.
     forgetting : float, default=1.0
         Of the next call, unless it says otherwise.
     """
@@ -112,8 +115,10 @@ cdef class SoftmaxLearner(AtomicLearner):
     cdef SoftmaxState state_before
     cdef double gamma         # of the next call
 
-    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, forgetting=1.0):
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
+                  forgetting=1.0):
         cdef Py_ssize_t j
+        self.standardizer = standardizer
         self.n_features, self.n_classes = n_features, n_classes
         self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
         self.d, self.m = n_features + fit_intercept, n_classes if n_classes > 2 else 1
@@ -131,7 +136,8 @@ cdef class SoftmaxLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.n_classes, self.alpha, self.fit_intercept
-        return type(self), (*arguments, np.asarray(self.memory).copy(), self.state, self.gamma)
+        state = np.asarray(self.memory).copy(), self.state, self.standardizer, self.gamma
+        return type(self), (*arguments, *state)
 
     @property
     def t(self):
@@ -241,7 +247,7 @@ cdef class SoftmaxLearner(AtomicLearner):
             block.failed = i
             if interrupted(self, self.effort(row.n)):
                 return INTERRUPTED
-            rows.fetch(i, &row)
+            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
             status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
             if status != LEARNED:
                 return status
@@ -378,12 +384,14 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef Row row
         cdef Workspace work
         cdef ob_softmax p
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
         out = answer
         make_workspace(&work, self.n_lanes)
         with nogil:
             for i in range(rows.n_rows):
-                rows.fetch(i, &row)
+                fetch_standardized(self.standardizer, rows, i, &row)
                 a = work.vectors if linked else &out[i * width]
                 self.score(&row, a)
                 finite = finite and ob_nonfinite(a, self.m) == 0

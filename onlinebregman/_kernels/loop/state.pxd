@@ -21,6 +21,7 @@ cdef enum Status:
     FAILED          # a geometry in Python raised an exception
     INTERRUPTED     # a signal raised one
     LOSS_OVERFLOWED # the row's loss, or a sum that it goes into, is not finite any more
+    TOO_LARGE       # the squares of rows that are standardised add up to infinity
 
 
 cdef struct Settings:

@@ -19,14 +19,19 @@ cdef class Rows:
     cdef Py_buffer[4] buffers    # what keeps the memory alive: of one array or three (CSR), and of an order
     cdef int held
     cdef void* memory
+    cdef void* room
     cdef double* x               # where a float32 row is widened
     cdef Py_ssize_t* index       # where a row's narrow indices are
+    cdef double* z               # where a row is written to that is changed before it is learned; see `make_room`
+    cdef double* filled          # and a sparse one that is made dense
     cdef const Py_ssize_t* order  # in which the rows are taken; NULL for the one they are in
 
     cdef bint take(self, array, int ndim)
     cdef int allocate(self) except -1
+    cdef int make_room(self, bint filled) except -1
     cdef int take_in_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
+    cdef void fill(self, Row* row) noexcept nogil
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 

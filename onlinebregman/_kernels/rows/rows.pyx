@@ -7,9 +7,11 @@ cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 cdef extern from "ops/row.h":
     void OB_PREFETCH(const void* p) noexcept nogil
+    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
     void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
 
@@ -52,6 +54,7 @@ cdef class Rows:
             PyBuffer_Release(&self.buffers[self.held])
         free(self.memory)
         free(self.index)
+        free(self.room)
 
     cdef bint take(self, array, int ndim):
         """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
@@ -75,6 +78,28 @@ cdef class Rows:
             if self.index == NULL:
                 raise MemoryError()
         return 0
+
+    cdef int make_room(self, bint filled) except -1:
+        """The memory for a row that is changed before it is learned; `filled`: which has all columns then."""
+        if self.z != NULL:
+            return 0
+        filled = filled and self.indices != NULL
+        if filled:
+            self.widest, self.stored = self.n_columns, self.n_rows * self.n_columns
+        self.room = malloc((1 + filled) * max(self.widest, 1) * sizeof(double) + 64)
+        if self.room == NULL:
+            raise MemoryError()
+        self.z = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
+        if filled:
+            self.filled = self.z + self.widest
+        return 0
+
+    cdef void fill(self, Row* row) noexcept nogil:
+        """Make a sparse row dense, if there is room for it."""
+        if self.filled != NULL:
+            memset(self.filled, 0, self.n_columns * sizeof(double))
+            ob_scatter(self.filled, row.x, row.index, row.n)
+            row.x, row.index, row.n = self.filled, NULL, self.n_columns
 
     cdef int take_in_order(self, order) except -1:
         """Take the rows in this order, an array of intp, or in the one they are in if it is None."""

@@ -1,0 +1,54 @@
+/* Rows in units of their columns' deviations, by statistics that move from row to row. */
+#ifndef ONLINEBREGMAN_STANDARDIZE_H
+#define ONLINEBREGMAN_STANDARDIZE_H
+
+#include "vector.h"
+
+/* (x - mean) / deviation, the deviation being 1 / (root unit) and root 0 where there is none, kept within `limit`: NaN
+ * where x is not finite. In this order of factors none overflows. */
+OB_INLINE double ob_standardized(double x, double mean, double root, double unit, double limit) {
+    const double z = ((x - mean) * root) * unit, low = z < -limit ? -limit : z;
+    return (low > limit ? limit : low) + 0.0 * x;
+}
+
+/* z = the row x, standardised */
+OB_CLONES static void ob_standardize(double *restrict z, const double *restrict x, const double *restrict mean,
+                                     const double *restrict root, double unit, double limit, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = ob_standardized(x[i], mean[i], root[i], unit, limit);
+}
+
+/* The same, and then the row counts as one of weight h, which is `share` of the weight of all rows, itself included, that
+ * is `total`: mean and squares = sum h (x - mean)^2 (Welford), root = 1 / sqrt(squares), but 0 if the deviation is below
+ * `least` times the mean. */
+OB_CLONES static void ob_standardize_and_count(double *restrict z, const double *restrict x, double *restrict mean,
+                                               double *restrict squares, double *restrict root, double unit,
+                                               double limit, double h, double share, double total, double least,
+                                               ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double d = x[i] - mean[i], m = mean[i] + share * d, s = squares[i] + (h * d) * (x[i] - m);
+        const double bound = (least * m) * (least * m) * total, inverse = 1.0 / sqrt(s);
+        z[i] = ob_standardized(x[i], mean[i], root[i], unit, limit);
+        mean[i] = m;
+        squares[i] = s;
+        root[i] = s > bound ? inverse : 0.0;
+    }
+}
+
+/* Without means, for a sparse row: `squares` and `root` belong to all columns, of which the row has some */
+static void ob_sparse_standardize(double *restrict z, const double *restrict x, const ptrdiff_t *restrict index,
+                                  const double *restrict root, double unit, double limit, ptrdiff_t n) {
+    for (ptrdiff_t k = 0; k < n; ++k)
+        z[k] = ob_standardized(x[k], 0.0, root[index[k]], unit, limit);
+}
+
+static void ob_sparse_count(const double *restrict x, const ptrdiff_t *restrict index, double *restrict squares,
+                            double *restrict root, double h, ptrdiff_t n) {
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const double s = squares[index[k]] + (h * x[k]) * x[k];
+        squares[index[k]] = s;
+        root[index[k]] = s > 0.0 ? 1.0 / sqrt(s) : 0.0;
+    }
+}
+
+#endif

@@ -1,0 +1,82 @@
+"""Columns in units of their deviations, by statistics that are learned with the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._kernels.rows.standardizer import Standardizer
+from .._online.docs import DocumentedMixin
+from .._online.validation import read_only
+
+
+class StandardizeMixin(DocumentedMixin):
+    """A linear model whose learner may standardise rows.
+
+    Parameters
+    ----------
+    standardize : bool
+        Learn and predict rows in units of their columns' deviations: as (x - mean) / deviation by the rows learned
+        before, sample weights included, kept within 5 deviations; 0 in columns that were constant. Columns are not
+        centred but only divided, by the root of their mean square, where learning starts with sparse rows; what it
+        starts with holds for all rows, dense or sparse. Everything that is said of weights (penalty, `init`,
+        constraints, bounds, certificates) is said of those of standardised columns, except for `coef_` and
+        `intercept_`, which are in units of the data. Read when learning starts.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        With `standardize`, what is subtracted from columns: their means so far, or 0 if they are not centred.
+    scale_ : ndarray of shape (n_features,)
+        With `standardize`, what they are divided by; 1 where they were constant, and are learned as 0.
+    n_samples_seen_ : float
+        With `standardize`, the weight of the rows of which these are statistics.
+    """
+
+    standardize: bool = False
+
+    def _standardize(self, learner: Any, X) -> Any:
+        """A learner that is to begin with rows like these, standardising them if the parameter says so."""
+        if self.standardize:
+            learner.standardize_by(Standardizer(learner.n_features, not issparse(X)))
+        return learner
+
+    def _linear_model(self) -> tuple[np.ndarray, Any]:
+        """Weights and intercepts in units of the data."""
+        learner = self._fitted_learner()
+        if learner.standardizer is None:
+            return learner.coef, learner.intercept
+        return learner.standardizer.in_units_of_data(learner.coef, learner.intercept)
+
+    def _standardizer(self) -> Standardizer:
+        standardizer = self._fitted_learner().standardizer
+        if standardizer is None:
+            raise AttributeError("this model learns rows as they come; set standardize=True before it starts")
+        return standardizer
+
+    @read_only
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, in units of the data; a read-only copy."""
+        return self._linear_model()[0]
+
+    @read_only
+    def intercept_(self) -> float | np.ndarray:
+        """The intercept, or one for each row of `coef_`."""
+        return self._linear_model()[1]
+
+    @read_only
+    def mean_(self) -> np.ndarray:
+        """What is subtracted from columns; AttributeError without `standardize`."""
+        return self._standardizer().mean
+
+    @read_only
+    def scale_(self) -> np.ndarray:
+        """What columns are divided by; AttributeError without `standardize`."""
+        return self._standardizer().scale
+
+    @property
+    def n_samples_seen_(self) -> float:
+        """The weight of the rows that `mean_` and `scale_` are of; AttributeError without `standardize`."""
+        return self._standardizer().n_samples_seen
