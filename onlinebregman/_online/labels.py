@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from math import isfinite
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples
+from .validation import check_rows, check_weights
 
 
 class StreamClassifierMixin(ClassifierMixin):
-    """A classifier whose `classes_` are known from the first call on, and stay what they are."""
+    """A classifier whose `classes_` are known from the first call on, and stay what they are.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
+        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
+    """
 
     _fewest_classes = 2
+    class_weight: dict | Literal["balanced"] | None = None
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
@@ -66,7 +77,32 @@ class StreamClassifierMixin(ClassifierMixin):
 
     def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
-        raise NotImplementedError
+        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
+        codes = self._class_numbers(y, classes, call)
+        if call.first:
+            self._keep_code_book()
+        weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
+        if self.class_weight is not None:
+            of_rows = self._class_weights(codes, weights, call.partial).take(codes)
+            of_rows = of_rows if weights is None else of_rows * weights
+            weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
+        return Examples(X, codes, weights)
+
+    def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
+        """The weight of each class that `class_weight` says."""
+        n_classes = len(self.classes_)
+        if self.class_weight != "balanced":
+            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            if not ((weights >= 0) & (weights < np.inf)).all():
+                raise ValueError(f"class_weight = {self.class_weight} has a weight that is not a finite number >= 0.")
+            return weights
+        if partial:
+            raise ValueError(
+                "class_weight='balanced' is for fit, which sees how often each class comes; give partial_fit the "
+                "weights themselves, for example from sklearn.utils.compute_class_weight on a sample of the labels."
+            )
+        counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+        return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)
 
     def _make_code_book(self) -> np.ndarray:
         """What the learner is given for the labels of each class, row by row: the number of the class."""

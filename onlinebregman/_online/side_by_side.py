@@ -51,24 +51,23 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         if not is_classifier(leader):
             return leader._check(call, X, y, sample_weight)
         data = leader._check_labels(call, X, y, sample_weight, *classes)
+        self.classes_ = leader.classes_
         return replace(data, y=data.y.astype(np.float64))
 
     def _configure(self) -> None:
         self._learner.configure({})
 
     def _begin(self, data: Examples) -> None:
-        leader = self.estimators_[0]
-        parameters = leader.get_params(deep=False)
-        learned = {key: value for key, value in vars(leader).items() if key not in parameters}
+        if len({getattr(estimator, "standardize", False) for estimator in self.estimators_}) > 1:
+            raise ValueError("Models that learn the same rows share their statistics: set standardize alike in all.")
         for estimator in self.estimators_:
-            vars(estimator).update(learned)
-            if "classes_" in learned:
+            estimator.n_features_in_ = self.n_features_in_
+            if "classes_" in vars(self):
+                estimator.classes_ = self.classes_
                 estimator._keep_code_book()
             estimator._begin(data)
             estimator._configure()
-            estimator._learner.standardize_by(leader._learner.standardizer)
-        if "classes_" in learned:
-            self.classes_ = learned["classes_"]
+            estimator._learner.standardize_by(self.estimators_[0]._learner.standardizer)
         self._learner = self._make_learner()
 
     def _make_learner(self) -> MixtureLearner:

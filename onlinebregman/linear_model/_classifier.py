@@ -7,25 +7,18 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import compute_class_weight
 
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, read_only
+from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if, fit_context
 from ._base import OnlineLinearModel
 
 
 class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     """A linear classifier: one learner for two classes, else one for each class against the rest.
-
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
-        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
 
     Attributes
     ----------
@@ -230,36 +223,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         data = self._check_labels(call, X, y, sample_weight, classes)
         return replace(data, y=self._targets(data.y))
 
-    def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
-        codes = self._class_numbers(y, classes, call)
-        if call.first:
-            self._keep_code_book()
-        weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
-        if self.class_weight is not None:
-            of_rows = self._class_weights(codes, weights, call.partial).take(codes)
-            of_rows = of_rows if weights is None else of_rows * weights
-            weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
-        return Examples(X, codes, weights)
-
     def _make_code_book(self) -> np.ndarray:
         """The targets of each class's rows, one column for each learner: the positive label for its own class."""
         low, high = self._loss().labels
         book = np.where(np.eye(len(self.classes_), dtype=bool), high, low)
         return book if len(book) > 2 else book[:, 1:].copy()
-
-    def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
-        """The weight of each class that `class_weight` says."""
-        n_classes = len(self.classes_)
-        if self.class_weight != "balanced":
-            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-            if not ((weights >= 0) & (weights < np.inf)).all():
-                raise ValueError(f"class_weight = {self.class_weight} has a weight that is not a finite number >= 0.")
-            return weights
-        if partial:
-            raise ValueError(
-                "class_weight='balanced' is for fit, which sees how often each class comes; give partial_fit the "
-                "weights themselves, for example from sklearn.utils.compute_class_weight on a sample of the labels."
-            )
-        counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
-        return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)

@@ -14,7 +14,7 @@ from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_finite, check_rows, check_weights
+from .._online.validation import check_finite, check_rows
 from ._forward import ForwardEstimator, largest_feature
 
 
@@ -207,13 +207,6 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
         return replace(data, y=data.y.astype(np.float64))
-
-    def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
-        codes = self._class_numbers(y, classes, call)
-        if call.first:
-            self._keep_code_book()
-        return Examples(X, codes, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
         n_features, n_classes = data.X.shape[1], len(self.classes_)

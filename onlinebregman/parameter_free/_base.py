@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import clone
 
 from .._kernels.loop.hedge import Hedge
-from .._online.estimator import Call, Examples
 from .._online.side_by_side import SideBySideMixin
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
@@ -58,9 +57,6 @@ class ParameterFree(SideBySideMixin):
     def _default_members(self, n_features: int) -> list[Any]:
         """The default set."""
         raise NotImplementedError
-
-    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        return super()._check(call, X, y, sample_weight, *classes)
 
     def _make_estimators(self) -> list[Any]:
         members = self._default_members(self.n_features_in_) if self.members is None else self.members

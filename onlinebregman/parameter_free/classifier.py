@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,7 @@ from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows
-from .._sklearn_compat import fit_context
+from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
 from ..linear_model._classifier import OnlineLinearClassifier
 from ._base import SECOND_ORDER, ParameterFree
@@ -33,7 +34,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
     Parameters
     ----------
-    {members, share}
+    {members, share, class_weight}
 
     Attributes
     ----------
@@ -62,11 +63,22 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     0.98
     """
 
+    _parameter_constraints: dict = {
+        **ParameterFree._parameter_constraints,
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
 
-    def __init__(self, *, members: Sequence | None = None, share: float = 0.001) -> None:
+    def __init__(
+        self,
+        *,
+        members: Sequence | None = None,
+        share: float = 0.001,
+        class_weight: dict | Literal["balanced"] | None = None,
+    ) -> None:
         self.members = members
         self.share = share
+        self.class_weight = class_weight
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -100,7 +112,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None:
+        if learner is not None and classes is None and sample_weight is None and self.class_weight is None:
             codes = self._plain_targets(y)
             if codes is not None and learner.learn_fast(vars(self), X, codes):
                 return self
@@ -159,11 +171,10 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
             return np.log(self.predict_proba(X))
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        data = super()._check(call, X, y, sample_weight, classes)
+        data = self._check_labels(call, X, y, sample_weight, classes)
         if call.first:
-            self.classes_ = self.estimators_[0].classes_
-            self._keep_code_book()
-        return data
+            self.estimators_ = self._make_estimators()
+        return replace(data, y=data.y.astype(np.float64))
 
     def _default_members(self, n_features: int) -> list:
         members: list = [

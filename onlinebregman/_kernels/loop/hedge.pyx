@@ -10,6 +10,10 @@ cdef enum:
     LOGGED = 128              # weights that are kept on record, at most
 
 
+# A gap below this part of the loss is rounding errors, and the rate that follows from it says nothing.
+cdef double ROUNDING = 1e-12
+
+
 cdef class Hedge:
     """Weights v_k ~ exp(-rate L_k) of K experts with cumulative losses L_k, and the loss of their mixture.
 
@@ -109,6 +113,7 @@ cdef class Hedge:
         """A row on which the experts had these losses, and the mixture this one; `weights` is room for as many."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = INFINITY, rise = INFINITY, mixed, mass = 0.0, total = 0.0, lost
+        cdef bint deal = self.share > 0 and rate < INFINITY and self.gap >= ROUNDING * self.loss
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
         for k in range(self.n_experts):
             best = min(best, self.costs[k])
@@ -126,7 +131,7 @@ cdef class Hedge:
             self.costs[k] += losses[k]
         self.loss += loss
         self.gap += max(loss - mixed, 0.0)
-        if self.share > 0 and rate < INFINITY:
+        if deal or (self.share > 0 and not isnan(self.fixed_rate)):
             self.deal_out(weights, rate)
         self.n_rows += 1
         if self.n_rows % self.interval == 0:

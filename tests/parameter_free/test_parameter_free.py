@@ -1,0 +1,162 @@
+"""Nothing to tune: what the default mixtures reach, in any units, and what users can do wrong."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import (
+    ForwardClassifier,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+)
+
+
+def errors(model, X, y):
+    """Of one pass, each block predicted before it is learned."""
+    wrong = 0
+    model.partial_fit(X[:20], y[:20], classes=np.unique(y))
+    for start in range(20, len(y), 20):
+        rows = slice(start, start + 20)
+        wrong += (model.predict(X[rows]) != y[rows]).sum()
+        model.partial_fit(X[rows], y[rows])
+    return wrong
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
+def test_raw_columns_are_learned_with_fewer_errors_than_by_sgd_on_scaled_ones(load):
+    X, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    ours = errors(ParameterFreeClassifier(), X, y)
+    peers = [
+        errors(SGDClassifier(loss=loss, random_state=0), StandardScaler().fit_transform(X), y)
+        for loss in ("log_loss", "hinge")
+    ]
+    assert ours < 0.8 * min(peers)
+
+
+def test_probabilities_are_near_those_of_the_batch():
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = ParameterFreeClassifier().fit(X[:400], y[:400])
+    scaler = StandardScaler().fit(X[:400])
+    batch = LogisticRegression().fit(scaler.transform(X[:400]), y[:400])
+    ours = -model.predict_log_proba(X[400:])[np.arange(169), y[400:]].mean()
+    theirs = -batch.predict_log_proba(scaler.transform(X[400:]))[np.arange(169), y[400:]].mean()
+    assert ours < 1.5 * theirs
+
+
+def test_raw_columns_and_targets_are_learned_better_than_by_sgd_on_scaled_ones():
+    X, y = load_diabetes(return_X_y=True)
+    model, peer = ParameterFreeRegressor(), SGDRegressor(random_state=0)
+    Z, u = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    model.partial_fit(X[:1], y[:1])
+    peer.partial_fit(Z[:1], u[:1])
+    ours = theirs = 0.0
+    for i in range(1, len(y)):
+        ours += ((model.predict(X[i : i + 1])[0] - y[i]) / y.std()) ** 2
+        theirs += (peer.predict(Z[i : i + 1])[0] - u[i]) ** 2
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        peer.partial_fit(Z[i : i + 1], u[i : i + 1])
+    assert ours < 0.97 * theirs
+
+
+@pytest.mark.parametrize("exponents", [[-6, 6, 0], [3, -2, -6]])
+def test_units_do_not_matter(exponents):
+    rng = np.random.default_rng(0)
+    X, w, units = rng.normal(size=(300, 3)), np.array([1.0, -2.0, 0.5]), 10.0 ** np.array(exponents)
+    y = X @ w + 0.1 * rng.normal(size=300)
+    here, there = (ParameterFreeRegressor().partial_fit(*data) for data in ((X, y), (X * units + 7 * units, 1e6 * y)))
+    assert_allclose(there.predict(X * units + 7 * units), 1e6 * here.predict(X), rtol=1e-6)
+    here, there = (ParameterFreeClassifier().fit(Z, y > 0) for Z in (X, X * units + 7 * units))
+    assert_allclose(there.predict_proba(X * units + 7 * units), here.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+def test_cutting_and_pickling_change_nothing(state):
+    X, y = load_breast_cancer(return_X_y=True)
+    for make, labels in ((ParameterFreeClassifier, y), (ParameterFreeRegressor, X[:, 0] + y)):
+        whole, parts = make().fit(X[:, 1:], labels), make()
+        classes = {"classes": [0, 1]} if make is ParameterFreeClassifier else {}
+        for rows in (slice(0, 1), slice(1, 2), slice(2, 300), slice(300, None)):
+            parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[rows, 1:], labels[rows], **classes)
+        assert state(parts.predict(X[:, 1:])) == state(whole.predict(X[:, 1:]))
+        assert_array_equal(parts.weights_, whole.weights_)
+
+
+def test_sparse_rows_of_many_columns_have_no_second_order_members():
+    X = sparse.random_array((200, 3000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    y = (X @ np.random.default_rng(1).normal(size=3000) > 0).astype(int)
+    model = ParameterFreeClassifier().fit(X, y)
+    assert not any(isinstance(estimator, ForwardClassifier) for estimator in model.estimators_)
+    assert model.predict_proba(X).shape == (200, 2)
+    assert model.score(X, y) > 0.9
+
+
+def test_members_can_be_used_by_themselves():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ParameterFreeClassifier().fit(X, y)
+    best = model.best_estimator_
+    assert best.score(X, y) > 0.95
+    assert best.coef_.shape == (1, 30)
+    assert model.best_index_ == model.cumulative_losses_.argmin()
+    assert model.t_ == best.t_ == len(y)
+
+
+def test_class_weights_weigh_the_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    weighted = ParameterFreeClassifier(class_weight={0: 3.0}).partial_fit(X, y, classes=[0, 1])
+    alike = ParameterFreeClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=np.where(y == 0, 3.0, 1.0))
+    assert_array_equal(weighted.predict_proba(X), alike.predict_proba(X))
+    balanced = ParameterFreeClassifier(class_weight="balanced").fit(X, y)
+    assert balanced.predict_proba(X)[:, 0].mean() > ParameterFreeClassifier().fit(X, y).predict_proba(X)[:, 0].mean()
+
+
+def test_targets_that_are_counts_are_learned_on_the_poisson_loss():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = rng.poisson(np.exp(0.5 * X[:, 0] + 1.0)).astype(float)
+    model = ParameterFreeRegressor(loss="poisson").fit(X, y)
+    assert (model.predict(X) > 0).all()
+    assert_allclose(model.predict(X).mean(), y.mean(), rtol=0.1)
+    assert model.cumulative_loss_ <= model.cumulative_losses_.min() + model.regret_bound_
+
+
+def test_a_refused_row_changes_nothing(unchanged):
+    X, y = load_breast_cancer(return_X_y=True)
+    for model, labels in ((ParameterFreeClassifier(), y), (ParameterFreeRegressor(), y * 1.0)):
+        model.fit(X[:100], labels[:100])
+        bad = X[100:400].copy()
+        bad[250, 3] = np.nan
+        with unchanged(model, r"NaN \(row 250, column 3\)"):
+            model.partial_fit(bad, labels[100:400])
+        bad[250, 3] = 1e300
+        with unchanged(model, "row 2[59]"):
+            model.partial_fit(bad, labels[100:400])
+    with unchanged(model, "overflows"):
+        model.partial_fit(X[:1], [1e200])
+
+
+def test_errors_say_what_to_do():
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.raises(ValueError, match=r"members\[1\] = LogDetMetricLearner\(\) is not a"):
+        ParameterFreeClassifier(members=[MirrorDescentClassifier(), LogDetMetricLearner()]).fit(X, y)
+    with pytest.raises(ValueError, match=r"members\[0\] = ImplicitGDRegressor\(\) is not a"):
+        ParameterFreeClassifier(members=[ImplicitGDRegressor()]).fit(X, y)
+    with pytest.raises(ValueError, match="members is empty"):
+        ParameterFreeRegressor(members=[]).fit(X, y)
+    with pytest.raises(ValueError, match="standardize"):
+        ParameterFreeRegressor(members=[ImplicitGDRegressor(), ImplicitGDRegressor(standardize=True)]).fit(X, y)
+    with pytest.raises(ValueError, match="'share' parameter"):
+        ParameterFreeClassifier(share=1.0).fit(X, y)
+    with pytest.raises(AttributeError, match="ParameterFreeClassifier has not learned a row yet"):
+        _ = ParameterFreeClassifier().weights_
