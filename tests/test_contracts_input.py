@@ -23,7 +23,8 @@ def says_the_same(output, state):
         for name, values in output(one, X).items():
             assert_array_equal(values, output(two, X)[name])
         for name in (name for name in dir(type(one)) if name.endswith("_") and not name.startswith("_")):
-            assert state(getattr(one, name, None)) == state(getattr(two, name, None)), name
+            if name != "best_estimator_":  # whose classes have the type of the labels; it is one of `estimators_`
+                assert state(getattr(one, name, None)) == state(getattr(two, name, None)), name
 
     return says_the_same
 

@@ -23,7 +23,7 @@ from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
 
 
-class _LearningRates(SideBySideMixin, MetaEstimatorMixin):
+class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once.
 
     Parameters

@@ -29,6 +29,9 @@ class ParameterFree(SideBySideMixin):
     share : float
         Part of all weight that is dealt out again after each row, so that the mixture follows a lead that changes:
         0 <= share < 1. A share of 0 has the smaller bound, where one member stays the best.
+    standardize : bool
+        Of the members of the default set: learn rows in units of their columns' deviations so far. Dense rows are
+        centred and scaled, streams that start with sparse rows are scaled.
 
     Attributes
     ----------
@@ -49,10 +52,12 @@ class ParameterFree(SideBySideMixin):
     _parameter_constraints: dict = {
         "members": [Sequence, None],
         "share": [Interval(Real, 0, 1, closed="left")],
+        "standardize": ["boolean"],
     }
 
     members: Sequence[Any] | None
     share: float
+    standardize: bool
 
     def _default_members(self, n_features: int) -> list[Any]:
         """The default set."""

@@ -36,7 +36,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     {members}
     loss : {<regression losses>} or Loss
         What the mixture is about, and what the members of the default set learn on.
-    {share}
+    {share, standardize}
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = ParameterFreeRegressor().fit(X, y)
     >>> print(f"{model.score(X, y):.2f}")
-    0.52
+    0.51
     """
 
     _parameter_constraints: dict = {
@@ -72,11 +72,17 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     _kinds = (OnlineLinearRegressor, ForwardRegressor)
 
     def __init__(
-        self, *, members: Sequence | None = None, loss: str | Loss = "squared_error", share: float = 0.001
+        self,
+        *,
+        members: Sequence | None = None,
+        loss: str | Loss = "squared_error",
+        share: float = 0.001,
+        standardize: bool = True,
     ) -> None:
         self.members = members
         self.loss = loss
         self.share = share
+        self.standardize = standardize
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -136,13 +142,13 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     def _default_members(self, n_features: int) -> list:
         loss = resolve_loss(self.loss)
         members: list = [
-            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss, standardize=True)
+            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss, standardize=self.standardize)
             for rate, rates in (("sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)), ("constant", (0.003, 0.01, 0.03, 0.1)))
             for eta0 in rates
         ]
         if n_features <= SECOND_ORDER and loss.translation_invariant:
             members += [
-                ForwardRegressor(alpha=alpha, forgetting=gamma, standardize=True)
+                ForwardRegressor(alpha=alpha, forgetting=gamma, standardize=self.standardize)
                 for alpha in (0.1, 1.0, 10.0)
                 for gamma in (1.0, 0.999, 0.99)
             ]
