@@ -197,7 +197,7 @@ def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, kind,
 
 
 def starts_alike(estimator):
-    """Does it learn the same from rows whether they start dense or sparse? Columns are centred only if they do dense."""
+    """Does it learn the same from dense and from sparse rows, or centre columns where it begins with dense ones?"""
     return not getattr(estimator, "standardize", False)
 
 
