@@ -65,6 +65,7 @@ def test_every_layout_gives_the_same_digits(layout, centred):
 def test_the_statistics_are_those_of_the_rows():
     X, y = stream()
     h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
+    h[:2] = 0.0
     centred, about_zero = (learner_of(Standardizer(D, kind)) for kind in (True, False))
     assert centred.learn(X, y, h) is None and about_zero.learn(csr(X), y, h) is None
     mean = np.average(X, axis=0, weights=h)
@@ -107,8 +108,7 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
 
 def test_learners_of_their_own_statistics_learn_side_by_side(state):
     X, y = stream()
-    learners = [learner_of(Standardizer(D, kind)) for kind in (True, True, False)]
-    alone = [learner_of(Standardizer(D, kind)) for kind in (True, True, False)]
+    learners, alone = ([learner_of(Standardizer(D, True)) for _ in range(3)] for _ in range(2))
     assert learners[0].learn(X[:10], y[:10]) is alone[0].learn(X[:10], y[:10]) is None
     together = MultiLearner(learners, summed=False)
     assert together.learn(X, np.stack([y] * 3, axis=1)) is None
@@ -116,6 +116,12 @@ def test_learners_of_their_own_statistics_learn_side_by_side(state):
         assert other.learn(X, y) is None
         assert_array_equal(one.coef, other.coef)
         assert state(one.standardizer) == state(other.standardizer)
+    for other in (None, Standardizer(D, False)):
+        for pair in ([learners[0], learner_of(other)], [learner_of(other), learners[0]]):
+            before = [state(learner) for learner in pair]
+            with pytest.raises(ValueError, match="standardise rows alike"):
+                MultiLearner(pair).learn(csr(X), np.stack([y] * 2, axis=1))
+            assert [state(learner) for learner in pair] == before
 
 
 def test_squares_that_overflow_are_refused(state):

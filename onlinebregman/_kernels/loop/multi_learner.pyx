@@ -29,6 +29,11 @@ cdef struct Member:           # what the loop over rows needs to know of a learn
     double* weights
 
 
+cdef inline int kind_of(Standardizer standardizer) noexcept:
+    """None, one that scales, or one that centres as well."""
+    return 0 if standardizer is None else 2 if standardizer.centred else 1
+
+
 @cython.final
 cdef class MultiLearner(AtomicLearner):
     """Learners of the same number of features that learn the same rows: one for each class, or for each rate.
@@ -195,6 +200,9 @@ cdef class MultiLearner(AtomicLearner):
         cdef Py_ssize_t k
         cdef void* standardizer
         AtomicLearner.begin(self, rows, complete)
+        for learner in self.learners:
+            if kind_of(learner.standardizer) != kind_of(self.standardizer):
+                raise ValueError("learners side by side have to standardise rows alike: centred, scaled alone, or not")
         self.descend, self.alike = rows.indices == NULL, True
         for k, learner in enumerate(self.learners):
             learner.begin(rows, complete)
@@ -267,10 +275,8 @@ cdef class MultiLearner(AtomicLearner):
         for k in range(self.n):
             standardizer = self.members[k].standardizer
             if not self.alike and (k == 0 or standardizer != self.members[k - 1].standardizer):
-                row.x = given.x
-                if standardizer != NULL:
-                    (<Standardizer> standardizer).learn(given, weight, rows.z)
-                    row.x = rows.z
+                (<Standardizer> standardizer).learn(given, weight, rows.z)
+                row.x = rows.z
             status = (<Learner> self.members[k].learner).learn_row(
                 &row, work, y[k * stride], weight, NULL if scores == NULL else scores + k
             )
