@@ -33,7 +33,7 @@ cdef extern from "ops/standardize.h":
 # Deviations beyond which a value counts no more.
 cdef double LIMIT = 5.0
 # A column whose deviation is below this share of its mean is constant but for rounding.
-cdef double LEAST = 1e-12
+cdef double LEAST = 1e-14
 
 
 @cython.final

@@ -1,0 +1,331 @@
+"""Columns centred and scaled inside the model, by the rows learned before: to the numbers of scikit-learn's scaler."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import onlinebregman
+from onlinebregman import (
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PNormClassifier,
+    PNormRegressor,
+)
+
+LIMIT = 5.0
+MODELS = [
+    ForwardRegressor(),
+    ForwardRegressor(forward=False, forgetting=0.99),
+    ForwardClassifier(),
+    ImplicitGDRegressor(),
+    ImplicitGDRegressor(average=5, fit_intercept=False),
+    MirrorDescentRegressor(divergence="relative_entropy", signed=True, loss="huber"),
+    MirrorDescentClassifier(),
+    PNormRegressor(),
+    PNormClassifier(loss="hinge"),
+]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_rows(n=60, d=4, seed=0, classes=0):
+    """Columns of very different units, far from 0."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_t(3, size=(n, d))
+    X = Z * 10.0 ** rng.integers(-3, 4, size=d) + 10.0 ** rng.integers(-3, 4, size=d)
+    a = Z @ rng.normal(size=d) + 0.1 * rng.normal(size=n)
+    return X, np.digitize(a, np.linspace(-1, 1, classes - 1)) if classes else a
+
+
+def rows_of(model, **kwargs):
+    return some_rows(classes=3 if is_classifier(model) else 0, **kwargs)
+
+
+def standardizing(model):
+    return clone(model).set_params(standardize=True)
+
+
+def learn(model, X, y, **kwargs):
+    if is_classifier(model) and not hasattr(model, "classes_"):
+        kwargs["classes"] = np.arange(3)
+    return model.partial_fit(X, y, **kwargs)
+
+
+def score(model, X):
+    return model.decision_function(X) if is_classifier(model) else model.predict(X)
+
+
+class Replica:
+    """z = (x - mean) / deviation of the rows of weight h that came before; sparse rows about 0."""
+
+    def __init__(self, centred=True):
+        self.centred, self.X, self.h = centred, [], []
+
+    def statistics(self, d):
+        if not self.X:
+            return np.zeros(d), np.zeros(d)
+        mean = np.average(self.X, axis=0, weights=self.h) if self.centred else np.zeros(d)
+        return mean, np.sqrt(np.average((np.array(self.X) - mean) ** 2, axis=0, weights=self.h))
+
+    def standardize(self, x):
+        mean, deviation = self.statistics(x.shape[-1])
+        known = deviation > 1e-14 * abs(mean)  # but for rounding
+        return np.clip(np.where(known, (x - mean) / np.where(known, deviation, 1.0), 0.0), -LIMIT, LIMIT)
+
+    def count(self, x, h=1.0):
+        if h:
+            self.X.append(x)
+            self.h.append(h)
+
+
+# --- the numbers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_model_that_standardises_is_one_behind_a_scaler_that_learns_after_it(model):
+    X, y = rows_of(model)
+    ours, theirs, scaler = standardizing(model), clone(model), StandardScaler()
+    for i in range(len(y)):
+        row = X[i : i + 1]
+        z = np.zeros_like(row)  # nothing is known before the first row, and no deviation before the second
+        if i:
+            z = np.clip(np.where(scaler.var_ > 0, scaler.transform(row), 0.0), -LIMIT, LIMIT)
+            assert_allclose(score(ours, row), score(theirs, z), rtol=1e-10, atol=1e-10)
+        learn(ours, row, y[i : i + 1])
+        learn(theirs, z, y[i : i + 1])
+        scaler.partial_fit(row)
+    assert_allclose(ours.mean_, scaler.mean_, rtol=1e-12)
+    assert_allclose(ours.scale_, scaler.scale_, rtol=1e-12)
+    assert ours.n_samples_seen_ == scaler.n_samples_seen_
+    assert_allclose(ours.coef_, theirs.coef_ / scaler.scale_, rtol=1e-9, atol=1e-12 * abs(ours.coef_).max())
+    assert_allclose(ours.cumulative_loss_, theirs.cumulative_loss_, rtol=1e-10)
+
+
+@settings(max_examples=40)
+@given(seed=seeds, n=st.integers(1, 30), d=st.integers(1, 20), density=st.floats(0.05, 1.0), centred=st.booleans())
+@pytest.mark.parametrize("layouts", ["dense", "sparse", "mixed"])
+def test_weights_and_layouts_give_the_numbers_of_the_formulas(seed, n, d, density, centred, layouts):
+    rng = np.random.default_rng(seed)
+    X, y = some_rows(n, d, seed)
+    X *= rng.uniform(size=X.shape) < density
+    h = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
+    model, plain, replica = ImplicitGDRegressor(standardize=True), ImplicitGDRegressor(), Replica(centred)
+    first = np.array if centred else sparse.csr_array
+    for i in range(n):
+        row = X[i : i + 1]
+        layout = {"dense": np.array, "sparse": sparse.csr_array, "mixed": rng.choice([np.array, sparse.csr_array])}
+        z = replica.standardize(row)
+        kind = first if i == 0 else layout[layouts]
+        if i:
+            assert_allclose(model.predict(kind(row)), plain.predict(z), rtol=1e-9, atol=1e-9)
+        model.partial_fit(kind(row), y[i : i + 1], sample_weight=h[i : i + 1])
+        plain.partial_fit(z, y[i : i + 1], sample_weight=h[i : i + 1])
+        replica.count(row[0], h[i])
+    mean, deviation = replica.statistics(d)
+    assert_allclose(model.mean_, mean, rtol=1e-12, atol=1e-12 * abs(X).max())
+    assert_allclose(model.scale_, np.where(deviation > 1e-14 * abs(mean), deviation, 1.0), rtol=1e-9)
+    assert model.n_samples_seen_ == h.sum()
+
+
+@pytest.mark.parametrize("model", [*MODELS, ForwardRegressor(forward=False)], ids=repr)
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_coef_and_intercept_are_in_units_of_the_data(model, layout):
+    X, y = rows_of(model, n=200)
+    if layout is not np.array:
+        X = (X - X.mean(axis=0)) * (np.random.default_rng(0).uniform(size=X.shape) < 0.5)
+    model = learn(standardizing(model), layout(X), y)
+    near = (abs((X - model.mean_) / model.scale_) <= LIMIT).all(axis=1)
+    assert 100 < near.sum() < 200
+    if getattr(model, "forward", False):  # whose predictions are shrunk
+        model.forward = False
+    linear = X @ model.coef_.T + model.intercept_
+    assert_allclose(score(model, layout(X))[near], linear[near], rtol=1e-8, atol=1e-8)
+    assert abs(score(model, layout(X)) - linear)[~near].max() > 1e-3  # those beyond count as five deviations
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_units_and_origins_of_columns_change_nothing(model):
+    X, y = rows_of(model)
+    reference, changed = learn(standardizing(model), X, y), 1024.0 * X - 65536.0  # exact but for the difference
+    assert_allclose(score(learn(standardizing(model), changed, y), changed), score(reference, X), rtol=1e-7, atol=1e-7)
+    scaled = X * 2.0 ** np.arange(4)
+    assert_array_equal(score(learn(standardizing(model), scaled, y), scaled), score(reference, X))
+
+
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_constant_columns_are_0_until_they_change(layout):
+    X = np.tile([0.1, 0.0, 3e5], (50, 1))
+    X[30:, 2] = np.nextafter(3e5, 4e5)  # a constant but for rounding
+    y = np.arange(50.0)
+    model = ImplicitGDRegressor(standardize=True).partial_fit(layout(X), y)
+    if layout is np.array:
+        assert not model.coef_.any() and (model.scale_ == 1).all()
+        assert model.predict([[7.0, -1.0, 0.0]]) == model.predict(X[:1]) == model.intercept_
+    model.partial_fit(layout([[0.5, 1.0, 2e5]]), [1.0]).partial_fit(layout([[0.5, 1.0, 2e5]]), [3.0])
+    assert model.coef_.all()
+
+
+def test_means_far_from_0_cost_no_digits():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(2000, 3)), rng.normal(size=2000)
+    X = np.round(Z * 2**20) / 2**20
+    near, far = (ImplicitGDRegressor(standardize=True).partial_fit(rows, y) for rows in (X, X + 2.0**30))
+    assert_allclose(far.scale_, near.scale_, rtol=1e-7)
+    assert_allclose(far.predict(X + 2.0**30), near.predict(X), rtol=1e-5, atol=1e-6)
+
+
+# --- rows that are refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("rows", [2, 30])  # of three values each: fewer than there are columns, or more
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("fault", [np.nan, -np.inf, 1e160])
+def test_a_refused_row_leaves_the_statistics_as_they_were(model, layout, rows, fault, unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rows_of(model, n=30 + rows, d=40)
+    X[:, 3:] *= rng.uniform(size=(30 + rows, 37)) < 0.05
+    model = learn(standardizing(model), layout(X[:30]), y[:30])
+    X[-1, 2] = fault
+    for kind in (np.array, sparse.csr_array):
+        with unchanged(model, "row|Row"):
+            model.partial_fit(kind(X[30:]), y[30:])
+        with unchanged(model, "row|Row"):
+            model.partial_fit(kind(X[-1:]), y[-1:])
+        if not np.isfinite(fault):
+            with unchanged(model, "row|Row|infinity|NaN"):
+                score(model, kind(X[-1:]))
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.scale_).all()
+
+
+def test_a_call_that_is_taken_back_takes_back_its_statistics(state):
+    X, y = some_rows()
+    learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
+    for kind in (np.array, sparse.csr_array):
+        before, mark = state(learner), learner.mark()
+        assert learner.learn(kind(X[20:]), y[20:]) is None and state(learner) != before
+        learner.go_back(mark)
+        learner.commit()
+        assert state(learner) == before
+
+
+# --- the life cycle ---------------------------------------------------------------------------------------------------
+
+
+def test_every_epoch_counts_its_rows():
+    X, y = some_rows()
+    model = ImplicitGDRegressor(standardize=True, max_iter=3, tol=None, random_state=0).fit(X, y)
+    assert model.n_samples_seen_ == 180
+    assert_allclose(model.mean_, X.mean(axis=0), rtol=1e-12)
+    assert_allclose(model.scale_, X.std(axis=0), rtol=1e-12)
+    assert model.set_params(warm_start=True).fit(X, y).n_samples_seen_ == 360
+    assert model.set_params(warm_start=False).fit(X, y).n_samples_seen_ == 180
+
+
+def test_what_learning_starts_with_says_whether_columns_are_centred(learned):
+    X, y = some_rows()
+    for first, centred in ((np.array, True), (sparse.csr_array, False)):
+        model = ForwardRegressor(standardize=True).fit(first(X[:20]), y[:20])
+        assert model.mean_.any() == centred
+        others = [copy.deepcopy(model).partial_fit(kind(X[20:]), y[20:]) for kind in (np.array, sparse.csr_array)]
+        assert learned(others[0]) == learned(others[1])  # bit for bit
+    assert model.set_params(standardize=False).partial_fit(X, y).n_samples_seen_ == 80  # read when learning starts
+    assert not hasattr(model.fit(X, y), "mean_")
+
+
+def test_without_it_there_are_no_statistics():
+    X, y = some_rows()
+    for model in (ImplicitGDRegressor(), ForwardRegressor(), EGRegressor()):
+        model.partial_fit(X / abs(X).max(axis=0), y)
+        for name in ("mean_", "scale_", "n_samples_seen_"):
+            with pytest.raises(AttributeError, match="standardize=True before it starts"):
+                getattr(model, name)
+
+
+def test_weights_that_have_to_be_positive_are_not_for_standardised_columns():
+    for name in ("BurgRegressor", "EGRegressor", "WinnowClassifier", "PerceptronClassifier"):
+        assert "standardize" not in getattr(onlinebregman, name)().get_params()
+
+
+def test_certificates_are_about_standardised_rows():
+    X, y = some_rows(n=200)
+    rng, replica, Z = np.random.default_rng(1), Replica(), []
+    for x in X:
+        Z.append(replica.standardize(x))
+        replica.count(x)
+    Z = np.array(Z)
+    model = ImplicitGDRegressor(standardize=True, learning_rate="constant", eta0=0.1, track_regret=True)
+    model.partial_fit(X, y)
+    best = LinearRegression().fit(Z, y)
+    for coef, intercept in [
+        (best.coef_, best.intercept_),
+        *zip(rng.normal(size=(5, 4)), rng.normal(size=5), strict=True),
+    ]:
+        loss = 0.1 * ((Z @ coef + intercept - y) ** 2).sum() / 2
+        bound = model.regret_certificate(coef, intercept)
+        assert model.weighted_loss_ - loss <= bound * (1 + 1e-12)
+
+
+# --- together with others ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [ImplicitGDRegressor(), MirrorDescentClassifier()], ids=repr)
+@pytest.mark.parametrize("first", [np.array, sparse.csr_array])
+def test_many_rates_are_the_models_one_by_one(model, first):
+    X, y = rows_of(model)
+    model = standardizing(model)
+    path = learn(LearningRatePath(model, eta0s=[0.1, 1.0, 2.0]), first(X[:30]), y[:30]).partial_fit(X[30:], y[30:])
+    for eta0, member in zip([0.1, 1.0, 2.0], path.estimators_, strict=True):
+        alone = learn(clone(model).set_params(eta0=eta0), first(X[:30]), y[:30]).partial_fit(X[30:], y[30:])
+        assert_array_equal(member.coef_, alone.coef_)
+        assert_array_equal(member.scale_, alone.scale_)
+        assert_array_equal(score(member, X), score(alone, X))
+        assert member.n_samples_seen_ == 60
+    path.estimators_[0].partial_fit(X, y)  # each is a model of its own
+    assert path.estimators_[1].n_samples_seen_ == 60
+
+
+def test_a_mixture_predicts_by_standardised_rows():
+    X, y = some_rows(n=200)
+    mixture = LearningRateMixture(ImplicitGDRegressor(standardize=True), eta0s=[0.1, 1.0]).partial_fit(X, y)
+    expected = mixture.weights_ @ np.stack([model.predict(X) for model in mixture.estimators_])
+    assert_allclose(mixture.predict(X), expected, rtol=1e-10, atol=1e-12)
+    near = (abs((X - X.mean(axis=0)) / X.std(axis=0)) < LIMIT).all(axis=1)
+    assert_allclose((X @ mixture.coef_ + mixture.intercept_)[near], expected[near], rtol=1e-8, atol=1e-8)
+
+
+def test_a_pipeline_with_a_scaler_stays_possible():
+    X, y = some_rows(n=200)
+    model = make_pipeline(StandardScaler(), ImplicitGDRegressor(standardize=True, random_state=0)).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_raw_columns_are_learned_as_well_as_scaled_ones():
+    """Years, pressures and shares: nothing is learned from them as they are."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(1000, 3))
+    X, y = Z * [5.0, 1e4, 0.01] + [2000.0, 1e5, 0.2], Z @ [1.0, -1.0, 0.5]
+
+    def error(model, X):
+        predictions = []
+        for i in range(len(y)):
+            predictions.append(model.predict(X[i : i + 1])[0] if i else 0.0)
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+        return ((np.array(predictions) - y)[20:] ** 2).mean() / y.var()
+
+    assert error(ImplicitGDRegressor(standardize=True), X) < 1.2 * error(ImplicitGDRegressor(), Z) < 0.1
+    assert error(ImplicitGDRegressor(), X) > 0.5

@@ -1,0 +1,147 @@
+"""The compiled standardiser by itself: layouts, types, empty rows, and what a call has to put back."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.loop.forward import ForwardLearner
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.multi_learner import MultiLearner
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.rows.standardizer import Standardizer
+from scipy import sparse
+
+from onlinebregman.schedules import Constant
+
+D = 37
+
+
+def learner_of(standardizer, d=D):
+    learner = Learner(EuclideanGeometry(np.zeros(d)), SquaredLoss())
+    learner.configure(update="implicit", schedule=Constant(0.1))
+    learner.standardize_by(standardizer)
+    return learner
+
+
+def stream(rows=50, d=D, density=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d)) * (rng.uniform(size=(rows, d)) < density)
+    X[3] = 0.0  # an empty row
+    return X, rng.normal(size=rows)
+
+
+def csr(X, index=np.int32, values=np.float64):
+    X = sparse.csr_array(X, dtype=values)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+LAYOUTS = {
+    "dense": np.array,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": csr,
+    "csr, int64": lambda X: csr(X, np.int64),
+    "csr, float32": lambda X: csr(X, values=np.float32),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("centred", [True, False])
+def test_every_layout_gives_the_same_digits(layout, centred):
+    X, y = stream()
+    X = X.astype(np.float32).astype(np.float64)  # exact in every layout
+    expected, found = (learner_of(Standardizer(D, centred)) for _ in range(2))
+    assert expected.learn(X, y) is None and found.learn(LAYOUTS[layout](X), y) is None
+    one, other = (learner.standardizer for learner in (expected, found))
+    assert_array_equal(one.mean, other.mean)
+    assert_array_equal(one.scale, other.scale)
+    assert_array_equal(one.transform(X), np.asarray(sparse.csr_array(other.transform(LAYOUTS[layout](X))).todense()))
+    if layout in ("dense", "float32") or centred:  # sums over nonzeros alone are taken in another order
+        assert_array_equal(expected.coef, found.coef)
+        assert_array_equal(expected.predict(X), found.predict(LAYOUTS[layout](X)))
+    assert_allclose(expected.coef, found.coef, rtol=1e-10, atol=1e-13)
+
+
+def test_the_statistics_are_those_of_the_rows():
+    X, y = stream()
+    h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
+    h[:2] = 0.0
+    centred, about_zero = (learner_of(Standardizer(D, kind)) for kind in (True, False))
+    assert centred.learn(X, y, h) is None and about_zero.learn(csr(X), y, h) is None
+    mean = np.average(X, axis=0, weights=h)
+    assert_allclose(centred.standardizer.mean, mean, rtol=1e-12, atol=1e-15)
+    assert_allclose(centred.standardizer.scale, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=h)), rtol=1e-12)
+    assert_allclose(about_zero.standardizer.scale, np.sqrt(np.average(X**2, axis=0, weights=h)), rtol=1e-12)
+    assert not about_zero.standardizer.mean.any()
+    assert centred.standardizer.n_samples_seen == about_zero.standardizer.n_samples_seen == h.sum()
+    coef, intercept = centred.standardizer.in_units_of_data(np.arange(D), 1.0)
+    near = abs(centred.standardizer.transform(X)).max(axis=1) < 5
+    scores = centred.standardizer.transform(X) @ np.arange(D) + 1.0
+    assert near.any() and not near.all()
+    assert_allclose((X @ coef + intercept)[near], scores[near], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [2, 40])  # a log of what they change, or a copy of everything
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("make", ["one", "three", "forward"])
+def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
+    X, y = stream()
+    if make == "forward":
+        learner = ForwardLearner(D, (), 1.0, True)
+        learner.standardize_by(Standardizer(D, centred))
+        settings = None, True, 1.0
+    else:
+        learner, settings = learner_of(Standardizer(D, centred)), ()
+    if make == "three":
+        learner = MultiLearner([learner_of(None) for _ in range(3)])
+        learner.standardize_by(Standardizer(D, centred))
+        y = y[:, np.newaxis]
+    learner.learn(csr(X), y, *settings)
+    before = state(learner)
+    X, y = stream(rows + 5, seed=1)
+    X, y = X[5:], y[5:] if make != "three" else y[5:, np.newaxis]
+    X[-1, 30] = np.nan
+    refused = learner.learn(LAYOUTS[layout](X), y, *settings)
+    assert refused not in (None, -1) and state(learner) == before
+
+
+def test_learners_of_their_own_statistics_learn_side_by_side(state):
+    X, y = stream()
+    learners, alone = ([learner_of(Standardizer(D, True)) for _ in range(3)] for _ in range(2))
+    assert learners[0].learn(X[:10], y[:10]) is alone[0].learn(X[:10], y[:10]) is None
+    together = MultiLearner(learners, summed=False)
+    assert together.learn(X, np.stack([y] * 3, axis=1)) is None
+    for one, other in zip(learners, alone, strict=True):
+        assert other.learn(X, y) is None
+        assert_array_equal(one.coef, other.coef)
+        assert state(one.standardizer) == state(other.standardizer)
+    for other in (None, Standardizer(D, False)):
+        for pair in ([learners[0], learner_of(other)], [learner_of(other), learners[0]]):
+            before = [state(learner) for learner in pair]
+            with pytest.raises(ValueError, match="standardise rows alike"):
+                MultiLearner(pair).learn(csr(X), np.stack([y] * 2, axis=1))
+            assert [state(learner) for learner in pair] == before
+
+
+def test_squares_that_overflow_are_refused(state):
+    for layout, centred in ((np.array, True), (csr, False)):
+        learner = learner_of(Standardizer(9, centred), 9)
+        assert learner.learn(layout(np.eye(9)), np.zeros(9)) is None
+        before = state(learner)
+        assert learner.learn(layout([[1e160, *[0.0] * 8]]), np.zeros(1)) == ("too large", 0)
+        assert learner.learn(layout(np.eye(9)[:2]), np.zeros(2), np.full(2, 1e308)) == ("too large", 1)
+        assert state(learner) == before
+    tiny = learner_of(Standardizer(1, True), 1)
+    assert tiny.learn(np.array([[0.0], [1e-160], [3e-160], [0.0]]), np.zeros(4), np.full(4, 1e300)) is None
+    assert np.isfinite(tiny.standardizer.transform(np.array([[1e308], [-1e308], [0.0]]))).all()
+
+
+def test_what_is_not_finite_stays_so():
+    standardizer = learner_of(None).standardizer
+    assert standardizer is None
+    learner = learner_of(Standardizer(2, True), 2)
+    assert learner.learn(np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 0.0]]), np.ones(3)) is None
+    for value in (np.nan, np.inf, -np.inf):
+        assert np.isnan(learner.standardizer.transform(np.array([[0.0, value]]))).tolist() == [[False, True]]
+        assert np.isnan(learner.standardizer.transform(csr([[0.0, value]]))).tolist() == [[False, True]]
