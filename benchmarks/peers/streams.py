@@ -26,7 +26,14 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import scale
 
 import onlinebregman
-from onlinebregman import ForwardClassifier, ForwardRegressor, ImplicitGDRegressor, MirrorDescentClassifier
+from onlinebregman import (
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+)
 from onlinebregman.datasets import load_dataset
 
 BUNDLED = {"digits": load_digits, "wdbc": load_breast_cancer}
@@ -34,12 +41,14 @@ TEXT, SERIES = ("sms_spam",), ("bike_hour_2011", "elecdemand")
 LABELS = ("digits", "mushroom", "wdbc", "spambase", "phishing", "a9a_test", *TEXT)
 NUMBERS = ("california", "abalone", "winequality_white", "airfoil", "concrete", "mortgage", "stock", *SERIES)
 CLASSIFIERS = {
+    "ParameterFreeClassifier": ParameterFreeClassifier,
     "ForwardClassifier": ForwardClassifier,
     "MirrorDescentClassifier": MirrorDescentClassifier,
     "SGDClassifier, log loss": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "SGDClassifier, hinge": lambda: SGDClassifier(random_state=0),
 }
 REGRESSORS = {
+    "ParameterFreeRegressor": ParameterFreeRegressor,
     "ForwardRegressor": ForwardRegressor,
     "ImplicitGDRegressor": ImplicitGDRegressor,
     "SGDRegressor": lambda: SGDRegressor(random_state=0),
@@ -117,6 +126,9 @@ def settings(learners, X):
     for learner, make in learners.items():
         ours = hasattr(make(), "standardize")
         if X.shape[1] > 1000 and learner.startswith("Forward"):  # whose rows cost the square of that
+            continue
+        if getattr(make(), "standardize", False):  # of its own accord
+            yield learner, "raw", make(), X
             continue
         if not issparse(X):
             yield learner, "scaled", make(), scaled(X)
