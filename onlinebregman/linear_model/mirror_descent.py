@@ -14,8 +14,17 @@ from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import LOSSES, Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
 from ._classifier import OnlineLinearClassifier
+
+
+_PARAMETERS: dict = {
+    "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+    "signed": ["boolean"],
+    "constraint": [Constraint, None],
+    "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
+    "learning_rate": [*OnlineLinearModel._parameter_constraints["learning_rate"], StrOptions({"auto"})],
+}
 
 
 class ParametricMirrorMixin(MirrorMixin):
@@ -23,11 +32,12 @@ class ParametricMirrorMixin(MirrorMixin):
 
     Parameters
     ----------
-    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm"} or \
-            Divergence
+    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
+            "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
-        ones are compiled, your own run by their NumPy methods.
+        ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
+        `signed` nor constraints other than an upper bound.
     signed : bool
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
@@ -49,6 +59,7 @@ class ParametricMirrorMixin(MirrorMixin):
     loss: str | Loss
     signed: bool
     constraint: Constraint | None
+    _falling_rate: float  # the eta0 that suits a rate which falls
 
     @property
     def _signed(self) -> bool:
@@ -62,6 +73,24 @@ class ParametricMirrorMixin(MirrorMixin):
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
+
+    def _rate(self) -> tuple[str | Schedule, float]:
+        named = DIVERGENCES.get(self.divergence) if isinstance(self.divergence, str) else self.divergence
+        constant = vars(self).get("_divergence", named).constant_rate
+        learning_rate, eta0 = super()._rate()
+        if learning_rate == "auto":
+            learning_rate = "invscaling" if constant is None else "constant"
+        if eta0 is None:
+            eta0 = self._falling_rate if constant is None else constant
+        return learning_rate, eta0
+
+    @property
+    def metric_(self) -> np.ndarray:
+        """The weights h of a divergence that adapts, 0 where no row had a value; a new array."""
+        metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
+        if not metrics:
+            raise AttributeError(f"metric_ is for divergences that adapt, and {self._divergence!r} does not")
+        return np.stack(metrics) if self.coef_.ndim == 2 else metrics[0]
 
 
 @list_losses
@@ -132,11 +161,10 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
 
     _parameter_constraints: dict = {
         **OnlineLinearRegressor._parameter_constraints,
-        "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+        **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
-        "signed": ["boolean"],
-        "constraint": [Constraint, None],
     }
+    _falling_rate = 0.3
 
     def __init__(
         self,
@@ -145,8 +173,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         loss: str | Loss = "squared_error",
         signed: bool = False,
         constraint: Constraint | None = None,
-        eta0: float = 0.3,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        eta0: float | None = None,
+        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -224,11 +252,10 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
 
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
-        "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+        **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
-        "signed": ["boolean"],
-        "constraint": [Constraint, None],
     }
+    _falling_rate = 1.0
 
     def __init__(
         self,
@@ -237,8 +264,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         loss: str | Loss = "log_loss",
         signed: bool = False,
         constraint: Constraint | None = None,
-        eta0: float = 1.0,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        eta0: float | None = None,
+        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
