@@ -17,6 +17,8 @@ from .linear_model import (
     PerceptronClassifier,
     PNormClassifier,
     PNormRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
     WinnowClassifier,
 )
 from .metric_learning import (
@@ -58,6 +60,8 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
+    "ScaleInvariantClassifier",
+    "ScaleInvariantRegressor",
     "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

@@ -29,8 +29,8 @@ cdef struct GeometryState:    # the state beside the weights
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
     double summed             # the largest total since it was last summed afresh (simplex)
     # geometries that adapt: the intercept's sum; rows and the sum of their z^2; the targets, as weight, mean and sum of
-    # squares; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
-    double bias_sum, rows, norms, target_weight, target_mean, target_spread, pulled, gained
+    # squares; the intercept's bets; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
+    double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread, pulled, gained
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
 
 

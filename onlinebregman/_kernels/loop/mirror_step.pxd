@@ -47,6 +47,8 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
 
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
+    if geometry.averaging:
+        geometry.accumulate(work.row)
     if geometry.adaptive:
         eta *= geometry.adapt(
             work, loss.derivative(score.a, y), y, weight, update != EXPLICIT, &score.slope, &score.bias
@@ -76,8 +78,6 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     value = loss.value(score.a, y)
     if settings.track_regret:
         gap = divergence_to(geometry, work, &score, c)
-    if geometry.averaging:
-        geometry.accumulate(work.row)
     geometry.step(work, c)
     c += work.origin
     if settings.track_regret:
