@@ -26,13 +26,10 @@ class AdaptiveDivergence(SquaredEuclidean):
     ----------
     constant_rate : float
         The learning rate eta that suits most data; it need not fall, as h grows.
-    rescales : bool
-        Is a weight multiplied by m / M where the largest abs(x_i) so far grows from m to M?
     """
 
     adaptive = True
     constant_rate = 1.0
-    rescales = False
 
     @abstractmethod
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -41,6 +38,13 @@ class AdaptiveDivergence(SquaredEuclidean):
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         """The factor of the learning rate of the last of the rows X, with targets y, that all coordinates share."""
         return 1.0
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        """What is left of weights w, with the metric h so far, where the largest abs(x_i) grows from m > 0 to M.
+
+        A row is predicted by what will be left, and learned from there.
+        """
+        return as_array(w)
 
     def at(self, metric: ArrayLike) -> WeightedSquaredEuclidean:
         """The divergence with these weights h, such as `metric_` of an estimator.
@@ -91,13 +95,14 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     """Normalised adaptive gradient descent: as `AdaGrad`, and indifferent to the units of each feature and the target.
 
     h_i = M_i sqrt(sum g^2 x_i^2) with M_i the largest abs(x_i) so far, and the rate times sqrt(t / N) with N the sum of
-    x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M. To
-    multiply a feature by a constant divides its weight by that constant and changes nothing else. On losses in units of
-    the target, such as the squared one, the rate goes with the standard deviation of the targets so far (their size
-    while they are all the same), and nothing else changes with those units, either.
+    x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M: a row with
+    a value larger than any before is predicted as if that value were the largest before.
 
-    A row is predicted with each value cut to the largest size of its feature so far, if it is larger: such a value has
-    its M_i to itself.
+    To multiply a feature by a constant divides its weight by that constant and changes nothing else. On losses in units
+    of the target, such as the squared one, the rate goes with the standard deviation of the targets so far (their size
+    while they are all the same), and nothing else changes with those units, either. There the first row, unless steps
+    are explicit, moves the intercept alone, to the target, and its g is left out: the distance of targets from 0 is not
+    what has to be learned.
 
     References
     ----------
@@ -111,10 +116,12 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     """
 
     constant_rate = 3.0
-    rescales = True
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         return np.abs(as_array(X)).max(axis=0) * AdaGrad().metric(X, g, sample_weight)
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        return as_array(w) * as_array(m) / M
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         X = np.abs(as_array(X))
@@ -130,9 +137,11 @@ class NormalizedAdaGrad(AdaptiveDivergence):
 class DiagonalNewton(AdaptiveDivergence):
     """Diagonal second-order steps: the diagonal of ridge regression, of the forward algorithm and the on-line Newton step.
 
-    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. As with
-    `NormalizedAdaGrad`, nothing changes with the units of a feature or the target but those of the weights, and values
-    larger than any before are cut in predictions.
+    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows from
+    m to M, h_i w_i stays: the weight is what the same pull makes of it against a stronger prior. As with
+    `NormalizedAdaGrad`, nothing changes with the units of a feature or the target but those of the weights, and the
+    first row moves the intercept alone where targets have units. A rate of 1 is the diagonal of ridge regression, whose
+    off-diagonal would add to it; larger ones learn sooner.
 
     Parameters
     ----------
@@ -152,6 +161,8 @@ class DiagonalNewton(AdaptiveDivergence):
     array([41.,  2.])
     """
 
+    constant_rate = 4.0
+
     def __init__(self, curvature: float | None = None) -> None:
         if curvature is not None and not 0 < curvature < np.inf:
             raise ValueError(f"curvature = {curvature!r} is not a positive finite number; use None for the loss's own.")
@@ -167,6 +178,9 @@ class DiagonalNewton(AdaptiveDivergence):
             raise ValueError("The metric depends on the loss; give its curvature, DiagonalNewton(curvature=...).")
         X = as_array(X)
         return np.abs(X).max(axis=0) ** 2 + self.curvature * (_weights(sample_weight, g) @ X**2)
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        return as_array(w) * metric / (as_array(metric) - as_array(m) ** 2 + as_array(M) ** 2)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0

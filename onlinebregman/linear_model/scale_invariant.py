@@ -100,11 +100,13 @@ class ScaleInvariantMixin(MirrorMixin):
 
         Parameters
         ----------
-        {coef, intercept}
+        coef, intercept : array-like
+            The comparators, as in `regret_certificate`.
 
         Returns
         -------
-        {bound}
+        bound : float or ndarray of shape (n_learners,)
+            Bound on `cumulative_loss_` minus the comparator's loss.
 
         Raises
         ------

@@ -15,7 +15,7 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    cdef bint rescales                  # do weights shrink as the largest |x| grows?
+    cdef bint prior                     # where M grows from m, does h w stay, or is w multiplied by m / M?
     cdef readonly bint located          # have scores the units of the target?
     cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil

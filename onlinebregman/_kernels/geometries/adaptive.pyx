@@ -30,8 +30,9 @@ cdef extern from "ops/row.h":
 cdef extern from "ops/adaptive.h":
     double OB_UNSEEN
     Py_ssize_t ob_count_larger(const double* x, const double* r, Py_ssize_t n) noexcept nogil
-    void ob_cut(double* out, const double* x, const double* r, Py_ssize_t n) noexcept nogil
-    void ob_grow(double* w, double* g, double* r, const double* x, double rescaled, Py_ssize_t n) noexcept nogil
+    void ob_foresee(double* out, const double* x, const double* g, const double* r, int prior,
+                    Py_ssize_t n) noexcept nogil
+    void ob_grow(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
     double ob_norm_square(const double* x, const double* r, Py_ssize_t n) noexcept nogil
     void ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
     void ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
@@ -91,10 +92,10 @@ cdef class AdaptiveGeometry(Geometry):
             self.average_sum, self.stamp = resized(self.average_sum, size), resized(self.stamp, size)
 
     cpdef tuple arrangement(self):
-        return self.weights, self.average_sum, self.stamp, self.per_feature, self.tracking
+        return self.weights, self.per_feature, self.tracking
 
     cpdef rearrange(self, tuple arrangement):
-        self.weights, self.average_sum, self.stamp, self.per_feature, self.tracking = arrangement
+        self.weights, self.per_feature, self.tracking = arrangement
 
     def _arguments(self):
         return self.state_weights, self.upper
@@ -234,7 +235,7 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 cdef class NormalisedGeometry(AdaptiveGeometry):
     """Of rows in units of their own: z = x / M, M the largest |x| of the coordinate so far, the row at hand included.
 
-    While it is predicted, a value larger than M counts as M.
+    Where M grows, weights shrink: a row is predicted by what will be left of them.
 
     Parameters
     ----------
@@ -247,7 +248,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
     """
 
     def __cinit__(self):
-        self.blocks, self.rescales = 3, True
+        self.blocks = 3
 
     def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, state=None):
         super().__init__(weights, upper)
@@ -269,8 +270,8 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         work.w = self.block(work, WEIGHTS, 0)
         notes.larger = ob_count_larger(work.x, reciprocals, work.n)
         if notes.larger > 0:
-            ob_cut(scratch(work, 1), work.x, reciprocals, work.n)
-            work.x = scratch(work, 1)
+            ob_foresee(scratch(work, 3), work.x, self.block(work, SUMS, 1), reciprocals, self.prior, work.n)
+            work.x = scratch(work, 3)
 
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil:
         """Those of the row, since it was loaded."""
@@ -285,7 +286,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         reciprocals = self.loaded_reciprocals(work)
         if notes.larger > 0:
             sums = self.block(work, SUMS, 1)
-            ob_grow(work.w, sums, reciprocals, work.x, self.rescales, work.n)
+            ob_grow(work.w, sums, reciprocals, work.x, self.prior, work.n)
             self.put_back(work, SUMS, sums)
             self.put_back(work, RECIPROCALS, reciprocals)
         return ob_norm_square(work.x, reciprocals, work.n)
@@ -319,14 +320,11 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
     The sums are those of g^2 z^2, so that h = M^2 sqrt(sums). Where M grows from m, weights are multiplied by m / M.
     """
 
-    def __cinit__(self):
-        self.rescales = True
-
     @property
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
         sums, reciprocals, met = self.parts()
-        return np.where(met, np.sqrt(sums) / reciprocals**2, 0.0)
+        return np.where(met, np.sqrt(sums) / reciprocals / reciprocals, 0.0)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
@@ -345,6 +343,8 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     """h = M^2 + k sum x^2. The sums are those of k z^2, so that h = M^2 (1 + sums).
 
+    Where M grows, h w stays: the weight is what the same pull makes of it against a stronger prior.
+
     Parameters
     ----------
     weights : ndarray of shape (n_features,)
@@ -353,6 +353,9 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     curvature : float, default=1.0
         k > 0.
     """
+
+    def __cinit__(self):
+        self.prior = True
 
     def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, state=None):
         super().__init__(weights, upper, located, by_deviation)
@@ -366,7 +369,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
         sums, reciprocals, met = self.parts()
-        return np.where(met, (1.0 + sums) / reciprocals**2, 0.0)
+        return np.where(met, (1.0 + sums) / reciprocals / reciprocals, 0.0)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes

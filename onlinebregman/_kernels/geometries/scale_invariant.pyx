@@ -83,9 +83,12 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         raise AttributeError("there is no metric: steps are bets")
 
     def start_tracking(self):
-        pass
+        """Nothing: wealth and pull are all that a certificate needs."""
 
     def stop_tracking(self):
+        pass
+
+    cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
         pass
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:

@@ -16,23 +16,32 @@ OB_CLONES static ptrdiff_t ob_count_larger(const double *restrict x, const doubl
     return larger;
 }
 
-/* out = x, cut to the largest |x| so far where there was one; what is not finite stays so */
-OB_CLONES static void ob_cut(double *restrict out, const double *restrict x, const double *restrict r, ptrdiff_t n) {
+/* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M, or
+ * with a prior of strength M^2, of which the weight is pull / (M^2 + m^2 g), the same pull against the new one */
+static inline double ob_left(double larger, double g, int prior) {
+    const double ratio = 1.0 / larger, square = ratio * ratio;
+    return prior ? square * (1.0 + g) / (1.0 + square * g) : ratio;
+}
+
+/* out = x times what will be left of its weight; what is not finite stays so */
+OB_CLONES static void ob_foresee(double *restrict out, const double *restrict x, const double *restrict g,
+                                 const double *restrict r, int prior, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const double a = fabs(x[i]);
-        out[i] = a * r[i] > 1.0 && r[i] < OB_UNSEEN && a <= DBL_MAX ? copysign(1.0 / r[i], x[i]) : x[i];
+        const double a = fabs(x[i]), larger = a * r[i];
+        out[i] = larger > 1.0 && r[i] < OB_UNSEEN && a <= DBL_MAX ? x[i] * ob_left(larger, g[i], prior) : x[i];
     }
 }
 
-/* The largest |x| grows from m to M: g, a sum of z^2, and, where they are rescaled, the weights follow */
+/* The largest |x| grows from m to M: weights shrink, and g, a sum of z^2, is one in the new unit */
 OB_CLONES static void ob_grow(double *restrict w, double *restrict g, double *restrict r, const double *restrict x,
-                              double rescaled, ptrdiff_t n) {
+                              int prior, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), larger = a * r[i];
         if (larger > 1.0) {
-            const double ratio = r[i] < OB_UNSEEN ? 1.0 / larger : 1.0;
-            w[i] *= rescaled != 0.0 ? ratio : 1.0;
-            g[i] *= ratio * ratio;
+            if (r[i] < OB_UNSEEN) {
+                w[i] *= ob_left(larger, g[i], prior);
+                g[i] /= larger * larger;
+            }
             r[i] = 1.0 / a;
         }
     }
