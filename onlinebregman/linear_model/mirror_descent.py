@@ -12,7 +12,7 @@ from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
-from ..losses import LOSSES, Loss, resolve_loss
+from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
@@ -170,7 +170,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     def __init__(
         self,
         *,
-        divergence: str | Divergence = "squared_euclidean",
+        divergence: str | Divergence = "normalized_adagrad",
         loss: str | Loss = "squared_error",
         signed: bool = False,
         constraint: Constraint | None = None,
@@ -192,12 +192,6 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         verbose: int = 0,
     ) -> None:
         self._keep(locals())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
-        return tags
 
 
 @list_losses
@@ -261,7 +255,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     def __init__(
         self,
         *,
-        divergence: str | Divergence = "squared_euclidean",
+        divergence: str | Divergence = "normalized_adagrad",
         loss: str | Loss = "log_loss",
         signed: bool = False,
         constraint: Constraint | None = None,
