@@ -17,6 +17,8 @@ from .linear_model import (
     PerceptronClassifier,
     PNormClassifier,
     PNormRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
     WinnowClassifier,
 )
 from .metric_learning import (
@@ -61,6 +63,8 @@ __all__ = [
     "ParameterFreeClassifier",
     "ParameterFreeRegressor",
     "PerceptronClassifier",
+    "ScaleInvariantClassifier",
+    "ScaleInvariantRegressor",
     "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

@@ -31,7 +31,7 @@ settings.load_profile("repeatable")
 
 # Without experts of their own these read the columns of X as probabilities, which rows of numbers are not, or as
 # log-densities, which may be -inf.
-PROBABILISTIC = [("md", MirrorDescentClassifier()), ("p_norm", PNormClassifier())]
+PROBABILISTIC = [("md", MirrorDescentClassifier(divergence="squared_euclidean")), ("p_norm", PNormClassifier())]
 DENSITIES = [("full", OnlineGaussian(prior_weight=2.0)), ("unit", OnlineExponentialFamily())]
 FIRST = {
     "BayesMixture": {"estimators": PROBABILISTIC},
@@ -82,18 +82,31 @@ VARIANTS = {
     "MetricKNeighborsClassifier": [{"weights": "distance"}],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},
-        {"loss": "hinge", "class_weight": {1: 2.0}},
+        {"divergence": "squared_euclidean", "loss": "hinge", "class_weight": {1: 2.0}},
         {"divergence": "p_norm", "loss": "perceptron", "update": "explicit"},
-        {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500}, "update": "importance"},
-        {"loss": "squared_hinge", "standardize": True, "average": True},
+        {
+            "divergence": "squared_euclidean",
+            "learning_rate": "theory",
+            "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500},
+            "update": "importance",
+        },
+        {"divergence": "diagonal_newton", "average": 3, "track_regret": True},
+        {"divergence": "squared_euclidean", "loss": "squared_hinge", "standardize": True, "average": True},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
         {"divergence": "simplex_entropy", "loss": "absolute_error", "signed": True},
         {"divergence": "burg", "loss": "huber", "update": "importance", "track_regret": True},
         {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
-        {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0}, "constraint": L1Ball(1.0)},
-        {"standardize": True, "track_regret": True, "loss": "huber"},
+        {
+            "divergence": "squared_euclidean",
+            "learning_rate": "theory",
+            "data_bounds": {"x": 5.0, "u": 1.0},
+            "constraint": L1Ball(1.0),
+        },
+        {"divergence": "adagrad", "loss": "absolute_error", "constraint": UpperBound(2.0), "track_regret": True},
+        {"divergence": "diagonal_newton", "update": "explicit", "eta0": 0.1, "average": True},
+        {"divergence": "squared_euclidean", "standardize": True, "track_regret": True, "loss": "huber"},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
@@ -108,6 +121,8 @@ VARIANTS = {
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
+    "ScaleInvariantClassifier": [{"loss": "modified_huber", "average": 3}, {"loss": "hinge", "fit_intercept": False}],
+    "ScaleInvariantRegressor": [{"loss": "huber", "average": True}, {"loss": "log_loss"}],
     "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from conftest import OUTPUTS, configurations, default_names, rows_for
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
@@ -62,6 +63,8 @@ def of_every_configuration():
         model = clone(estimator)
         if "random_state" in model.get_params():
             model.set_params(random_state=0)
+        if getattr(model, "divergence", None) == "normalized_adagrad":  # see of_the_normalised_models
+            model.set_params(divergence="squared_euclidean")
         X, y = rows_for(model, 3 if repr(estimator) in default_names() else 2)
         weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=len(y))
         weights[0] = 1.0
@@ -124,10 +127,34 @@ def of_the_general_models():
         for update in ("implicit", "explicit", "importance"):
             if loss == "perceptron" and update != "explicit":
                 continue
-            model = MirrorDescentClassifier(loss=loss, update=update, eta0=0.1).partial_fit(X, y, classes=[0, 1, 2])
+            model = MirrorDescentClassifier(
+                divergence="squared_euclidean", loss=loss, update=update, eta0=0.1
+            ).partial_fit(X, y, classes=[0, 1, 2])
             yield f"MirrorDescentClassifier/{loss},{update}", numbers_of(model, X)
-    path = LearningRatePath(MirrorDescentRegressor(), eta0s=[0.01, 0.1, 1.0]).fit(X, X @ np.ones(5))
+    path = LearningRatePath(MirrorDescentRegressor(divergence="squared_euclidean"), eta0s=[0.01, 0.1, 1.0]).fit(
+        X, X @ np.ones(5)
+    )
     yield "LearningRatePath/three", numbers_of(path, X)
+
+
+def of_the_normalised_models():
+    """Mirror descent in the divergence that is its default, which came after the arrays above."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(40, 5)) * np.exp(rng.normal(size=5))
+    y = X @ np.ones(5) + 3.0
+    for loss in ("squared_error", "log_loss", "absolute_error", "huber"):
+        for update in ("implicit", "explicit", "importance"):
+            model = MirrorDescentRegressor(loss=loss, update=update, eta0=0.3, track_regret=True)
+            model.partial_fit(X[:7], expit(y[:7]) if loss == "log_loss" else y[:7])
+            model.partial_fit(X[7:], expit(y[7:]) if loss == "log_loss" else y[7:])
+            numbers = numbers_of(model, X)
+            yield (
+                f"normalised/{loss},{update}",
+                {**numbers, "certificate": np.float64(model.regret_certificate(np.ones(5)))},
+            )
+    for loss in ("log_loss", "hinge"):
+        model = MirrorDescentClassifier(loss=loss).partial_fit(X, np.arange(40) % 3, classes=[0, 1, 2])
+        yield f"normalised/{loss},classes", numbers_of(model, X)
 
 
 def of_pairs_and_triplets():
@@ -152,7 +179,7 @@ def of_pairs_and_triplets():
 
 def trajectories():
     """(name, array) of everything; names say the configuration, what it was given, and the attribute."""
-    for part in (of_every_configuration, of_the_general_models, of_pairs_and_triplets):
+    for part in (of_every_configuration, of_the_general_models, of_the_normalised_models, of_pairs_and_triplets):
         for name, arrays in part():
             for attribute, array in arrays.items():
                 yield f"{name}/{attribute}", array

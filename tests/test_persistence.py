@@ -11,6 +11,13 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from onlinebregman._kernels.geometries.adaptive import (
+    AdaGradGeometry,
+    AdaptiveGeometry,
+    DiagonalNewtonGeometry,
+    NormalisedAdaGradGeometry,
+    NormalisedGeometry,
+)
 from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
 from onlinebregman._kernels.geometries.burg import BurgGeometry
 from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
@@ -18,6 +25,7 @@ from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
@@ -206,6 +214,10 @@ def geometries():
         FrobeniusGeometry: FrobeniusGeometry(matrix),
         VonNeumannGeometry: VonNeumannGeometry(matrix, 2.0),
         NumPyGeometry: NumPyGeometry(weights, True, SquaredEuclidean()),
+        AdaGradGeometry: AdaGradGeometry(weights, 3.0),
+        NormalisedAdaGradGeometry: NormalisedAdaGradGeometry(weights, 3.0, True, True),
+        DiagonalNewtonGeometry: DiagonalNewtonGeometry(weights, 3.0, True, False, 0.5),
+        ScaleInvariantGeometry: ScaleInvariantGeometry(4, 2.0, True),
     }
 
 
@@ -213,6 +225,7 @@ def examples():
     """An object of every compiled class that is saved, in mid-stream where it moves."""
     found = {kind: learned_by(geometry).geometry for kind, geometry in geometries().items()}
     found[Geometry] = Geometry(np.ones(4))
+    found[AdaptiveGeometry], found[NormalisedGeometry] = AdaptiveGeometry(np.ones(4)), NormalisedGeometry(np.ones(4))
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))

@@ -34,7 +34,7 @@ X, Y = RNG.normal(size=(60, 4)), RNG.normal(size=60)
 
 def other(parameters):
     """Other values of the parameters that are read at each call."""
-    changes = {"eta0": lambda eta0: eta0 / 2, "average": lambda average: not average}
+    changes = {"eta0": lambda eta0: 0.1 if eta0 is None else eta0 / 2, "average": lambda average: not average}
     changes |= {"track_regret": lambda tracked: not tracked}
     return {name: change(parameters[name]) for name, change in changes.items() if name in parameters}
 

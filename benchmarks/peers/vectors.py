@@ -19,7 +19,10 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRatePath,
     MirrorDescentClassifier,
+    MirrorDescentRegressor,
     PerceptronClassifier,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
 )
 
 try:
@@ -63,7 +66,7 @@ def calls(method, rows):
 
 def on_block(model, X, y):
     """The work of learning a block by a model that has learned before."""
-    if not hasattr(model, "classes_"):
+    if not hasattr(model, "coef_"):
         model.partial_fit(X[:10], y[:10])
     return lambda: model.partial_fit(X, y)
 
@@ -150,5 +153,40 @@ def classifiers(repeats):
             compare(f"block, d={width}, {name}", on_block(model, X, y), on_block(peer, X, y), rows, repeats)
 
 
+def adaptive(repeats):
+    """Geometries that adapt, and bets: each a square root and a division for every coordinate of a row."""
+    names = ("adagrad", "normalized_adagrad", "diagonal_newton")
+    methods = {name: lambda name=name: MirrorDescentRegressor(divergence=name) for name in names}
+    methods["bets"] = lambda: ScaleInvariantRegressor(loss="huber")
+    labels = {name: lambda name=name: MirrorDescentClassifier(divergence=name) for name in names}
+    labels["bets"] = ScaleInvariantClassifier
+    for width, rows in ((20, 50_000), (100, 20_000)):
+        X, y = stream(rows, width)
+        single = [(X[i : i + 1], y[i : i + 1]) for i in range(500)]
+        for name, make in methods.items():
+            model, peer = make().partial_fit(X, y), sgd().partial_fit(X, y)
+            learn, plain = on_block(model, X, y), on_block(ImplicitGDRegressor(), X, y)
+            compare(f"block, {name}, d={width}: ImplicitGD", learn, plain, rows, repeats)
+            compare(f"block, {name}, d={width}: SGDRegressor", learn, on_block(sgd(), X, y), rows, repeats)
+            compare(
+                f"one row, {name}, d={width}: SGDRegressor",
+                calls(model.partial_fit, single),
+                calls(peer.partial_fit, single),
+                len(single),
+                repeats,
+            )
+    for width, density in ((100, None), (10**4, 50 / 10**4), (10**6, 50 / 10**6)):
+        X, y = stream(20_000, width, density)
+        classes = (y > np.median(y)).astype(int)
+        for name, make in labels.items():
+            kind = "block" if density is None else "block, CSR, 50 nonzeros"
+            ours, theirs = (m.partial_fit(X[:10], classes[:10], classes=[0, 1]) for m in (make(), sgd_classifier()))
+            learn, peer = on_block(ours, X, classes), on_block(theirs, X, classes)
+            compare(f"{kind}, {name}, log loss, d={width:.0e}: SGDClassifier", learn, peer, len(y), repeats)
+            if density is not None:
+                learn, peer = on_block(methods[name](), X, y), on_block(sgd(), X, y)
+                compare(f"{kind}, {name}, d={width:.0e}: SGDRegressor", learn, peer, len(y), repeats)
+
+
 if __name__ == "__main__":
-    run(__doc__, one_row, blocks, rates, classifiers)
+    run(__doc__, one_row, blocks, rates, classifiers, adaptive)

@@ -8,6 +8,7 @@ from types import NoneType
 import numpy as np
 
 from .. import losses
+from .._kernels.geometries.adaptive import AdaGradGeometry, DiagonalNewtonGeometry, NormalisedAdaGradGeometry
 from .._kernels.geometries.binary_entropy import BinaryEntropyGeometry
 from .._kernels.geometries.burg import BurgGeometry
 from .._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
@@ -18,8 +19,19 @@ from .._kernels.geometries.pnorm import PNormGeometry
 from .._kernels.losses import loss as compiled
 from .._kernels.losses.numpy_loss import NumPyLoss
 from ..constraints import Constraint, L2Ball, UpperBound
-from ..divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
-from ..losses import Loss
+from ..divergences import (
+    AdaGrad,
+    BinaryEntropy,
+    Burg,
+    DiagonalNewton,
+    Divergence,
+    NormalizedAdaGrad,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+)
+from ..losses import Loss, SquaredLoss
 
 # What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
 # table: it may have changed anything.
@@ -35,6 +47,14 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (BinaryEntropy, UpperBound): lambda w, doubled, F, C: _below(BinaryEntropyGeometry, w, doubled, C),
     (SimplexEntropy, NoneType): lambda w, doubled, F, C: SimplexGeometry(w, doubled, size=F.total),
     (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
+}
+# What stands for one that adapts, given the largest weight and the loss: these have no other way to learn.
+_ADAPTIVE: dict[type, Callable[..., Geometry]] = {
+    AdaGrad: lambda w, upper, F, L: AdaGradGeometry(w, upper),
+    NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, F.by_deviation(L)),
+    DiagonalNewton: lambda w, upper, F, L: DiagonalNewtonGeometry(
+        w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L)
+    ),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
@@ -58,15 +78,41 @@ def _below(geometry: type[Geometry], weights: np.ndarray, doubled: bool, constra
 
 
 def make_geometry(
-    divergence: Divergence, weights: np.ndarray, doubled: bool = False, constraint: Constraint | None = None
+    divergence: Divergence,
+    weights: np.ndarray,
+    doubled: bool = False,
+    constraint: Constraint | None = None,
+    loss: Loss | None = None,
 ) -> Geometry:
     """The geometry that moves `weights` in `divergence`, each step followed by the projection onto `constraint`.
 
-    `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-.
+    `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-. The loss is asked for its
+    facts by divergences that adapt.
     """
+    if divergence.adaptive:
+        return _make_adaptive(divergence, weights, doubled, constraint, loss)
     make = _GEOMETRIES.get((type(divergence), type(constraint)))
     geometry = make and make(weights, doubled, divergence, constraint)
     return NumPyGeometry(weights, doubled, divergence, constraint) if geometry is None else geometry
+
+
+def _make_adaptive(
+    divergence: Divergence, weights: np.ndarray, doubled: bool, constraint: Constraint | None, loss: Loss | None
+) -> Geometry:
+    if doubled:
+        raise ValueError(f"{divergence!r} is for weights of any sign; leave signed=True out.")
+    if not (constraint is None or (type(constraint) is UpperBound and np.ndim(constraint.bound) == 0)):
+        raise ValueError(
+            f"{divergence!r} has no projection onto {constraint!r} while it adapts; use UpperBound with one number, or "
+            "divergence='squared_euclidean'."
+        )
+    if type(divergence) not in _ADAPTIVE:
+        raise ValueError(
+            f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence of "
+            "your own that does not adapt."
+        )
+    upper = np.inf if constraint is None else constraint.bound
+    return _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
 
 
 def make_loss(loss: Loss) -> compiled.Loss:

@@ -77,7 +77,7 @@ class MirrorMixin(DocumentedMixin):
         constraint = self._constraint()
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
-        return make_geometry(self._divergence, weights, self._signed, constraint)
+        return make_geometry(self._divergence, weights, self._signed, constraint, self._learned_loss)
 
     def _parameters_are_valid(self) -> bool:
         return self._learner.in_force(vars(self))
@@ -98,6 +98,8 @@ class MirrorMixin(DocumentedMixin):
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        if learner.geometry.adaptive:
+            return float(learner.geometry.nearer_by(u, intercept) + learner.slack)
         gap = self._nearer_by(u, start, end)
         gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
@@ -108,7 +110,12 @@ class MirrorMixin(DocumentedMixin):
 
     def _schedule(self) -> Schedule:
         """The learning rates."""
-        return resolve_schedule(self.learning_rate, self.eta0, self.power_t)
+        learning_rate, eta0 = self._rate()
+        return resolve_schedule(learning_rate, eta0, self.power_t)
+
+    def _rate(self) -> tuple[str | Schedule, float]:
+        """What the parameters `learning_rate` and `eta0` stand for."""
+        return self.learning_rate, self.eta0
 
     def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """One pass over rows; returns the weighted mean loss before each was learned."""
@@ -127,10 +134,10 @@ class MirrorMixin(DocumentedMixin):
         y = data.y
         name = name or f"row {row}"
         own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
-        rate = own.get("learning_rate")
+        rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
         by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
         settings = [f"update={self.update!r}"] if "update" in own else []
-        settings.append(f"eta0={self.eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
+        settings.append(f"eta0={eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
         settings = " and ".join(settings)
         remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
         remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")

@@ -1,12 +1,13 @@
 """Geometry: Bregman divergences as small objects, the readable definition of each potential.
 
 Vectors: `SquaredEuclidean`, `WeightedSquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`,
-`BinaryEntropy`. Symmetric matrices: `SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked`
+`BinaryEntropy`. Those that adapt to the rows: `AdaGrad`, `NormalizedAdaGrad`, `DiagonalNewton`. Symmetric matrices: `SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked`
 make others of them. For a potential of your own subclass `Divergence` or `SeparableDivergence`.
 """
 
 from ._base import Divergence, SeparableDivergence
 from ._names import DIVERGENCES, resolve_divergence
+from .adaptive import AdaGrad, AdaptiveDivergence, DiagonalNewton, NormalizedAdaGrad
 from .duality import Conjugate, Scaled, Stacked
 from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
 from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
@@ -15,11 +16,15 @@ from .pnorm import PNorm
 
 __all__ = [
     "DIVERGENCES",
+    "AdaGrad",
+    "AdaptiveDivergence",
     "BinaryEntropy",
     "Burg",
     "Conjugate",
+    "DiagonalNewton",
     "Divergence",
     "LogDet",
+    "NormalizedAdaGrad",
     "PNorm",
     "RelativeEntropy",
     "Scaled",

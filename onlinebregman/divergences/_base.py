@@ -31,6 +31,11 @@ class Divergence(ABC):
         The sum that all vectors of the domain have; None where they have no sum in common.
     homogeneous : bool
         Is F(s w) = s^2 F(w) for all s? Then D(s u, s w) = s^2 D(u, w), and weights start at 0.
+    adaptive : bool
+        Does it change with the rows that are learned?
+    constant_rate : float or None
+        The constant learning rate that suits a divergence which adapts to the rows; None for all others, whose rates
+        have to fall.
 
     References
     ----------
@@ -56,6 +61,8 @@ class Divergence(ABC):
     upper: float = np.inf
     total: float | None = None
     homogeneous: bool = False
+    adaptive: bool = False
+    constant_rate: float | None = None
 
     @property
     def domain(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ._base import Divergence
+from .adaptive import AdaGrad, DiagonalNewton, NormalizedAdaGrad
 from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
 from .euclidean import SquaredEuclidean
 from .pnorm import PNorm
@@ -16,6 +17,9 @@ DIVERGENCES = {
     "burg": Burg,
     "binary_entropy": BinaryEntropy,
     "p_norm": PNorm,
+    "adagrad": AdaGrad,
+    "normalized_adagrad": NormalizedAdaGrad,
+    "diagonal_newton": DiagonalNewton,
 }
 
 
@@ -24,8 +28,8 @@ def resolve_divergence(divergence: str | Divergence, n_features: int | None = No
 
     Parameters
     ----------
-    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm"} or \
-            Divergence
+    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
+            "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
         A name, for the divergence with its default parameters (total 1 on the simplex, and p = 2 ln n, at least 2), or
         a divergence, which is returned as it is.
     n_features : int, default=None

@@ -8,6 +8,7 @@ from .implicit_gd import ImplicitGDRegressor
 from .mirror_descent import MirrorDescentClassifier, MirrorDescentRegressor
 from .perceptron import PerceptronClassifier
 from .pnorm import PNormClassifier, PNormRegressor
+from .scale_invariant import ScaleInvariantClassifier, ScaleInvariantRegressor
 from .winnow import WinnowClassifier
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",
+    "ScaleInvariantClassifier",
+    "ScaleInvariantRegressor",
     "WinnowClassifier",
 ]

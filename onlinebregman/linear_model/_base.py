@@ -21,6 +21,7 @@ from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..constraints import Constraint
+from ..losses import LOSSES, Loss
 from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
 from ._standardize import StandardizeMixin
 
@@ -314,6 +315,14 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     intercept_ : float
         Intercept.
     """
+
+    loss: str | Loss = "squared_error"  # where it is no parameter
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
+        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

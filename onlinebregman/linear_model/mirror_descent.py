@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
@@ -11,11 +12,20 @@ from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
-from ..losses import LOSSES, Loss, resolve_loss
+from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
 from ._classifier import OnlineLinearClassifier
+
+_PARAMETERS: dict = {
+    "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+    "standardize": ["boolean"],
+    "signed": ["boolean"],
+    "constraint": [Constraint, None],
+    "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
+    "learning_rate": [*OnlineLinearModel._parameter_constraints["learning_rate"], StrOptions({"auto"})],
+}
 
 
 class ParametricMirrorMixin(MirrorMixin):
@@ -23,11 +33,12 @@ class ParametricMirrorMixin(MirrorMixin):
 
     Parameters
     ----------
-    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm"} or \
-            Divergence
+    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
+            "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
-        ones are compiled, your own run by their NumPy methods.
+        ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
+        `signed` nor constraints other than an upper bound.
     signed : bool
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
@@ -49,6 +60,7 @@ class ParametricMirrorMixin(MirrorMixin):
     loss: str | Loss
     signed: bool
     constraint: Constraint | None
+    _falling_rate: float  # the eta0 that suits a rate which falls
 
     @property
     def _signed(self) -> bool:
@@ -62,6 +74,24 @@ class ParametricMirrorMixin(MirrorMixin):
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
+
+    def _rate(self) -> tuple[str | Schedule, float]:
+        named = DIVERGENCES.get(self.divergence) if isinstance(self.divergence, str) else self.divergence
+        constant = vars(self).get("_divergence", named).constant_rate
+        learning_rate, eta0 = super()._rate()
+        if learning_rate == "auto":
+            learning_rate = "invscaling" if constant is None else "constant"
+        if eta0 is None:
+            eta0 = self._falling_rate if constant is None else constant
+        return learning_rate, eta0
+
+    @property
+    def metric_(self) -> np.ndarray:
+        """The weights h of a divergence that adapts, 0 where no row had a value; a new array."""
+        metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
+        if not metrics:
+            raise AttributeError(f"metric_ is for divergences that adapt, and {self._divergence!r} does not")
+        return np.stack(metrics) if self.coef_.ndim == 2 else metrics[0]
 
 
 @list_losses
@@ -134,22 +164,20 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
 
     _parameter_constraints: dict = {
         **OnlineLinearRegressor._parameter_constraints,
-        "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+        **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
-        "signed": ["boolean"],
-        "standardize": ["boolean"],
-        "constraint": [Constraint, None],
     }
+    _falling_rate = 0.3
 
     def __init__(
         self,
         *,
-        divergence: str | Divergence = "squared_euclidean",
+        divergence: str | Divergence = "normalized_adagrad",
         loss: str | Loss = "squared_error",
         signed: bool = False,
         constraint: Constraint | None = None,
-        eta0: float = 0.3,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        eta0: float | None = None,
+        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -167,12 +195,6 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         verbose: int = 0,
     ) -> None:
         self._keep(locals())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
-        return tags
 
 
 @list_losses
@@ -229,22 +251,20 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
 
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
-        "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+        **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
-        "signed": ["boolean"],
-        "standardize": ["boolean"],
-        "constraint": [Constraint, None],
     }
+    _falling_rate = 1.0
 
     def __init__(
         self,
         *,
-        divergence: str | Divergence = "squared_euclidean",
+        divergence: str | Divergence = "normalized_adagrad",
         loss: str | Loss = "log_loss",
         signed: bool = False,
         constraint: Constraint | None = None,
-        eta0: float = 1.0,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        eta0: float | None = None,
+        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",

@@ -65,6 +65,9 @@ class Loss(ABC):
         Does the loss depend on a - y alone?
     lipschitz : float
         A bound on abs(dL/da), for all scores and targets; infinity where there is none.
+    degree : int
+        How the loss goes with the units of the target, its parameters in these units, too: L(s a, s y) = s^degree
+        L(a, y). 0 for targets without units, such as labels and counts.
     curvature_range : tuple of float
         Bounds on how fast dL/da rises with a, kinks included: (mu, beta) for a loss that is mu-strongly convex and
         beta-smooth in its score. (1, 1) is the squared loss.
@@ -93,8 +96,21 @@ class Loss(ABC):
     sigmoid: bool = False
     translation_invariant: bool = False
     lipschitz: float = np.inf
+    degree: int = 0
     curvature_range: tuple[float, float] = (0.0, np.inf)
     _remedy = "remove or impute missing and infinite targets"
+
+    @property
+    def typical_curvature(self) -> float:
+        """What stands for L'' in a diagonal second-order metric: its bound, 1 for losses with kinks of bounded slope.
+
+        Raises ValueError where neither the curvature nor the slope has a bound.
+        """
+        if self.curvature_range[1] < np.inf:
+            return self.curvature_range[1]
+        if self.lipschitz < np.inf:
+            return 1.0
+        raise ValueError(f"{self!r} has neither a bound on its curvature nor on its slope; give the curvature itself.")
 
     @abstractmethod
     def link(self, a: ArrayLike) -> Array:

@@ -29,6 +29,7 @@ class SquaredLoss(ResidualLoss):
     (2.0, 2.0)
     """
 
+    degree = 2
     curvature_range = (1.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:

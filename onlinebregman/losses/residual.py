@@ -22,6 +22,7 @@ class InsensitiveLoss(ResidualLoss):
 
     epsilon: float
     lipschitz = 1.0
+    degree = 1
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -115,6 +116,7 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
     (array([2.25, 0.  , 0.25]), array([-3.,  0.,  1.]))
     """
 
+    degree = 2
     curvature_range = (0.0, 2.0)
 
     def __init__(self, epsilon: float = 0.1) -> None:
@@ -162,6 +164,8 @@ class QuantileLoss(ResidualLoss):
     >>> loss.value([0.0, 2.0, 6.0], 2.0), loss.derivative([0.0, 2.0, 6.0], 2.0)
     (array([1.5, 0. , 1. ]), array([-0.75,  0.  ,  0.25]))
     """
+
+    degree = 1
 
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = check_parameter(quantile, "quantile", positive=True)
@@ -215,6 +219,7 @@ class HuberLoss(ResidualLoss):
     (array([0.125, 0.5  , 9.5  ]), array([0.5, 1. , 1. ]))
     """
 
+    degree = 2
     curvature_range = (0.0, 1.0)
 
     def __init__(self, epsilon: float = 1.35) -> None:
@@ -273,6 +278,7 @@ class BoundLoss(ResidualLoss):
     """
 
     translation_invariant = False
+    degree = 2
     curvature_range = (0.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:

@@ -105,7 +105,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         """The rates, increasing; by default doubling, around that of the estimator."""
         if isinstance(self.eta0s, Integral):
             middle = self.eta0s // 2
-            return [self._base().eta0 * 2.0 ** (k - middle) for k in range(self.eta0s)]
+            return [self._base()._rate()[1] * 2.0 ** (k - middle) for k in range(self.eta0s)]
         rates = np.unique(np.asarray(self.eta0s, dtype=np.float64))
         if rates.size < 2 or not (rates > 0).all() or not np.isfinite(rates).all():
             raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")

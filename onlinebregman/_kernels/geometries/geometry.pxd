@@ -28,6 +28,9 @@ cdef struct GeometryState:    # the state beside the weights
     double confined_to        # the upper bound that all weights are known to keep (Burg)
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
     double summed             # the largest total since it was last summed afresh (simplex)
+    # geometries that adapt: the intercept's sum; rows and the sum of their z^2; the targets, as weight, mean and sum of
+    # squares; the intercept's bets; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
+    double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread, pulled, gained
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
 
 
@@ -50,6 +53,7 @@ cdef class Geometry:
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
     cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
     cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
+    cdef readonly bint adaptive      # does S follow from the rows, so that `adapt` takes each in before it is learned?
     cdef readonly bint looks_ahead   # does it want to see dense rows before they are learned (`begin_block`)?
     cdef readonly bint moves_all     # does every step move all weights, whatever the row?
     cdef readonly bint quadratic     # a symmetric matrix W, which predicts z'Wz and not w.x?
@@ -65,6 +69,8 @@ cdef class Geometry:
     cdef double[::1] average_sum
     cdef double[::1] stamp
 
+    cpdef tuple arrangement(self)
+    cpdef rearrange(self, tuple arrangement)
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil
@@ -74,6 +80,9 @@ cdef class Geometry:
     cdef double dot(self, Workspace* work) noexcept nogil
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil
+    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
+                      double* bias) noexcept nogil
+    cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil

@@ -40,6 +40,15 @@ def aligned(values):
     return room[start : start + values.shape[0]]
 
 
+def average_of(weights, total, time, average_over):
+    """The average of weights over so many steps, from their sum up to when they last moved, and the time since."""
+    with np.errstate(over="ignore"):
+        average = (total + weights * time) / average_over
+    if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
+        average = total / average_over + weights * (time / average_over)
+    return average
+
+
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
     """Give a workspace its memory, for vectors of this length; `free_workspace` takes it back."""
     work.notes = work.memory if length <= SHORT else malloc((NOTES + 5 * length) * sizeof(double))
@@ -124,16 +133,25 @@ cdef class Geometry:
         self.average_sum = self.stamp = None
         self.state.clock = 0.0
 
+    def start_tracking(self):
+        """Accumulate what the regret certificate needs of the geometry, from now on."""
+
+    def stop_tracking(self):
+        """Forget it."""
+
+    cpdef tuple arrangement(self):
+        """What `start_tracking` and `stop_tracking` bind anew, to go back to; None if nothing."""
+        return None
+
+    cpdef rearrange(self, tuple arrangement):
+        """Go back to it."""
+
     def coef(self, average_over=0.0):
         """The weights, or their average over so many steps; a new array."""
         weights = np.asarray(self.weights)
         if average_over > 0:
-            total, time = np.asarray(self.average_sum), self.state.clock - np.asarray(self.stamp)
-            with np.errstate(over="ignore"):
-                average = (total + weights * time) / average_over
-            if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
-                average = total / average_over + weights * (time / average_over)
-            return self._to_coef(average)
+            time = self.state.clock - np.asarray(self.stamp)
+            return self._to_coef(average_of(weights, np.asarray(self.average_sum), time, average_over))
         return self._to_coef(weights * self.scale())
 
     def _to_coef(self, weights):
@@ -242,6 +260,18 @@ cdef class Geometry:
         """The open interval of c on which w(c) is defined."""
         lo[0] = -INFINITY
         hi[0] = INFINITY
+
+    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
+                      double* bias) noexcept nogil:
+        """Where the geometry is `adaptive`: take in a row that was predicted, g being the derivative of its loss.
+
+        Sets x'Sx and `bias`, 1 / h of the intercept, which is not 0 if one is learned; returns a factor of the rate.
+        `exact`: does the step look beyond the point it starts from?
+        """
+        return 1.0
+
+    cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
+        """Where the geometry is `adaptive`: D(u, w) - D(u, w(c)) is gain - c (u.x), the intercept included."""
 
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
         """From now on c is counted from this end of the domain, beside which it loses its digits: True, or False where

@@ -174,8 +174,10 @@ cdef class Learner(AtomicLearner):
         self.settings.track_regret = track_regret
         if track_regret and self.origin is None:
             self.origin = self.position
+            self.geometry.start_tracking()
         elif not track_regret:
             self.origin = None
+            self.geometry.stop_tracking()
             self.run.weighted_loss = self.run.slack = 0.0
         self.validated = tuple(dict(validated).items())
 
@@ -364,6 +366,7 @@ cdef class Learner(AtomicLearner):
         mark.validated, mark.origin, mark.loss = self.validated, self.origin, self.loss
         mark.upper, mark.averaging = self.geometry.upper, self.geometry.averaging
         mark.average_sum, mark.stamp = self.geometry.average_sum, self.geometry.stamp
+        mark.arrangement = self.geometry.arrangement()
         mark.n_rates = len(self.rates)
         return mark
 
@@ -373,5 +376,6 @@ cdef class Learner(AtomicLearner):
         self.validated, self.origin, self.loss = mark.validated, mark.origin, mark.loss
         self.geometry.upper, self.geometry.averaging = mark.upper, mark.averaging
         self.geometry.average_sum, self.geometry.stamp = mark.average_sum, mark.stamp
+        self.geometry.rearrange(mark.arrangement)
         del self.rates[mark.n_rates:]
         return 0

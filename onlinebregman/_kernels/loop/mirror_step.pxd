@@ -47,6 +47,12 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
 
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
+    if geometry.averaging:
+        geometry.accumulate(work.row)
+    if geometry.adaptive:
+        eta *= geometry.adapt(
+            work, loss.derivative(score.a, y), y, weight, update != EXPLICIT, &score.slope, &score.bias
+        )
     if update == IMPLICIT and geometry.linear and loss.linear:
         c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
         if not isfinite(c):
@@ -72,8 +78,6 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     value = loss.value(score.a, y)
     if settings.track_regret:
         gap = divergence_to(geometry, work, &score, c)
-    if geometry.averaging:
-        geometry.accumulate(work.row)
     geometry.step(work, c)
     c += work.origin
     if settings.track_regret:
@@ -108,6 +112,8 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
     """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
     cdef double a, fall
     run.weighted_loss += eta * value
+    if geometry.adaptive:
+        geometry.note_step(work, c, c * score.a - gap)
     if update == EXPLICIT or update == GRADIENT:
         run.slack += gap
         return

@@ -1,0 +1,30 @@
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+
+
+cdef class AdaptiveGeometry(Geometry):
+    cdef bint tracking                  # is the last block the sum of c x, for the regret certificate?
+    cdef int blocks                     # of which the state of a coordinate consists, before that one
+
+    cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
+    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil
+
+
+cdef class AdaGradGeometry(AdaptiveGeometry):
+    pass
+
+
+cdef class NormalisedGeometry(AdaptiveGeometry):
+    cdef bint prior                     # where M grows from m, does h w stay, or is w multiplied by m / M?
+    cdef readonly bint located          # have scores the units of the target?
+    cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
+    cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil
+    cdef double reach(self, Workspace* work) noexcept nogil
+
+
+cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
+    pass
+
+
+cdef class DiagonalNewtonGeometry(NormalisedGeometry):
+    cdef readonly double curvature

@@ -1,0 +1,383 @@
+"""Geometries that adapt: squared Euclidean distances with a weight h_i for each coordinate, which follows from the rows.
+
+    D_t(u, w) = sum h_i (u_i - w_i)^2 / 2,    w_i(c) = w_i - c x_i / h_i,    x'Sx = sum x_i^2 / h_i
+
+After a row was predicted, and before it is learned, `adapt` takes it into the sums from which h follows: only the
+coordinates of its nonzeros, so that a sparse row costs O(nonzeros). What all coordinates have in common it returns, as
+a factor of the learning rate. The intercept is a coordinate of value 1: the row's score moves by bias = 1 / h_0 too.
+
+The state of a coordinate are its weight and, in blocks behind all weights, what h follows from. All of it is undone,
+saved and checked together with the weights.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MIN
+from libc.math cimport INFINITY, fabs, sqrt
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry import aligned, average_of
+from onlinebregman._kernels.rows.rows cimport Row
+
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/adaptive.h":
+    double OB_UNSEEN
+    Py_ssize_t ob_count_larger(const double* x, const double* r, Py_ssize_t n) noexcept nogil
+    void ob_foresee(double* out, const double* x, const double* g, const double* r, int prior,
+                    Py_ssize_t n) noexcept nogil
+    void ob_grow(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
+    double ob_norm_square(const double* x, const double* r, Py_ssize_t n) noexcept nogil
+    void ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
+    void ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
+                             Py_ssize_t n) noexcept nogil
+    void ob_adapt_second_order(double* q, double* g, const double* x, const double* r, double s,
+                               Py_ssize_t n) noexcept nogil
+
+# How much sooner the intercept moves than h says, in the first row: its score is the target to 12 digits.
+cdef double FIRMLY = 2.0**40
+
+cdef enum:                    # blocks of the state
+    WEIGHTS
+    SUMS                      # of g^2 x^2, g^2 z^2 or k z^2, with z = x r
+    RECIPROCALS               # r = 1 / the largest |x|
+
+
+cdef struct Notes:
+    double* q                 # x / h
+    Py_ssize_t larger         # how many values are larger than any before
+
+
+def resized(values, size):
+    """The first of these values, and zeros where there are no more."""
+    return np.r_[np.asarray(values), np.zeros(size)][:size]
+
+
+cdef inline double reciprocal_root(double total) noexcept nogil:
+    return 1.0 / sqrt(total) if total >= DBL_MIN else 0.0
+
+
+cdef class AdaptiveGeometry(Geometry):
+    """What they share.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features,)
+        The weights to start from; copied.
+    upper : float, default=inf
+        Largest weight.
+    """
+
+    def __cinit__(self):
+        self.linear = self.adaptive = True
+        self.blocks = 2
+
+    def __init__(self, weights, upper=INFINITY, state=None):
+        super().__init__(weights, False, upper)
+        self.n_features = self.weights.shape[0]
+        self.arrange(self.blocks)
+        self._resume(state)
+
+    def arrange(self, blocks):
+        """Let the state have so many blocks; further ones are 0."""
+        size = blocks * self.n_features
+        self.weights, self.per_feature = aligned(resized(self.weights, size)), blocks
+        if self.averaging:
+            self.average_sum, self.stamp = resized(self.average_sum, size), resized(self.stamp, size)
+
+    cpdef tuple arrangement(self):
+        return self.weights, self.per_feature, self.tracking
+
+    cpdef rearrange(self, tuple arrangement):
+        self.weights, self.per_feature, self.tracking = arrangement
+
+    def _arguments(self):
+        return self.state_weights, self.upper
+
+    def get_state(self):
+        return *super().get_state(), np.asarray(self.weights).copy()
+
+    def set_state(self, state, averaging, blocks):
+        super().set_state(state, averaging)
+        self.weights = aligned(np.asarray(blocks, dtype=np.float64))
+        self.per_feature = self.weights.shape[0] // self.n_features
+        self.tracking = self.per_feature > self.blocks
+
+    @property
+    def state_weights(self):
+        """The weights; a new array."""
+        return np.asarray(self.weights)[:self.n_features].copy()
+
+    @property
+    def metric(self):
+        """h of every coordinate, 0 where none was met; a new array."""
+        raise NotImplementedError
+
+    def coef(self, average_over=0.0):
+        """See `Geometry.coef`."""
+        if average_over == 0:
+            return self.state_weights
+        n, time = self.n_features, self.state.clock - np.asarray(self.stamp)
+        return average_of(self.state_weights, np.asarray(self.average_sum)[:n], time[:n], average_over)
+
+    # --- averaging: of the weights alone ------------------------------------------------------------------------
+
+    cdef void accumulate(self, const Row* row) noexcept nogil:
+        cdef Py_ssize_t i, j
+        if row.index == NULL:
+            self.accumulate_all()
+            return
+        for i in range(row.n):
+            j = row.index[i]
+            self.average_sum[j] += self.weights[j] * (self.state.clock - self.stamp[j])
+            self.stamp[j] = self.state.clock
+
+    cdef void accumulate_all(self) noexcept nogil:
+        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.n_features)
+
+    # --- the regret certificate: sum c (w.x - u.x) - c^2 x'Sx / 2 over the rows, by parts ------------------------
+
+    def start_tracking(self):
+        if not self.tracking:
+            self.arrange(self.blocks + 1)
+            self.state.pulled = self.state.gained = 0.0
+            self.tracking = True
+
+    def stop_tracking(self):
+        if self.tracking:
+            self.arrange(self.blocks)
+            self.tracking = False
+
+    def nearer_by(self, u, double intercept):
+        """sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""
+        pulls = np.asarray(self.weights)[self.blocks * self.n_features:]
+        return self.state.gained - pulls @ u - self.state.pulled * intercept
+
+    cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
+        cdef double* pulls = &self.weights[self.blocks * self.n_features]
+        self.state.pulled += c
+        self.state.gained += gain
+        if work.row.index == NULL:
+            ob_axpy(pulls, work.row.x, -c, work.row.n)
+        else:
+            ob_sparse_axpy(pulls, work.row.index, work.row.x, -c, work.row.n)
+
+    # --- a row --------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
+        return n
+
+    cdef double* block(self, Workspace* work, int number, int place) noexcept nogil:
+        """The row's values of a block: the block itself, or gathered into a working vector (sparse)."""
+        cdef double* source = &self.weights[number * self.n_features]
+        if work.row.index == NULL:
+            return source
+        ob_gather(scratch(work, place), source, work.row.index, work.row.n)
+        return scratch(work, place)
+
+    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil:
+        if work.row.index != NULL:
+            ob_scatter(&self.weights[number * self.n_features], values, work.row.index, work.row.n)
+
+    cdef void load(self, Workspace* work) noexcept nogil:
+        work.w = self.block(work, WEIGHTS, 0)
+
+    cdef void store(self, Workspace* work) noexcept nogil:
+        self.put_back(work, WEIGHTS, work.w)
+
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        """At c = 0; x'Sx is known once the row has been taken in."""
+        value[0], slope[0] = ob_dot(work.w, work.x, work.n), 0.0
+
+    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
+                      double* bias) noexcept nogil:
+        cdef bint intercept = bias[0] != 0
+        cdef double factor = self.take_in(work, weight * g * g, weight, intercept, bias)
+        slope[0] = ob_dot(work.x, (<Notes*> work.notes).q, work.n)
+        if not intercept:
+            bias[0] = 0.0
+        return factor
+
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+        """Take the row in, s being weight g^2: q = x / h, the bias, and the factor of the rate."""
+        return 1.0
+
+    cdef void step(self, Workspace* work, double c) noexcept nogil:
+        if c != 0:
+            ob_axpy(work.w, (<Notes*> work.notes).q, c, work.n)
+
+
+cdef class AdaGradGeometry(AdaptiveGeometry):
+    """h = sqrt(sum g^2 x^2)."""
+
+    @property
+    def metric(self):
+        """h of every coordinate, 0 where none was met; a new array."""
+        return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
+
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+        cdef Notes* notes = <Notes*> work.notes
+        cdef double* sums = self.block(work, SUMS, 1)
+        notes.q = scratch(work, 2)
+        ob_adapt(notes.q, sums, work.x, s, work.n)
+        self.put_back(work, SUMS, sums)
+        self.state.bias_sum += s
+        bias[0] = reciprocal_root(self.state.bias_sum)
+        return 1.0
+
+
+cdef class NormalisedGeometry(AdaptiveGeometry):
+    """Of rows in units of their own: z = x / M, M the largest |x| of the coordinate so far, the row at hand included.
+
+    Where M grows, weights shrink: a row is predicted by what will be left of them.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features,)
+    upper : float, default=inf
+    located : bool, default=False
+        Have scores the units of the target?
+    by_deviation : bool, default=False
+        Does the rate go with the deviation of the targets?
+    """
+
+    def __cinit__(self):
+        self.blocks = 3
+
+    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, state=None):
+        super().__init__(weights, upper)
+        np.asarray(self.weights)[RECIPROCALS * self.n_features:] = OB_UNSEEN
+        self.located, self.by_deviation = located, by_deviation
+        self._resume(state)
+
+    def _arguments(self):
+        return *super()._arguments(), self.located, self.by_deviation
+
+    def parts(self):
+        """(sums, reciprocals, where there were any) of all coordinates."""
+        sums, reciprocals = np.asarray(self.weights)[self.n_features:3 * self.n_features].reshape(2, -1)
+        return sums, reciprocals, reciprocals < OB_UNSEEN
+
+    cdef void load(self, Workspace* work) noexcept nogil:
+        cdef Notes* notes = <Notes*> work.notes
+        cdef double* reciprocals = self.block(work, RECIPROCALS, 2)
+        work.w = self.block(work, WEIGHTS, 0)
+        notes.larger = ob_count_larger(work.x, reciprocals, work.n)
+        if notes.larger > 0:
+            ob_foresee(scratch(work, 3), work.x, self.block(work, SUMS, 1), reciprocals, self.prior, work.n)
+            work.x = scratch(work, 3)
+
+    cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil:
+        """Those of the row, since it was loaded."""
+        return &self.weights[RECIPROCALS * self.n_features] if work.row.index == NULL else scratch(work, 2)
+
+    cdef double reach(self, Workspace* work) noexcept nogil:
+        """Take the row's size in, from which on its values lie within the largest ones, and return sum z^2."""
+        cdef Notes* notes = <Notes*> work.notes
+        cdef double* sums
+        cdef double* reciprocals
+        work.x = work.row.x
+        reciprocals = self.loaded_reciprocals(work)
+        if notes.larger > 0:
+            sums = self.block(work, SUMS, 1)
+            ob_grow(work.w, sums, reciprocals, work.x, self.prior, work.n)
+            self.put_back(work, SUMS, sums)
+            self.put_back(work, RECIPROCALS, reciprocals)
+        return ob_norm_square(work.x, reciprocals, work.n)
+
+    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
+                      double* bias) noexcept nogil:
+        """Where targets have units, an exact first step moves the intercept, and that to the target: the size of what
+        is left to learn is the targets' deviation, and their distance from 0 is in no sum."""
+        cdef bint first = self.located and exact and bias[0] != 0 and self.state.target_weight == 0
+        cdef double deviation = target_deviation(&self.state, y, weight) if self.located else 1.0
+        cdef double factor = AdaptiveGeometry.adapt(self, work, 0.0 if first else g, y, weight, exact, slope, bias)
+        if self.by_deviation:
+            factor *= deviation
+        if first and factor > 0 and g != 0:
+            bias[0] = FIRMLY * fabs(y / g) / factor
+        return factor
+
+
+cdef inline double target_deviation(GeometryState* state, double y, double weight) noexcept nogil:
+    """The standard deviation of the targets so far, this one included; their size while they are all the same."""
+    cdef double gap = y - state.target_mean
+    state.target_weight += weight
+    state.target_mean += gap * (weight / state.target_weight)
+    state.target_spread += weight * gap * (y - state.target_mean)
+    return sqrt(state.target_spread / state.target_weight) if state.target_spread > 0 else fabs(y)
+
+
+cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
+    """h = M sqrt(sum g^2 x^2), the rate times sqrt(t / N) with N the sum of z^2 over t rows.
+
+    The sums are those of g^2 z^2, so that h = M^2 sqrt(sums). Where M grows from m, weights are multiplied by m / M.
+    """
+
+    @property
+    def metric(self):
+        """h of every coordinate, 0 where none was met; a new array."""
+        sums, reciprocals, met = self.parts()
+        return np.where(met, np.sqrt(sums) / reciprocals / reciprocals, 0.0)
+
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+        cdef Notes* notes = <Notes*> work.notes
+        cdef GeometryState* state = &self.state
+        cdef double* sums
+        state.rows += weight
+        state.norms += weight * (self.reach(work) + intercept)
+        sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
+        ob_adapt_normalised(notes.q, sums, work.x, self.loaded_reciprocals(work), s, work.n)
+        self.put_back(work, SUMS, sums)
+        state.bias_sum += s
+        bias[0] = reciprocal_root(state.bias_sum)
+        return sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
+
+
+cdef class DiagonalNewtonGeometry(NormalisedGeometry):
+    """h = M^2 + k sum x^2. The sums are those of k z^2, so that h = M^2 (1 + sums).
+
+    Where M grows, h w stays: the weight is what the same pull makes of it against a stronger prior.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features,)
+    upper : float, default=inf
+    located, by_deviation : bool, default=False
+    curvature : float, default=1.0
+        k > 0.
+    """
+
+    def __cinit__(self):
+        self.prior = True
+
+    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, state=None):
+        super().__init__(weights, upper, located, by_deviation)
+        self.curvature = curvature
+        self._resume(state)
+
+    def _arguments(self):
+        return *super()._arguments(), self.curvature
+
+    @property
+    def metric(self):
+        """h of every coordinate, 0 where none was met; a new array."""
+        sums, reciprocals, met = self.parts()
+        return np.where(met, (1.0 + sums) / reciprocals / reciprocals, 0.0)
+
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+        cdef Notes* notes = <Notes*> work.notes
+        cdef double* sums
+        self.reach(work)
+        sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
+        ob_adapt_second_order(notes.q, sums, work.x, self.loaded_reciprocals(work), self.curvature * weight, work.n)
+        self.put_back(work, SUMS, sums)
+        self.state.bias_sum += self.curvature * weight
+        bias[0] = 1.0 / (1.0 + self.state.bias_sum)
+        return 1.0

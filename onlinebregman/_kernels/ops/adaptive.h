@@ -1,0 +1,124 @@
+/* Helpers of the geometries that adapt. Of each coordinate they know r, the reciprocal of the largest |x| so far
+ * (OB_UNSEEN where there was none), and z = x r, which lies between -1 and 1.
+ */
+#ifndef ONLINEBREGMAN_ADAPTIVE_H
+#define ONLINEBREGMAN_ADAPTIVE_H
+
+#include "vector.h"
+
+#define OB_UNSEEN DBL_MAX
+
+/* How many values of a row are larger than any before */
+OB_CLONES static ptrdiff_t ob_count_larger(const double *restrict x, const double *restrict r, ptrdiff_t n) {
+    int64_t larger = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        larger += fabs(x[i]) * r[i] > 1.0;
+    return larger;
+}
+
+/* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M, or
+ * with a prior of strength M^2, of which the weight is pull / (M^2 + m^2 g), the same pull against the new one */
+static inline double ob_left(double larger, double g, int prior) {
+    const double ratio = 1.0 / larger, square = ratio * ratio;
+    return prior ? square * (1.0 + g) / (1.0 + square * g) : ratio;
+}
+
+/* out = x times what will be left of its weight; what is not finite stays so */
+OB_CLONES static void ob_foresee(double *restrict out, const double *restrict x, const double *restrict g,
+                                 const double *restrict r, int prior, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double a = fabs(x[i]), larger = a * r[i];
+        out[i] = larger > 1.0 && r[i] < OB_UNSEEN && a <= DBL_MAX ? x[i] * ob_left(larger, g[i], prior) : x[i];
+    }
+}
+
+/* The largest |x| grows from m to M: weights shrink, and g, a sum of z^2, is one in the new unit */
+OB_CLONES static void ob_grow(double *restrict w, double *restrict g, double *restrict r, const double *restrict x,
+                              int prior, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double a = fabs(x[i]), larger = a * r[i];
+        if (larger > 1.0) {
+            if (r[i] < OB_UNSEEN) {
+                w[i] *= ob_left(larger, g[i], prior);
+                g[i] /= larger * larger;
+            }
+            r[i] = 1.0 / a;
+        }
+    }
+}
+
+/* sum z^2 */
+OB_CLONES static double ob_norm_square(const double *restrict x, const double *restrict r, ptrdiff_t n) {
+    ob_lanes s = OB_ZERO;
+#define OB_BODY(T, L, A) { const T z = L(x) * L(r); A(s) += z * z; }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    return OB_SUM8(s);
+}
+
+/* g += s x^2, q = x / h with h = sqrt(g) */
+OB_CLONES static void ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double v = x[i], sum = g[i] + s * (v * v);
+        g[i] = sum;
+        q[i] = sum < DBL_MIN ? 0.0 : v / sqrt(sum);
+    }
+}
+
+/* g += s z^2, q = x / h with h = sqrt(g) / r^2; q may be r */
+OB_CLONES static void ob_adapt_normalised(double *q, double *restrict g, const double *restrict x, const double *r,
+                                          double s, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
+        g[i] = sum;
+        q[i] = sum < DBL_MIN ? 0.0 : u * (z / sqrt(sum));
+    }
+}
+
+/* g += s z^2, q = x / h with h = (1 + g) / r^2; q may be r */
+OB_CLONES static void ob_adapt_second_order(double *q, double *restrict g, const double *restrict x, const double *r,
+                                            double s, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
+        g[i] = sum;
+        q[i] = u * (z / (1.0 + sum));
+    }
+}
+
+/* The weight of a coordinate that bets: of its wealth, as much as theta = pull / sqrt(a) says, a = sum of squares + m^2 */
+static inline double ob_bet(double pull, double squares, double m, double wealth) {
+    const double a = squares + m * m, root = sqrt(a), theta = pull / root;
+    const double share = theta > 1.0 ? 1.0 : theta < -1.0 ? -1.0 : theta;
+    return a > 0.0 ? 0.5 * share / root * wealth : 0.0;
+}
+
+/* w = unit times the bets on a row, whose |x| may be larger than any before */
+OB_CLONES static void ob_bets(double *restrict w, const double *restrict x, const double *restrict pull,
+                              const double *restrict squares, const double *restrict largest,
+                              const double *restrict wealth, double unit, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i];
+        w[i] = unit * ob_bet(pull[i], squares[i], m, wealth[i]);
+    }
+}
+
+/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`); w = unit
+ * times the next ones. `counted` is how much a row's |x| counts, next time. */
+OB_CLONES static void ob_settle(double *restrict w, const double *restrict x, double *restrict pull,
+                                double *restrict squares, double *restrict largest, double *restrict wealth,
+                                double *restrict first, double s, double counted, double played, double unit,
+                                ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i], b = counted * a;
+        const double outcome = s * x[i], d = outcome > m ? m : outcome < -m ? -m : outcome;
+        const double rich = wealth[i] + (played > 0.0 ? d * ob_bet(pull[i], squares[i], m, wealth[i]) : 0.0);
+        first[i] = first[i] > 0.0 ? first[i] : m;
+        largest[i] = b > m ? b : m;
+        wealth[i] = rich;
+        pull[i] += d;
+        squares[i] += d * d;
+        w[i] = unit * ob_bet(pull[i], squares[i], largest[i], rich);
+    }
+}
+
+#endif

@@ -1,0 +1,202 @@
+"""Squared Euclidean distances that adapt: the weight h_i of each coordinate follows from the rows that were learned."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..losses import Loss
+from ._numerics import Array, as_array
+from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
+
+
+class AdaptiveDivergence(SquaredEuclidean):
+    """D_t(u, w) = sum h_i (u_i - w_i)^2 / 2, with weights h_i that follow from the rows up to row t: the contract.
+
+    Row t is predicted, gives the derivative g = L'(a, y) of its loss at the prediction, and is taken in: the step
+    w' = argmin D_t(w', w) + eta_t L(w'.x, y), w_i' = w_i - c x_i / h_i, is made with an h that knows it. Only
+    coordinates with x_i != 0 change. Before any row, and so by itself, it is the squared Euclidean distance; what it
+    has become is `at(metric)`.
+
+    An intercept is a coordinate of value 1. A row of weight s counts s times in all sums.
+
+    Attributes
+    ----------
+    constant_rate : float
+        The learning rate eta that suits most data; it need not fall, as h grows.
+    """
+
+    adaptive = True
+    constant_rate = 1.0
+
+    @abstractmethod
+    def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """h after rows X (n_rows, n) whose losses had the derivatives g (n_rows,); 0 where all x_i were 0."""
+
+    def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
+        """The factor of the learning rate of the last of the rows X, with targets y, that all coordinates share."""
+        return 1.0
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        """What is left of weights w, with the metric h so far, where the largest abs(x_i) grows from m > 0 to M.
+
+        A row is predicted by what will be left, and learned from there.
+        """
+        return as_array(w)
+
+    def at(self, metric: ArrayLike) -> WeightedSquaredEuclidean:
+        """The divergence with these weights h, such as `metric_` of an estimator.
+
+        Examples
+        --------
+        >>> from onlinebregman.divergences import AdaGrad
+        >>> divergence = AdaGrad()
+        >>> divergence.at(divergence.metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0]))
+        WeightedSquaredEuclidean(weights=array([5., 1.]))
+        """
+        return WeightedSquaredEuclidean(metric)
+
+    def smoothness(self, x_bound: float) -> float:
+        raise self._not_smooth()
+
+    def row_size(self, x: ArrayLike) -> float:
+        raise self._not_smooth()
+
+    def _not_smooth(self) -> ValueError:
+        return ValueError(f"{self!r} adapts to the rows, so that no rate follows from bounds on them; choose eta0.")
+
+
+class AdaGrad(AdaptiveDivergence):
+    """Adaptive gradient descent: each coordinate has a rate of its own, which falls with its gradients.
+
+    h_i = sqrt(sum g^2 x_i^2): what is rare keeps a high rate. With bounded weights the regret is at most of the order
+    of sum_i sqrt(sum g^2 x_i^2). eta is in units of the weights.
+
+    References
+    ----------
+    J. Duchi, E. Hazan, Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization", JMLR
+    12, 2011; H. B. McMahan, M. Streeter, "Adaptive Bound Optimization for Online Convex Optimization", COLT 2010.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import AdaGrad
+    >>> AdaGrad().metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0])
+    array([5., 1.])
+    """
+
+    def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        s = _weights(sample_weight, g)
+        return np.sqrt((s * as_array(g) ** 2) @ as_array(X) ** 2)
+
+
+class NormalizedAdaGrad(AdaptiveDivergence):
+    """Normalised adaptive gradient descent: as `AdaGrad`, and indifferent to the units of each feature and the target.
+
+    h_i = M_i sqrt(sum g^2 x_i^2) with M_i the largest abs(x_i) so far, and the rate times sqrt(t / N) with N the sum of
+    x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M: a row with
+    a value larger than any before is predicted as if that value were the largest before.
+
+    To multiply a feature by a constant divides its weight by that constant and changes nothing else. On losses in units
+    of the target, such as the squared one, the rate goes with the standard deviation of the targets so far (their size
+    while they are all the same), and nothing else changes with those units, either. There the first row, unless steps
+    are explicit, moves the intercept alone, to the target, and its g is left out: the distance of targets from 0 is not
+    what has to be learned.
+
+    References
+    ----------
+    S. Ross, P. Mineiro, J. Langford, "Normalized Online Learning", UAI 2013, algorithm NAG.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import NormalizedAdaGrad
+    >>> NormalizedAdaGrad().metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0])
+    array([20.,  1.])
+    """
+
+    constant_rate = 3.0
+
+    def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        return np.abs(as_array(X)).max(axis=0) * AdaGrad().metric(X, g, sample_weight)
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        return as_array(w) * as_array(m) / M
+
+    def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
+        X = np.abs(as_array(X))
+        s, largest = _weights(sample_weight, y), np.maximum.accumulate(X, axis=0)
+        norms = (np.divide(X, largest, out=np.zeros_like(X), where=X > 0) ** 2).sum(axis=1)
+        return float(np.sqrt(s.sum() / (s @ norms))) * (_deviation(y, s) if self.by_deviation(loss) else 1.0)
+
+    def by_deviation(self, loss: Loss) -> bool:
+        """Does the rate go with the standard deviation of the targets?"""
+        return loss.degree > 0
+
+
+class DiagonalNewton(AdaptiveDivergence):
+    """Diagonal second-order steps: the diagonal of ridge regression, of the forward algorithm and the on-line Newton step.
+
+    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows from
+    m to M, h_i w_i stays: the weight is what the same pull makes of it against a stronger prior. As with
+    `NormalizedAdaGrad`, nothing changes with the units of a feature or the target but those of the weights, and the
+    first row moves the intercept alone where targets have units. A rate of 1 is the diagonal of ridge regression, whose
+    off-diagonal would add to it; larger ones learn sooner.
+
+    Parameters
+    ----------
+    curvature : float, default=None
+        k > 0. None: `typical_curvature` of the loss, 1 for the squared loss and the hinge, 1/4 for the log loss.
+
+    References
+    ----------
+    K. S. Azoury, M. K. Warmuth, "Relative Loss Bounds for On-line Density Estimation with the Exponential Family of
+    Distributions", Machine Learning 43, 2001; E. Hazan, A. Agarwal, S. Kale, "Logarithmic Regret Algorithms for Online
+    Convex Optimization", Machine Learning 69, 2007.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import DiagonalNewton
+    >>> DiagonalNewton(curvature=1.0).metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0])
+    array([41.,  2.])
+    """
+
+    constant_rate = 4.0
+
+    def __init__(self, curvature: float | None = None) -> None:
+        if curvature is not None and not 0 < curvature < np.inf:
+            raise ValueError(f"curvature = {curvature!r} is not a positive finite number; use None for the loss's own.")
+        self.curvature = curvature
+
+    def curvature_of(self, loss: Loss) -> float:
+        """k: the one given, or the loss's."""
+        return loss.typical_curvature if self.curvature is None else float(self.curvature)
+
+    def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """h after rows X (n_rows, n), whatever their g; 0 where all x_i were 0."""
+        if self.curvature is None:
+            raise ValueError("The metric depends on the loss; give its curvature, DiagonalNewton(curvature=...).")
+        X = as_array(X)
+        return np.abs(X).max(axis=0) ** 2 + self.curvature * (_weights(sample_weight, g) @ X**2)
+
+    def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
+        return as_array(w) * metric / (as_array(metric) - as_array(m) ** 2 + as_array(M) ** 2)
+
+    def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
+        return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0
+
+    def by_deviation(self, loss: Loss) -> bool:
+        """Does the rate go with the standard deviation of the targets? Steps on the squared loss have their units."""
+        return loss.degree == 1
+
+
+def _weights(sample_weight: ArrayLike | None, like: ArrayLike) -> Array:
+    return np.ones(len(as_array(like))) if sample_weight is None else as_array(sample_weight)
+
+
+def _deviation(y: ArrayLike, sample_weight: Array) -> float:
+    """The standard deviation of targets; their size if they are all the same."""
+    y = as_array(y)
+    if (y == y[0]).all():
+        return float(abs(y[0]))
+    return float(np.sqrt(np.average((y - np.average(y, weights=sample_weight)) ** 2, weights=sample_weight)))

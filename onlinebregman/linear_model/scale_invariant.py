@@ -1,0 +1,298 @@
+"""Scale-invariant learning without a rate: every coordinate bets a part of its wealth (ScInOL2)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
+from .._online.mirror import MirrorMixin
+from .._online.types import RandomState
+from .._sklearn_compat import StrOptions
+from ..losses import Loss, resolve_loss
+from ..losses._names import list_losses, loss_names
+from ._base import OnlineLinearRegressor, _parts
+from ._classifier import OnlineLinearClassifier
+
+
+class ScaleInvariantMixin(MirrorMixin):
+    """Weights that are bets, in place of a mirror map.
+
+    With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has been pulled by
+    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has the
+    wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
+
+        w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
+    """
+
+    update, learning_rate, eta0, power_t = "explicit", "constant", 1.0, 0.5
+    data_bounds = init = None
+    track_regret = False
+    _read_at_each_call = ("fit_intercept", "average")
+
+    loss: str | Loss
+
+    def _loss(self) -> Loss:
+        return resolve_loss(self.loss)
+
+    def _mirror_map(self, n_features: int | None) -> None:
+        """There is none."""
+
+    def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
+        loss = self._loss()
+        if not loss.lipschitz < np.inf:
+            raise ValueError(
+                f"The slope of {loss!r} has no bound, which {type(self).__name__} needs; use another loss, such as "
+                f"{self._alternative}."
+            )
+        return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
+
+    @property
+    def divergence_(self):
+        """There is none: weights are bets."""
+        raise AttributeError(f"{type(self).__name__} moves in no divergence")
+
+    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
+        """Bound on the regret of this very run against a comparator: no assumption on the data.
+
+        For every linear model u = (coef, intercept)
+
+            sum L_t(w_t) - L_t(u)  <=  sum g_t x_t.(w_t - u)  =  sum_i (W_i at the start - W_i) + u_i G_i
+
+        times the largest slope of the loss, W_i being the wealth of coordinate i, the intercept one of them. The left
+        side starts with `cumulative_loss_`.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,) or (n_learners, n_features)
+            Weights of the comparators.
+        intercept : float or array-like of shape (n_learners,), default=0.0
+            Their intercepts; have to be 0 if none is learned.
+
+        Returns
+        -------
+        bound : float or ndarray of shape (n_learners,)
+            The right side; for a classifier that of each learner, one for two classes, else one for each class.
+
+        Raises
+        ------
+        ValueError
+            If rows were learned with weights above 1 or with `average`, or an intercept is given but not learned.
+        """
+
+        def certificate(u, unit, pull, squares, largest, wealth, first):
+            return (unit * (1 - wealth) + u * pull).sum()
+
+        return self._of_bets(certificate, coef, intercept)
+
+    def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
+        """The theorem's bound on the regret against a comparator, which looks at the sizes of gradients alone.
+
+        With h = sqrt(S + M^2) and M_1 the first abs(x_i) that was not 0, wealth is at least
+        exp(H(G / h) / 2) (M_1 / h)^(1 / ln 2), H(theta) = theta^2 / 2 up to abs(theta) = 1 and abs(theta) - 1/2 beyond.
+        The largest u G minus wealth over all G gives, for wealth that starts with 1,
+
+            sum_i 1 + 2 abs(u_i) h ln(2 abs(u_i) h k / e),    k = exp(1/4) (h / M_1)^(1 / ln 2),
+
+        the product being left out where the logarithm is negative. It is never below `regret_certificate`.
+
+        Parameters
+        ----------
+        coef, intercept : array-like
+            The comparators, as in `regret_certificate`.
+
+        Returns
+        -------
+        bound : float or ndarray of shape (n_learners,)
+            Bound on `cumulative_loss_` minus the comparator's loss.
+
+        Raises
+        ------
+        ValueError
+            As `regret_certificate`.
+        """
+
+        def bound(u, unit, pull, squares, largest, wealth, first):
+            h = np.sqrt(squares + largest**2)
+            met = first > 0
+            k = np.exp(0.25) * np.divide(h, first, out=np.ones_like(h), where=met) ** (1 / np.log(2))
+            product = 2 * np.abs(u) * h
+            logarithm = np.log(np.maximum(product * k / np.e / (unit or 1.0), 1.0))
+            return (met * unit + product * logarithm).sum()
+
+        return self._of_bets(bound, coef, intercept)
+
+    def _of_bets(self, formula, coef: ArrayLike, intercept: ArrayLike) -> float | np.ndarray:
+        """The formula for each learner, in units of its loss."""
+        learner = self._fitted_learner()
+        parts = _parts(learner)
+        if self._largest_weight > 1:
+            raise ValueError("The bound is for rows of weight 1 or less; divide sample_weight by the largest.")
+        if any(self._terms.of("average", learner.t)):
+            raise ValueError(
+                "The bound is for the weights that learn, not for their average; learn with average=False."
+            )
+        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(parts), self.n_features_in_))
+        intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
+        if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
+            raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
+        bounds = []
+        for part, u, b in zip(parts, coefs, intercepts, strict=True):
+            bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
+            u = np.r_[u, b] if self.fit_intercept else u
+            bounds.append(float(part.geometry.slope * formula(u, part.geometry.unit, *bets)))
+        return bounds[0] if learner is parts[0] else np.array(bounds)
+
+    def _terms_of_bounds(self) -> dict[str, Any]:
+        return {"average": bool(self.average), "fit_intercept": self.fit_intercept}
+
+    def _not_tracked(self):
+        """There is a regret_certificate of every run, without rates."""
+        raise AttributeError(f"{type(self).__name__} has a regret_certificate and a regret_bound for each comparator.")
+
+    weighted_loss_ = regret_bound_ = property(_not_tracked)
+
+
+def _without_rates(constraints: dict) -> dict:
+    gone = ("eta0", "learning_rate", "power_t", "data_bounds", "update", "init", "track_regret")
+    return {name: values for name, values in constraints.items() if name not in gone}
+
+
+@list_losses
+class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
+    """Scale-invariant linear regression without a learning rate (ScInOL2).
+
+    To multiply a feature by a constant divides its weight by that constant and changes nothing else, and on losses in
+    units of the target nothing changes with those, either: rows need not be scaled, and nothing has to be tuned. Each
+    coordinate bets a part of its wealth, so that weights can grow exponentially to where they belong, and the regret
+    against every comparator has a bound: `regret_bound`.
+
+    Parameters
+    ----------
+    loss : {<regression losses>} or Loss
+        What is learned on: a loss of bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
+    {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
+
+    Attributes
+    ----------
+    {coef_, intercept_, t_}
+    cumulative_loss_ : float
+        Sum of weight times loss over all rows, each predicted before it was learned.
+    {n_iter_, loss_curve_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    ScaleInvariantClassifier : For labels.
+    MirrorDescentRegressor : With divergence="normalized_adagrad", whose rate is free of scales, too.
+
+    Notes
+    -----
+    A row of weight above 1 counts, the first time, no more than the largest value of each of its features.
+
+    References
+    ----------
+    M. Kempka, W. Kotlowski, M. K. Warmuth, "Adaptive Scale-Invariant Online Algorithms for Learning Linear Models",
+    ICML 2019, algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import ScaleInvariantRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 3)) * [1e-3, 1.0, 1e3]
+    >>> y = X @ [1e3, 2.0, 3e-3]
+    >>> model = ScaleInvariantRegressor().partial_fit(X, y)
+    >>> print((model.coef_ * [1e-3, 1.0, 1e3]).round(1))
+    [1. 2. 3.]
+    """
+
+    _parameter_constraints: dict = {
+        **_without_rates(OnlineLinearRegressor._parameter_constraints),
+        "loss": [StrOptions(set(loss_names("regression"))), Loss],
+    }
+    _alternative = "'absolute_error' or 'huber'"
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "absolute_error",
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool | int = False,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+
+@list_losses
+class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
+    """Scale-invariant linear classification without a learning rate (ScInOL2).
+
+    To multiply a feature by a constant divides its weight by that constant and changes nothing else: rows need not be
+    scaled, and nothing has to be tuned. Each coordinate bets a part of its wealth, and the regret against every
+    comparator has a bound: `regret_bound`. More than two classes are learned one against the rest, side by side.
+
+    Parameters
+    ----------
+    loss : {<classification losses>} or Loss
+        What is learned on: a loss of bounded slope, such as "log_loss", "hinge" or "modified_huber".
+    {class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
+
+    Attributes
+    ----------
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    ScaleInvariantRegressor : For numbers.
+    MirrorDescentClassifier : With divergence="normalized_adagrad", whose rate is free of scales, too.
+
+    Notes
+    -----
+    A row of weight above 1 counts, the first time, no more than the largest value of each of its features.
+
+    References
+    ----------
+    M. Kempka, W. Kotlowski, M. K. Warmuth, "Adaptive Scale-Invariant Online Algorithms for Learning Linear Models",
+    ICML 2019, algorithm 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from onlinebregman import ScaleInvariantClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)  # columns of sizes from 0.01 to 1000
+    >>> model = ScaleInvariantClassifier().partial_fit(X[:400], y[:400], classes=[0, 1])
+    >>> print(model.score(X[400:], y[400:]) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **_without_rates(OnlineLinearClassifier._parameter_constraints),
+        "loss": [StrOptions(set(loss_names("classification"))), Loss],
+    }
+    _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight")
+    _alternative = "'log_loss' or 'hinge'"
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "log_loss",
+        class_weight: dict | Literal["balanced"] | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        average: bool | int = False,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())

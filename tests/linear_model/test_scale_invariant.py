@@ -1,0 +1,187 @@
+"""Scale-invariant learning without a rate: the kernel against a plain replica, and what the theorem promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from replica import MARGIN_LOSSES, SLOPES, VALUES, stream
+from scipy import sparse
+
+from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
+from onlinebregman.losses import LOSSES as OBJECTS
+from onlinebregman.losses import HuberLoss
+
+BOUNDED = [name for name, loss in OBJECTS.items() if loss.lipschitz < np.inf and name != "perceptron"]
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Replica:
+    """The formulas of the paper, with a last coordinate of value 1 for the intercept."""
+
+    def __init__(self, loss, n, fit_intercept=True):
+        self.loss, self.fit_intercept = loss, fit_intercept
+        self.G, self.S, self.M = np.zeros((3, n + 1))
+        self.wealth, self.total = np.ones(n + 1), 0.0
+        self.unit = 0.0 if OBJECTS[loss].degree else 1.0
+
+    def weights(self, M):
+        a = self.S + M**2
+        root = np.sqrt(np.where(a > 0, a, 1.0))
+        theta = self.G / root
+        return np.where(a > 0, np.sign(theta) * np.minimum(np.abs(theta), 1) / (2 * root), 0.0) * self.wealth
+
+    def learn(self, x, y, weight=1.0):
+        x = np.r_[x, float(self.fit_intercept)]
+        M = np.maximum(self.M, np.abs(x))
+        w = self.weights(M)
+        a = self.unit * (w @ x)
+        self.total += weight * float(VALUES[self.loss](a, y))
+        outcome = -weight * float(SLOPES[self.loss](a, y)) / OBJECTS[self.loss].lipschitz * x
+        outcome = np.clip(outcome, -M, M)
+        if self.unit > 0:
+            self.wealth = self.wealth + outcome * w
+        else:
+            self.unit = abs(y)
+        self.G, self.S = self.G + outcome, self.S + outcome**2
+        self.M = np.maximum(M, max(weight, 1.0) * np.abs(x))
+
+
+def model_of(loss, **parameters):
+    kind = ScaleInvariantClassifier if loss in MARGIN_LOSSES else ScaleInvariantRegressor
+    return kind(loss=loss, **parameters)
+
+
+def learn(model, X, y, weights=None):
+    labels = {"classes": [-1.0, 1.0]} if isinstance(model, ScaleInvariantClassifier) else {}
+    return model.partial_fit(X, y, sample_weight=weights, **labels)
+
+
+def growing_stream(loss, rng, rows=80, n=5):
+    """Rows whose sizes grow, some values 0."""
+    X, y = stream(loss, rng, rows, n, density=0.7)
+    return X * np.exp(rng.normal(size=n)) * np.exp(np.linspace(0, 2, rows))[:, np.newaxis], y
+
+
+@pytest.mark.parametrize("loss", BOUNDED)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_the_kernel_gives_the_numbers_of_the_formulas(loss, fit_intercept, layout):
+    rng = np.random.default_rng(len(loss))
+    X, y = growing_stream(loss, rng)
+    weights = rng.choice([0.5, 1.0, 3.0], size=len(y))
+    model, replica = model_of(loss, fit_intercept=fit_intercept), Replica(loss, 5, fit_intercept)
+    for start, end in ((0, 1), (1, 2), (2, 30), (30, 80)):
+        learn(model, layout(X[start:end]), y[start:end], weights[start:end])
+    for row in zip(X, y, weights, strict=True):
+        replica.learn(*row)
+    w = replica.unit * replica.weights(replica.M)
+    assert_allclose(np.ravel(model.coef_), w[:5], rtol=1e-9, atol=1e-12)
+    assert_allclose(model.intercept_, w[5], rtol=1e-9, atol=1e-12)
+    assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-9)
+    x = 10 * X[-1:] if loss in MARGIN_LOSSES + ("log_loss",) else X[:3]
+    scores = model.decision_function(layout(x)) if loss in MARGIN_LOSSES else model.predict(layout(x))
+    rows = np.c_[x, np.full(len(x), float(fit_intercept))]
+    expected = [replica.unit * (replica.weights(np.maximum(replica.M, np.abs(row))) @ row) for row in rows]
+    assert_allclose(scores, OBJECTS[loss].link(expected) if loss == "log_loss" else expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in BOUNDED if loss != "epsilon_insensitive"])
+def test_units_of_features_and_target_change_nothing(loss):
+    rng = np.random.default_rng(2)
+    X, y = stream(loss, rng, 300, 8, density=0.8)
+    units = 10.0 ** np.array([-6, 6, 0, 3, -3, 5, -1, 2])
+    target = 1e6 if OBJECTS[loss].degree else 1.0
+    scaled_loss = HuberLoss(1.35e6) if loss == "huber" else loss
+    model, scaled = (
+        learn(model_of(loss), X, y),
+        learn(model_of(loss).set_params(loss=scaled_loss), X * units, y * target),
+    )
+    assert_allclose(scaled.coef_ * units, model.coef_ * target, rtol=1e-8)
+    assert_allclose(scaled.intercept_, model.intercept_ * target, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", BOUNDED)
+@settings(max_examples=20)
+@given(seed=seeds, size=st.floats(-3, 2), fit_intercept=st.booleans())
+def test_regret_is_below_the_certificate_and_that_below_the_theorems_bound(loss, seed, size, fit_intercept):
+    rng = np.random.default_rng(seed)
+    X, y = growing_stream(loss, rng)
+    weights = rng.uniform(size=len(y)) if seed % 2 else np.ones(len(y))
+    model = learn(model_of(loss, fit_intercept=fit_intercept), X, y, weights)
+    for _ in range(5):
+        u, b = 10.0**size * rng.normal(size=5), float(10.0**size * rng.normal()) * fit_intercept
+        losses = sum(s * float(VALUES[loss](x @ u + b, t)) for x, t, s in zip(X, y, weights, strict=True))
+        certificate, bound = (np.ravel(f(u, b))[0] for f in (model.regret_certificate, model.regret_bound))
+        slack = 1e-9 * (losses + abs(certificate) + 1)
+        assert model.cumulative_loss_ - losses <= certificate + slack
+        assert certificate <= bound + slack
+    assert np.ravel(model.regret_bound(np.zeros(5)))[0] >= np.ravel(model.regret_certificate(np.zeros(5)))[0]
+
+
+def test_the_certificate_is_the_regret_where_losses_are_linear():
+    """Absolute losses whose signs never change, of the learner and the comparator."""
+    X, y = np.random.default_rng(3).uniform(size=(30, 2)), np.full(30, 1e6)
+    model = ScaleInvariantRegressor(fit_intercept=False).partial_fit(X[:5], y[:5])
+    assert (model.predict(X[:5]) < 1e6).all()
+    u = np.array([2.0, -1.0])
+    regret = model.cumulative_loss_ - np.abs(X[:5] @ u - y[:5]).sum()
+    assert_allclose(model.regret_certificate(u), regret, rtol=1e-9)
+
+
+def test_bounds_that_are_none_are_refused():
+    X, y = [[1.0], [2.0]], [1.0, 2.0]
+    for model, match in (
+        (ScaleInvariantRegressor().partial_fit(X, y, sample_weight=[1.0, 2.0]), "weight 1"),
+        (ScaleInvariantRegressor(average=True).partial_fit(X, y), "average"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.regret_bound([1.0])
+    model = ScaleInvariantRegressor(fit_intercept=False).partial_fit(X, y)
+    with pytest.raises(ValueError, match="intercept 0"):
+        model.regret_certificate([1.0], 1.0)
+    classes = ScaleInvariantClassifier().partial_fit([[1.0], [2.0], [3.0]], [0, 1, 2], classes=[0, 1, 2])
+    assert classes.regret_bound([1.0]).shape == classes.regret_certificate([1.0]).shape == (3,)
+    for name in ("weighted_loss_", "regret_bound_", "divergence_"):
+        assert not hasattr(model, name)
+
+
+def test_losses_of_unbounded_slope_are_refused():
+    with pytest.raises(ValueError, match="slope of SquaredLoss"):
+        ScaleInvariantRegressor(loss="squared_error").partial_fit([[1.0]], [1.0])
+    with pytest.raises(ValueError, match="'log_loss' or 'hinge'"):
+        ScaleInvariantClassifier(loss="squared_hinge").partial_fit([[1.0], [2.0]], [0, 1], classes=[0, 1])
+
+
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_a_refused_row_leaves_everything_as_it_was(layout):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 30)) * (rng.uniform(size=(40, 30)) < 0.1)
+    y = X.sum(axis=1)
+    model = ScaleInvariantRegressor().partial_fit(layout(X[:20]), y[:20])
+    before = pickle.dumps(model)
+    broken = X[20:].copy()
+    broken[-1, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.partial_fit(layout(broken), y[20:])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(layout(X[20:]), np.r_[y[20:-1], np.nan])
+    assert pickle.dumps(model) == before
+
+
+def test_rows_of_weight_above_one_count_no_more_than_what_was_seen():
+    rows = [[1.0], [-1.0]], [0, 1], [0, 1]
+    once = ScaleInvariantClassifier().partial_fit(*rows, sample_weight=[1.0, 1.0])
+    heavy = ScaleInvariantClassifier().partial_fit(*rows, sample_weight=[1.0, 50.0])
+    assert abs(heavy.coef_[0, 0]) <= 2 * abs(once.coef_[0, 0])
+
+
+def test_the_intercept_is_a_coordinate_of_value_one():
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(100, 3)), rng.integers(2, size=100)
+    model = ScaleInvariantClassifier().partial_fit(X, y, classes=[0, 1])
+    column = ScaleInvariantClassifier(fit_intercept=False).partial_fit(np.c_[X, np.ones(100)], y, classes=[0, 1])
+    assert_allclose(np.c_[model.coef_, model.intercept_], column.coef_, rtol=1e-9)
+    assert_array_equal(model.predict(X), column.predict(np.c_[X, np.ones(100)]))
