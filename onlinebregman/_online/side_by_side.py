@@ -32,8 +32,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         Its number.
     """
 
-    def _make_estimators(self) -> list[Any]:
-        """The models, which have learned nothing."""
+    def _make_estimators(self, X) -> list[Any]:
+        """The models, which have learned nothing, for rows like these."""
         raise NotImplementedError
 
     def _make_mixer(self) -> Mixer:
@@ -46,7 +46,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
         if call.first:
-            self.estimators_ = self._make_estimators()
+            self.estimators_ = self._make_estimators(X)
         leader = self.estimators_[0]
         if not is_classifier(leader):
             return leader._check(call, X, y, sample_weight)
@@ -58,7 +58,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         self._learner.configure({})
 
     def _begin(self, data: Examples) -> None:
-        if len({getattr(estimator, "standardize", False) for estimator in self.estimators_}) > 1:
+        said = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
+        if {True, False} <= set(said):
             raise ValueError("Models that learn the same rows share their statistics: set standardize alike in all.")
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_
@@ -67,7 +68,10 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
                 estimator._keep_code_book()
             estimator._begin(data)
             estimator._configure()
-            estimator._learner.standardize_by(self.estimators_[0]._learner.standardizer)
+        standardizers = [estimator._learner.standardizer for estimator in self.estimators_]
+        shared = next((standardizer for standardizer in standardizers if standardizer is not None), None)
+        for estimator in self.estimators_:
+            estimator._learner.standardize_by(shared)
         self._learner = self._make_learner()
 
     def _make_learner(self) -> MixtureLearner:

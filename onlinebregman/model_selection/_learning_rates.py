@@ -111,7 +111,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
             raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")
         return rates.tolist()
 
-    def _make_estimators(self) -> list[OnlineLinearModel]:
+    def _make_estimators(self, X) -> list[OnlineLinearModel]:
         rates = self._rates()
         self.eta0s_ = np.array(rates)
         return [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]

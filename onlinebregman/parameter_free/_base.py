@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._kernels.loop.hedge import Hedge
@@ -30,8 +31,8 @@ class ParameterFree(SideBySideMixin):
         Part of all weight that is dealt out again after each row, so that the mixture follows a lead that changes:
         0 <= share < 1. A share of 0 has the smaller bound, where one member stays the best.
     standardize : bool
-        Of the members of the default set: learn rows in units of their columns' deviations so far. Dense rows are
-        centred and scaled, streams that start with sparse rows are scaled.
+        Of the members of the default set: learn rows centred and in units of their columns' deviations so far. Streams
+        that start with sparse rows are learned as they are.
 
     Attributes
     ----------
@@ -59,12 +60,14 @@ class ParameterFree(SideBySideMixin):
     share: float
     standardize: bool
 
-    def _default_members(self, n_features: int) -> list[Any]:
-        """The default set."""
+    def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
+        """The default set, with models that have a matrix or without, for rows that are sparse or dense."""
         raise NotImplementedError
 
-    def _make_estimators(self) -> list[Any]:
-        members = self._default_members(self.n_features_in_) if self.members is None else self.members
+    def _make_estimators(self, X) -> list[Any]:
+        members = self.members
+        if members is None:
+            members = self._default_members(X.shape[1] <= SECOND_ORDER, issparse(X))
         if len(members) == 0:
             raise ValueError("members is empty; give at least one model, or None for the default set.")
         for number, member in enumerate(members):

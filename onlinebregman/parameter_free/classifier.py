@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
 from ..linear_model._classifier import OnlineLinearClassifier
-from ._base import SECOND_ORDER, ParameterFree
+from ._base import ParameterFree
 
 
 class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
@@ -176,22 +177,34 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
         if call.first:
-            self.estimators_ = self._make_estimators()
+            self.estimators_ = self._make_estimators(data.X)
         return replace(data, y=data.y.astype(np.float64))
 
-    def _default_members(self, n_features: int) -> list:
-        members: list = [
-            MirrorDescentClassifier(eta0=eta0, learning_rate=rate, loss=loss, standardize=self.standardize)
-            for loss, rate, rates in (
-                ("log_loss", "sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)),
-                ("log_loss", "constant", (0.003, 0.01, 0.03, 0.1)),
-                ("squared_hinge", "sqrt", (0.1, 1.0)),
-            )
-            for eta0 in rates
+    def _default_members(self, second_order: bool, sparse: bool) -> list:
+        scaled = {"standardize": self.standardize and not sparse}
+        gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
+        members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0)]
+        members += [
+            MirrorDescentClassifier(divergence="normalized_adagrad", eta0=eta, **scaled)
+            for eta in (1.0, 3.0, 10.0, 30.0)
         ]
-        if n_features <= SECOND_ORDER:
+        members += [MirrorDescentClassifier(divergence="diagonal_newton", **scaled)]
+        if sparse:
             members += [
-                ForwardClassifier(alpha=alpha, forgetting=forgetting, standardize=self.standardize)
+                MirrorDescentClassifier(divergence=divergence, loss=loss, eta0=eta)
+                for divergence, loss, etas in (
+                    ("normalized_adagrad", "squared_hinge", (3.0, 10.0)),
+                    ("adagrad", "squared_hinge", (1.0, 3.0)),
+                    ("adagrad", "hinge", (1.0, 3.0)),
+                    ("diagonal_newton", "hinge", (None,)),
+                )
+                for eta in etas
+            ]
+        else:
+            members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
+        if second_order:
+            members += [
+                ForwardClassifier(alpha=alpha, forgetting=forgetting, **scaled)
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999)
             ]

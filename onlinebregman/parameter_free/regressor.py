@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..linear_model import ForwardRegressor, MirrorDescentRegressor
 from ..linear_model._base import OnlineLinearRegressor
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
-from ._base import SECOND_ORDER, ParameterFree
+from ._base import ParameterFree
 
 
 @list_losses
@@ -139,18 +140,19 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
                 raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
         return np.asarray(self._learned_loss.link(scores[:, 0]))
 
-    def _default_members(self, n_features: int) -> list:
-        loss = resolve_loss(self.loss)
-        members: list = [
-            MirrorDescentRegressor(eta0=eta0, learning_rate=rate, loss=loss, standardize=self.standardize)
-            for rate, rates in (("sqrt", (0.1, 0.3, 1.0, 3.0, 10.0)), ("constant", (0.003, 0.01, 0.03, 0.1)))
-            for eta0 in rates
-        ]
-        if n_features <= SECOND_ORDER and loss.translation_invariant:
+    def _default_members(self, second_order: bool, sparse: bool) -> list:
+        loss, scaled = resolve_loss(self.loss), {"standardize": self.standardize and not sparse}
+        make = partial(MirrorDescentRegressor, loss=self.loss, **scaled)
+        gradient = partial(make, divergence="squared_euclidean")
+        members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
+        members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
+        members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
+        members += [make(divergence="diagonal_newton")]
+        if second_order and loss.translation_invariant:
             members += [
-                ForwardRegressor(alpha=alpha, forgetting=gamma, standardize=self.standardize)
+                ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)
                 for alpha in (0.1, 1.0, 10.0)
-                for gamma in (1.0, 0.999, 0.99)
+                for forgetting in (1.0, 0.999, 0.99)
             ]
         return members
 
