@@ -131,7 +131,9 @@ def of_the_general_models():
                 divergence="squared_euclidean", loss=loss, update=update, eta0=0.1
             ).partial_fit(X, y, classes=[0, 1, 2])
             yield f"MirrorDescentClassifier/{loss},{update}", numbers_of(model, X)
-    path = LearningRatePath(MirrorDescentRegressor(divergence="squared_euclidean"), eta0s=[0.01, 0.1, 1.0]).fit(X, X @ np.ones(5))
+    path = LearningRatePath(MirrorDescentRegressor(divergence="squared_euclidean"), eta0s=[0.01, 0.1, 1.0]).fit(
+        X, X @ np.ones(5)
+    )
     yield "LearningRatePath/three", numbers_of(path, X)
 
 
@@ -146,7 +148,10 @@ def of_the_normalised_models():
             model.partial_fit(X[:7], expit(y[:7]) if loss == "log_loss" else y[:7])
             model.partial_fit(X[7:], expit(y[7:]) if loss == "log_loss" else y[7:])
             numbers = numbers_of(model, X)
-            yield f"normalised/{loss},{update}", {**numbers, "certificate": np.float64(model.regret_certificate(np.ones(5)))}
+            yield (
+                f"normalised/{loss},{update}",
+                {**numbers, "certificate": np.float64(model.regret_certificate(np.ones(5)))},
+            )
     for loss in ("log_loss", "hinge"):
         model = MirrorDescentClassifier(loss=loss).partial_fit(X, np.arange(40) % 3, classes=[0, 1, 2])
         yield f"normalised/{loss},classes", numbers_of(model, X)

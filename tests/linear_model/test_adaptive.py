@@ -217,16 +217,12 @@ def test_the_regret_certificate_holds_for_every_comparator(name, seed, update, l
     comparators.append((np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])))
     rows = np.c_[X, np.full(50, float(fit_intercept))]
     rate = DIVERGENCES[name].rate
-    etas = [
-        0.3 * weights[t] * rate(rows[: t + 1], y[: t + 1], OBJECTS[loss], weights[: t + 1]) for t in range(11, 50)
-    ]
+    etas = [0.3 * weights[t] * rate(rows[: t + 1], y[: t + 1], OBJECTS[loss], weights[: t + 1]) for t in range(11, 50)]
     weighted = float(np.ravel(model.weighted_loss_)[0])
     for u, b in comparators:
         u = u if upper is None else np.minimum(u, upper)
         scores = X[11:] @ u + b
-        regret = weighted - sum(
-            eta * float(VALUES[loss](a, t)) for eta, a, t in zip(etas, scores, y[11:], strict=True)
-        )
+        regret = weighted - sum(eta * float(VALUES[loss](a, t)) for eta, a, t in zip(etas, scores, y[11:], strict=True))
         bound = float(np.ravel(model.regret_certificate(u, b))[0])
         assert regret <= bound + 1e-9 * (abs(weighted) + abs(bound) + 1)
 

@@ -95,7 +95,10 @@ def test_units_of_features_and_target_change_nothing(loss):
     units = 10.0 ** np.array([-6, 6, 0, 3, -3, 5, -1, 2])
     target = 1e6 if OBJECTS[loss].degree else 1.0
     scaled_loss = HuberLoss(1.35e6) if loss == "huber" else loss
-    model, scaled = learn(model_of(loss), X, y), learn(model_of(loss).set_params(loss=scaled_loss), X * units, y * target)
+    model, scaled = (
+        learn(model_of(loss), X, y),
+        learn(model_of(loss).set_params(loss=scaled_loss), X * units, y * target),
+    )
     assert_allclose(scaled.coef_ * units, model.coef_ * target, rtol=1e-8)
     assert_allclose(scaled.intercept_, model.intercept_ * target, rtol=1e-8, atol=1e-12)
 
