@@ -143,7 +143,9 @@ def test_a_path_ranks_and_a_mixture_mixes_by_what_is_predicted():
 )
 def test_the_bound_of_a_mixture_on_streams_against_it(seed, loss, average):
     rng = np.random.default_rng(seed)
-    base = MirrorDescentRegressor(loss=loss, average=average, learning_rate="constant", eta0=0.1)
+    base = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss=loss, average=average, learning_rate="constant", eta0=0.1
+    )
     mixture = LearningRateMixture(base, eta0s=4)
     for i in range(40):
         x = rng.normal(size=(1, 2)) * rng.choice([0.1, 1.0, 3.0])

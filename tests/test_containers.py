@@ -91,7 +91,7 @@ def damaged(draw):
 
 MODEL = ImplicitGDRegressor().fit(D, Y)
 FORWARD = ForwardRegressor().fit(D, Y)
-CLASSIFIER = MirrorDescentClassifier().fit(D, Y > 2)
+CLASSIFIER = MirrorDescentClassifier(divergence="squared_euclidean").fit(D, Y > 2)
 
 
 @given(X=damaged())
@@ -203,6 +203,10 @@ def test_steps_that_read_dicts_are_given_them():
 
 def test_a_set_of_classes_is_for_any_classifier():
     labels = Y > 2
-    sets = progressive_val_score(MirrorDescentClassifier(), iter([(D, labels), (D, labels)]), classes={False, True})
-    lists = progressive_val_score(MirrorDescentClassifier(), iter([(D, labels), (D, labels)]), classes=[False, True])
+    sets = progressive_val_score(
+        MirrorDescentClassifier(divergence="squared_euclidean"), iter([(D, labels), (D, labels)]), classes={False, True}
+    )
+    lists = progressive_val_score(
+        MirrorDescentClassifier(divergence="squared_euclidean"), iter([(D, labels), (D, labels)]), classes=[False, True]
+    )
     assert sets.score == lists.score

@@ -364,7 +364,9 @@ def test_a_row_that_is_learned_already_costs_next_to_nothing(twin, y, fit_interc
 
 
 def test_an_error_where_the_link_overflows(unchanged):
-    model = MirrorDescentRegressor(loss="poisson", update="importance", init=[1.0], fit_intercept=False)
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss="poisson", update="importance", init=[1.0], fit_intercept=False
+    )
     model.partial_fit([[1.0]], [3.0])
     with unchanged(model, "row 1"):
         model.partial_fit([[1.0], [800.0]], [3.0, 1.0])

@@ -65,8 +65,8 @@ REGRESSORS = {
 }
 every = pytest.mark.parametrize("name", REGRESSORS)
 CLASSIFIERS = {
-    "logistic": MirrorDescentClassifier(random_state=0),
-    "hinge": MirrorDescentClassifier(loss="hinge", random_state=0),
+    "logistic": MirrorDescentClassifier(divergence="squared_euclidean", random_state=0),
+    "hinge": MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", random_state=0),
     "p-norm": PNormClassifier(random_state=0),
     "perceptron": PerceptronClassifier(random_state=0, average=True),
     "winnow": WinnowClassifier(random_state=0, average=True),
@@ -227,7 +227,9 @@ def test_balanced_class_weights_find_the_rare_class():
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
     recall = {}
     for class_weight in (None, "balanced"):
-        model = MirrorDescentClassifier(class_weight=class_weight, eta0=0.1, random_state=0).fit(X_train, y_train)
+        model = MirrorDescentClassifier(
+            divergence="squared_euclidean", class_weight=class_weight, eta0=0.1, random_state=0
+        ).fit(X_train, y_train)
         recall[class_weight] = recall_score(y_test, model.predict(X_test))
     assert recall["balanced"] > recall[None] + 0.1 and recall["balanced"] > 0.8
 
@@ -324,14 +326,21 @@ def test_sample_weights_are_routed_where_they_are_requested(diabetes):
 
 def test_classes_and_weights_are_routed_to_partial_fit():
     with config_context(enable_metadata_routing=True):
-        model = MirrorDescentClassifier().set_partial_fit_request(classes=True, sample_weight=True)
+        model = MirrorDescentClassifier(divergence="squared_euclidean").set_partial_fit_request(
+            classes=True, sample_weight=True
+        )
         requests = model.get_metadata_routing().partial_fit.requests
         assert requests == {"classes": True, "sample_weight": True}
         X, y = load_iris(return_X_y=True)
         weights = np.random.default_rng(0).choice([0.0, 1.0, 3.0], size=len(y))
-        routed = make_pipeline(MirrorDescentClassifier(random_state=0).set_fit_request(sample_weight=True))
+        routed = make_pipeline(
+            MirrorDescentClassifier(divergence="squared_euclidean", random_state=0).set_fit_request(sample_weight=True)
+        )
         routed.fit(X, y, sample_weight=weights)
-        assert_array_equal(routed[-1].coef_, MirrorDescentClassifier(random_state=0).fit(X, y, weights).coef_)
+        assert_array_equal(
+            routed[-1].coef_,
+            MirrorDescentClassifier(divergence="squared_euclidean", random_state=0).fit(X, y, weights).coef_,
+        )
 
 
 def test_weights_say_which_rows_count(diabetes):

@@ -35,7 +35,10 @@ Y = X @ [0.2, 0.5, 0.3]
 LABELS = rng.integers(2, size=30)
 
 REGRESSORS = [("gd", ImplicitGDRegressor()), ("pipeline", make_online_pipeline(StandardScaler(), EGRegressor()))]
-CLASSIFIERS = [("md", MirrorDescentClassifier()), ("frozen", FrozenEstimator(PNormClassifier().fit(X, LABELS)))]
+CLASSIFIERS = [
+    ("md", MirrorDescentClassifier(divergence="squared_euclidean")),
+    ("frozen", FrozenEstimator(PNormClassifier().fit(X, LABELS))),
+]
 DENSITIES = [("gaussian", OnlineGaussian(prior_weight=1.0)), ("unit", OnlineExponentialFamily())]
 MODELS = {
     "mixture of regressors": (ExpertMixtureRegressor(REGRESSORS, history=5), Y),
@@ -162,7 +165,12 @@ class FailingScaler(TransformerMixin, Failing):
     "model, y",
     [
         (ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("failing", FailingRegressor())]), Y),
-        (ExpertMixtureClassifier([("md", MirrorDescentClassifier()), ("failing", FailingClassifier())]), LABELS),
+        (
+            ExpertMixtureClassifier(
+                [("md", MirrorDescentClassifier(divergence="squared_euclidean")), ("failing", FailingClassifier())]
+            ),
+            LABELS,
+        ),
         (DensityMixture([("gaussian", OnlineGaussian(prior_weight=1.0)), ("failing", FailingDensity())]), None),
         (make_online_pipeline(StandardScaler(), FailingScaler(), ImplicitGDRegressor()), Y),
         (make_online_pipeline(StandardScaler(), FailingRegressor()), Y),

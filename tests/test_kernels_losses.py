@@ -140,7 +140,9 @@ DEFINITIONS = [
 
 def seen(loss, a, y):
     """Value, derivative and link at a score, as an explicit step of rate 1 on one row shows them."""
-    model = MirrorDescentRegressor(loss=loss, update="explicit", eta0=1.0, learning_rate="constant", init=[a])
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss=loss, update="explicit", eta0=1.0, learning_rate="constant", init=[a]
+    )
     link = model.partial_fit([[1.0]], [y], sample_weight=[0.0]).predict([[1.0]])[0]
     model.partial_fit([[1.0]], [y])
     return model.cumulative_loss_, -model.intercept_, link
@@ -172,7 +174,7 @@ def test_compiled_losses_equal_their_definition(loss, data):
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_from_its_kink_the_exact_step_does_not_move(update, label):
     """The Perceptron at w = 0: there 0 is a subgradient for both labels, though the score is a mistake."""
-    model = MirrorDescentClassifier(loss="perceptron", update=update)
+    model = MirrorDescentClassifier(divergence="squared_euclidean", loss="perceptron", update=update)
     learn(model, [[1.0, 2.0]], [label])
     assert_array_equal(model.coef_, [[0.0, 0.0]])
     assert model.cumulative_loss_ == 0.0
@@ -183,7 +185,12 @@ def test_from_its_kink_the_exact_step_does_not_move(update, label):
 def test_an_implicit_step_from_far_up_an_exponential(score, y):
     """The explicit step, an end of the bracket, is up to 10^304 times as long."""
     model = MirrorDescentRegressor(
-        loss="poisson", init=[score], eta0=1.0, learning_rate="constant", fit_intercept=False
+        divergence="squared_euclidean",
+        loss="poisson",
+        init=[score],
+        eta0=1.0,
+        learning_rate="constant",
+        fit_intercept=False,
     ).partial_fit([[1.0]], [y])
     a = model.coef_[0]
     assert_allclose(score - a, np.exp(a) - y, rtol=1e-13 * score)
@@ -197,7 +204,12 @@ def test_both_labels_are_alike_far_out(update, score, rate):
 
     def step(y):
         model = MirrorDescentRegressor(
-            loss="log_loss", update=update, eta0=rate, learning_rate="constant", init=[score if y else -score]
+            divergence="squared_euclidean",
+            loss="log_loss",
+            update=update,
+            eta0=rate,
+            learning_rate="constant",
+            init=[score if y else -score],
         )
         return -model.partial_fit([[1.0]], [y]).intercept_
 

@@ -120,7 +120,9 @@ def test_the_quantile_loss_finds_quantiles():
     rng = np.random.default_rng(1)
     y = rng.normal(size=20_000)
     for quantile in (0.1, 0.5, 0.9):
-        model = MirrorDescentRegressor(loss=QuantileLoss(quantile), eta0=1.0, average=True)
+        model = MirrorDescentRegressor(
+            divergence="squared_euclidean", loss=QuantileLoss(quantile), eta0=1.0, average=True
+        )
         model.partial_fit(np.zeros((20_000, 1)), y)
         assert abs((y <= model.intercept_).mean() - quantile) < 0.01
 
@@ -222,7 +224,13 @@ def test_the_flow_over_kinks_solves_its_differential_equation(loss, y, time, fit
     """In the squared Euclidean divergence da/ds = -(x.x + 1) L'(a)."""
     x, start = np.array([1.0, -0.5]), np.array([0.3, 0.2])
     model = MirrorDescentRegressor(
-        loss=loss, update="importance", eta0=1.0, learning_rate="constant", init=start, fit_intercept=fit_intercept
+        divergence="squared_euclidean",
+        loss=loss,
+        update="importance",
+        eta0=1.0,
+        learning_rate="constant",
+        init=start,
+        fit_intercept=fit_intercept,
     ).partial_fit([x], [y], sample_weight=[time])
     expected = y + flow_down_stairs(loss, start @ x - y, time, x @ x + fit_intercept)
     assert_allclose(x @ model.coef_ + model.intercept_, expected, rtol=1e-9, atol=1e-9)
@@ -237,6 +245,8 @@ class Broken(Stairs):
 
 @pytest.mark.parametrize("update", ["implicit", "importance"])
 def test_a_loss_that_cannot_tell_its_kinks_is_refused(update, unchanged):
-    model = MirrorDescentRegressor(loss=Broken([1.0, 2.0]), update=update).partial_fit([[1.0, 2.0]], [0.5])
+    model = MirrorDescentRegressor(divergence="squared_euclidean", loss=Broken([1.0, 2.0]), update=update).partial_fit(
+        [[1.0, 2.0]], [0.5]
+    )
     with unchanged(model, "row 1"):
         model.partial_fit([[1.0, 2.0], [1.0, 0.0]], [0.0, 7.0])

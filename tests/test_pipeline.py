@@ -202,7 +202,7 @@ def test_what_is_no_pipeline_is_refused_as_by_fit():
     "last, y, match",
     [
         (ImplicitGDRegressor(), [*Y[:4], np.inf], r"y contains infinity \(row 4\)"),
-        (MirrorDescentClassifier(), ["high"] * 4 + ["new"], "'new' at row 4"),
+        (MirrorDescentClassifier(divergence="squared_euclidean"), ["high"] * 4 + ["new"], "'new' at row 4"),
         (SGDClassifier(random_state=0), [["high", "low"]] * 5, "1d array"),
         (Recorder(fail=KeyboardInterrupt()), Y[:5], None),
     ],
@@ -313,7 +313,9 @@ def test_metadata_reaches_the_steps_that_request_it(routing):
     weights = RNG.uniform(size=60)
     recorder = Recorder().set_partial_fit_request(sample_weight=True).set_transform_request(scale=True)
     scaler = StandardScaler().set_partial_fit_request(sample_weight=False)
-    classifier = MirrorDescentClassifier().set_partial_fit_request(sample_weight="importance")
+    classifier = MirrorDescentClassifier(divergence="squared_euclidean").set_partial_fit_request(
+        sample_weight="importance"
+    )
     pipeline = make_online_pipeline(recorder, scaler, "passthrough", classifier)
     pipeline.partial_fit(
         X, LABELS, classes=["high", "low"], sample_weight=weights, importance=weights**2, scale=2.0
@@ -321,7 +323,7 @@ def test_metadata_reaches_the_steps_that_request_it(routing):
     assert_array_equal(recorder.sums_, X.sum(axis=0) + X.sum(axis=0))
     assert recorder.weights_ is None  # none in the second call
     expected_scaler = StandardScaler().partial_fit(2.0 * X)
-    expected = MirrorDescentClassifier().partial_fit(
+    expected = MirrorDescentClassifier(divergence="squared_euclidean").partial_fit(
         expected_scaler.transform(2.0 * X), LABELS, classes=["high", "low"], sample_weight=weights**2
     )
     expected.partial_fit(expected_scaler.partial_fit(X).transform(X), LABELS)
@@ -370,7 +372,7 @@ def test_in_a_grid_search():
 
 
 def test_in_progressive_validation():
-    classifier = make_online_pipeline(StandardScaler(), MirrorDescentClassifier())
+    classifier = make_online_pipeline(StandardScaler(), MirrorDescentClassifier(divergence="squared_euclidean"))
     result = progressive_val_score(classifier, X, LABELS, scoring="accuracy", chunk_size=10)
     by_hand = clone(classifier)
     predicted = []

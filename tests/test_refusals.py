@@ -37,7 +37,9 @@ def test_a_rate_that_is_not_eta0_is_not_blamed_on_it(unchanged):
     with unchanged(model, r"learning_rate=Constant\(.*Set learning_rate to lower rates, or scale.*update='implicit'"):
         model.partial_fit([[1e200]], [1.0])
     bounds = {"x": 1.0, "u": 1.0, "n_rows": 10}
-    theory = MirrorDescentRegressor(learning_rate="theory", data_bounds=bounds, loss="log_loss", update="explicit")
+    theory = MirrorDescentRegressor(
+        divergence="squared_euclidean", learning_rate="theory", data_bounds=bounds, loss="log_loss", update="explicit"
+    )
     theory.partial_fit([[0.5]], [1.0])
     with unchanged(theory, "learning_rate='theory'. Set learning_rate to lower rates"):
         theory.partial_fit([[1e308]] * 40, [0.0] * 40)
@@ -48,7 +50,9 @@ def test_a_prediction_that_is_not_finite_names_its_row(layout):
     model = ImplicitGDRegressor().partial_fit([[1.0, 2.0]], [1e10])
     with pytest.raises(ValueError, match=r"row 1 \(largest feature 1e\+305\) is not finite: .*Scale features"):
         model.predict(layout([[1.0, 1.0], [1e305, 1e305]]))
-    counts = MirrorDescentRegressor(loss="poisson", eta0=1.0).partial_fit([[1.0, 2.0]], [10.0])
+    counts = MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", eta0=1.0).partial_fit(
+        [[1.0, 2.0]], [10.0]
+    )
     assert np.isfinite(counts.predict([[100.0, 100.0]])).all()
     with pytest.raises(ValueError, match=r"row 0 overflows: the link of PoissonLoss\(\) at the score \d+"):
         counts.predict(layout([[1e6, 1e6]]))

@@ -62,7 +62,7 @@ def rows_and_change(draw):
 def test_the_certificate_holds_whatever_is_changed_in_mid_stream(data, seed):
     """With the rates as they were, for every comparator that is not refused; refusals name the held intercept."""
     rng = np.random.default_rng(seed)
-    n, model = 3, MirrorDescentRegressor(track_regret=True)
+    n, model = 3, MirrorDescentRegressor(divergence="squared_euclidean", track_regret=True)
     loss = None
     scores, rates, X, y, t, held = [], [], [], [], 0, set()
     for _ in range(data.draw(st.integers(1, 5))):
@@ -127,7 +127,9 @@ def test_an_intercept_that_was_switched_off_or_on():
 def test_each_learner_of_a_classifier_holds_an_intercept_of_its_own():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 2)), rng.choice(3, p=[0.6, 0.3, 0.1], size=60)
-    model = MirrorDescentClassifier(track_regret=True).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
+    model = MirrorDescentClassifier(divergence="squared_euclidean", track_regret=True).partial_fit(
+        X[:30], y[:30], classes=[0, 1, 2]
+    )
     held = model.intercept_
     model.set_params(fit_intercept=False).partial_fit(X[30:], y[30:])
     assert np.isfinite(model.regret_certificate(np.zeros((3, 2)), held)).all()
@@ -240,6 +242,7 @@ def test_more_rows_than_were_promised(seed, epochs, weight):
     u /= np.linalg.norm(u)
     y = X @ u + 2 * rng.choice([-1.0, 1.0], size=n_rows)
     model = MirrorDescentRegressor(
+        divergence="squared_euclidean",
         loss="absolute_error",
         learning_rate="theory",
         data_bounds={"x": 1.0, "u": 1.0, "n_rows": n_rows},
@@ -264,7 +267,9 @@ def test_more_rows_than_were_promised(seed, epochs, weight):
 def test_epochs_count_for_the_bound():
     X, y = np.eye(10), np.ones(10)
     bounds = {"x": 1.0, "u": 1.0, "n_rows": 10}
-    model = MirrorDescentRegressor(loss="absolute_error", learning_rate="theory", data_bounds=bounds, tol=None)
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss="absolute_error", learning_rate="theory", data_bounds=bounds, tol=None
+    )
     first = model.set_params(max_iter=1).fit(X, y).regret_bound_
     assert_allclose(model.set_params(max_iter=99).fit(X, y).regret_bound_, (1 + 99) / 2 * first)
 

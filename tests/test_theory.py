@@ -239,7 +239,9 @@ def test_a_path_of_rates_notes_weights_for_the_bound():
 
 def test_the_theorem_with_class_weights():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
-    model = MirrorDescentClassifier(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "n_rows": 4})
+    model = MirrorDescentClassifier(
+        divergence="squared_euclidean", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "n_rows": 4}
+    )
     light = clone(model).partial_fit(X, y, classes=[0, 1]).regret_bound_
     heavy = model.set_params(class_weight={1: 3.0}).partial_fit(X, y, classes=[0, 1]).regret_bound_
     assert_allclose(heavy, (1 + 3.0**2) / 2 * light)
@@ -299,7 +301,11 @@ def test_perfect_comparators_and_the_largest_rates():
     y = X @ [0.6, 0.0, 0.8]
     for update in UPDATES:
         model = MirrorDescentRegressor(
-            update=update, learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "loss": 0.0}, fit_intercept=False
+            divergence="squared_euclidean",
+            update=update,
+            learning_rate="theory",
+            data_bounds={"x": 1.0, "u": 1.0, "loss": 0.0},
+            fit_intercept=False,
         ).partial_fit(X, y)
         assert np.isfinite(model.regret_bound_)
         assert model.cumulative_loss_ <= model.regret_bound_ * (1 + 1e-9)
@@ -329,6 +335,7 @@ def test_perfect_comparators_and_the_largest_rates():
 )
 def test_theory_says_what_it_lacks(parameters, message, unchanged):
     X, y = np.eye(3), np.ones(3)
+    parameters = {"divergence": "squared_euclidean", **parameters}
     model = MirrorDescentRegressor(learning_rate="theory", **parameters)
     with unchanged(model, message):
         model.partial_fit(X, y)
@@ -340,11 +347,13 @@ def test_theory_says_what_it_lacks(parameters, message, unchanged):
 
 def test_the_bound_belongs_to_theory():
     X, y = np.eye(3), np.ones(3)
-    model = MirrorDescentRegressor()
+    model = MirrorDescentRegressor(divergence="squared_euclidean")
     with pytest.raises(AttributeError, match="has not learned"):
         _ = model.regret_bound_
     with pytest.raises(AttributeError, match="needs learning_rate='theory'"):
         _ = model.partial_fit(X, y).regret_bound_
-    model = MirrorDescentRegressor(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).partial_fit(X, y)
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}
+    ).partial_fit(X, y)
     with pytest.raises(AttributeError, match=r"needs data_bounds\['loss'\]"):
         _ = model.regret_bound_

@@ -185,7 +185,7 @@ def test_what_interrupts_a_divergence_or_loss_in_python_comes_through(where, err
     [
         ImplicitGDRegressor(),
         ImplicitGDRegressor(average=True, track_regret=True),
-        MirrorDescentClassifier(),
+        MirrorDescentClassifier(divergence="squared_euclidean"),
         ForwardClassifier(),
         ForwardRegressor(),
         LearningRateMixture(),

@@ -52,7 +52,11 @@ def test_a_parameter_set_after_learning_began_is_read_when_it_begins_again(cls):
     model.set_params(estimator="zzz")
     assert model.predict(X).tobytes() == expected.tobytes()
     assert model.partial_fit(X, Y).t_ == 40
-    path = LearningRatePath(MirrorDescentClassifier()).fit(X, LABELS).set_params(estimator=None)
+    path = (
+        LearningRatePath(MirrorDescentClassifier(divergence="squared_euclidean"))
+        .fit(X, LABELS)
+        .set_params(estimator=None)
+    )
     assert path.partial_fit(X, LABELS).predict_proba(X).shape == (20, 2)
 
 

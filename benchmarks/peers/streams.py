@@ -31,8 +31,11 @@ from onlinebregman import (
     ForwardRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
+    MirrorDescentRegressor,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
 )
 from onlinebregman.datasets import load_dataset
 
@@ -40,10 +43,23 @@ BUNDLED = {"digits": load_digits, "wdbc": load_breast_cancer}
 TEXT, SERIES = ("sms_spam",), ("bike_hour_2011", "elecdemand")
 LABELS = ("digits", "mushroom", "wdbc", "spambase", "phishing", "a9a_test", *TEXT)
 NUMBERS = ("california", "abalone", "winequality_white", "airfoil", "concrete", "mortgage", "stock", *SERIES)
+
+
+def descent(kind, divergence, **parameters):
+    return lambda: kind(divergence=divergence, **parameters)
+
+
 CLASSIFIERS = {
     "ParameterFreeClassifier": ParameterFreeClassifier,
     "ForwardClassifier": ForwardClassifier,
     "MirrorDescentClassifier": MirrorDescentClassifier,
+    "  squared Euclidean": descent(MirrorDescentClassifier, "squared_euclidean"),
+    "  AdaGrad, hinge": descent(MirrorDescentClassifier, "adagrad", loss="hinge"),
+    "  AdaGrad, squared hinge": descent(MirrorDescentClassifier, "adagrad", loss="squared_hinge", eta0=3.0),
+    "  diagonal Newton": descent(MirrorDescentClassifier, "diagonal_newton"),
+    "  diagonal Newton, hinge": descent(MirrorDescentClassifier, "diagonal_newton", loss="hinge"),
+    "ScaleInvariantClassifier": ScaleInvariantClassifier,
+    "  modified Huber": lambda: ScaleInvariantClassifier(loss="modified_huber"),
     "SGDClassifier, log loss": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "SGDClassifier, hinge": lambda: SGDClassifier(random_state=0),
 }
@@ -51,6 +67,9 @@ REGRESSORS = {
     "ParameterFreeRegressor": ParameterFreeRegressor,
     "ForwardRegressor": ForwardRegressor,
     "ImplicitGDRegressor": ImplicitGDRegressor,
+    "MirrorDescentRegressor": MirrorDescentRegressor,
+    "  diagonal Newton": descent(MirrorDescentRegressor, "diagonal_newton"),
+    "ScaleInvariantRegressor": ScaleInvariantRegressor,
     "SGDRegressor": lambda: SGDRegressor(random_state=0),
 }
 
@@ -124,7 +143,7 @@ def predicted(model, X, y):
 def settings(learners, X):
     """(learner, columns, model, rows) of everything that learns a stream."""
     for learner, make in learners.items():
-        ours = hasattr(make(), "standardize")
+        ours = "standardize" in make().get_params()
         if X.shape[1] > 1000 and learner.startswith("Forward"):  # whose rows cost the square of that
             continue
         if getattr(make(), "standardize", False):  # of its own accord

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
+from .._online.validation import read_only
 from .._sklearn_compat import StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
@@ -85,9 +86,9 @@ class ParametricMirrorMixin(MirrorMixin):
             eta0 = self._falling_rate if constant is None else constant
         return learning_rate, eta0
 
-    @property
+    @read_only
     def metric_(self) -> np.ndarray:
-        """The weights h of a divergence that adapts, 0 where no row had a value; a new array."""
+        """The weights h of a divergence that adapts, 0 where no row had a value; a read-only copy."""
         metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
         if not metrics:
             raise AttributeError(f"metric_ is for divergences that adapt, and {self._divergence!r} does not")

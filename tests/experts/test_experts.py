@@ -30,7 +30,10 @@ Y = X @ [1.0, -2.0, 0.0, 0.5] + 0.1 * rng.normal(size=60)
 LABELS = np.where(Y > 0, "up", "down")
 P = rng.uniform(0.01, 0.99, size=(60, 4))
 REGRESSORS = [("gd", ImplicitGDRegressor()), ("eg", EGRegressor(total=5.0)), ("sgd", SGDRegressor(shuffle=False))]
-CLASSIFIERS = [("md", MirrorDescentClassifier()), ("sgd", SGDClassifier(loss="log_loss", shuffle=False))]
+CLASSIFIERS = [
+    ("md", MirrorDescentClassifier(divergence="squared_euclidean")),
+    ("sgd", SGDClassifier(loss="log_loss", shuffle=False)),
+]
 
 MODELS = {
     "columns": (ExpertMixtureRegressor(history=50), X, Y),
@@ -275,7 +278,10 @@ def test_bad_parameters_are_refused_by_classifiers(model, match, unchanged):
 
 
 def test_what_an_expert_refuses_is_said_with_its_name_and_the_row_of_the_mixture(unchanged):
-    experts = [("gd", ImplicitGDRegressor()), ("counts", MirrorDescentRegressor(loss="poisson"))]
+    experts = [
+        ("gd", ImplicitGDRegressor()),
+        ("counts", MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson")),
+    ]
     counts = np.arange(60) % 4.0
     model = ExpertMixtureRegressor(experts).fit(X, counts)
     with unchanged(model, r"Expert 'counts' cannot learn row 5: .*-1"):

@@ -115,7 +115,7 @@ def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed,
     X = rng.normal(size=(60, 3))
     y = scale * (X @ [1.0, -2.0, 0.5] + rng.normal(size=60))
     weights = rng.choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
-    compiled = LearningRateMixture(MirrorDescentRegressor(loss=loss), eta0s=n_rates)
+    compiled = LearningRateMixture(MirrorDescentRegressor(divergence="squared_euclidean", loss=loss), eta0s=n_rates)
     forecasts = np.zeros((60, n_rates))  # nothing but 0 before the first row
     for t in range(60):
         if t:

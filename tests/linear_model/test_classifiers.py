@@ -25,7 +25,7 @@ from onlinebregman.losses import HingeLoss, LogisticLoss
 from onlinebregman.losses._names import loss_names
 
 CLASSIFIERS = [
-    MirrorDescentClassifier(random_state=0),
+    MirrorDescentClassifier(divergence="squared_euclidean", random_state=0),
     MirrorDescentClassifier(divergence="simplex_entropy", signed=True, loss="hinge", random_state=0),
     PNormClassifier(p=3.0, random_state=0),
     PerceptronClassifier(random_state=0),
@@ -221,19 +221,19 @@ def test_before_learning(model):
 
 def test_probabilities_are_there_for_probabilistic_losses_alone():
     probabilistic = [
-        MirrorDescentClassifier(),
+        MirrorDescentClassifier(divergence="squared_euclidean"),
         PNormClassifier(),
-        MirrorDescentClassifier(loss=LogisticLoss()),
+        MirrorDescentClassifier(divergence="squared_euclidean", loss=LogisticLoss()),
         PNormClassifier(loss="modified_huber"),
     ]
     others = [
         PerceptronClassifier(),
         WinnowClassifier(),
-        MirrorDescentClassifier(loss="hinge"),
+        MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge"),
         PNormClassifier(loss="perceptron"),
         PNormClassifier(loss=HingeLoss(0.5)),
-        MirrorDescentClassifier(loss="squared_hinge"),
-        MirrorDescentClassifier(loss="no such loss"),
+        MirrorDescentClassifier(divergence="squared_euclidean", loss="squared_hinge"),
+        MirrorDescentClassifier(divergence="squared_euclidean", loss="no such loss"),
     ]
     for name in ("predict_proba", "predict_log_proba"):
         assert all(hasattr(model, name) for model in probabilistic)
@@ -243,7 +243,9 @@ def test_probabilities_are_there_for_probabilistic_losses_alone():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_of_the_modified_huber_loss_are_those_of_scikit_learn(n_classes):
     X, y = some_rows(n_classes=n_classes)
-    model = MirrorDescentClassifier(loss="modified_huber").partial_fit(X, y, classes=range(n_classes))
+    model = MirrorDescentClassifier(divergence="squared_euclidean", loss="modified_huber").partial_fit(
+        X, y, classes=range(n_classes)
+    )
     theirs = SGDClassifier(loss="modified_huber").partial_fit(X, y, classes=range(n_classes))
     theirs.coef_, theirs.intercept_ = np.array(model.coef_), np.array(model.intercept_)
     for rows in (X, 30 * X):
@@ -261,8 +263,12 @@ class Confident(LogisticLoss):
 
 def test_a_loss_of_ones_own_states_its_labels_and_gives_probabilities():
     X, y = some_rows(n_classes=2)
-    model = MirrorDescentClassifier(loss=Confident(), eta0=1.0).partial_fit(X, y, classes=[0, 1])
-    regressor = MirrorDescentRegressor(loss="log_loss", eta0=1.0).partial_fit(X, np.where(y == 1, 0.9, 0.1))
+    model = MirrorDescentClassifier(divergence="squared_euclidean", loss=Confident(), eta0=1.0).partial_fit(
+        X, y, classes=[0, 1]
+    )
+    regressor = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", eta0=1.0).partial_fit(
+        X, np.where(y == 1, 0.9, 0.1)
+    )
     assert_allclose(model.coef_[0], regressor.coef_, rtol=1e-9)
     assert_allclose(model.predict_proba(X)[:, 1], (regressor.predict(X) - 0.1) / 0.8, rtol=1e-9)
 
@@ -275,7 +281,7 @@ def test_the_docstrings_list_the_losses(kind):
 
 def test_the_loss_is_read_when_learning_starts(learned):
     X, y = some_rows()
-    model = MirrorDescentClassifier(shuffle=False).partial_fit(X, y, classes=[0, 1, 2])
+    model = MirrorDescentClassifier(divergence="squared_euclidean", shuffle=False).partial_fit(X, y, classes=[0, 1, 2])
     expected, twice = model.predict_proba(X), learned(copy.deepcopy(model).partial_fit(X, y))
     model.set_params(loss="hinge")
     assert_array_equal(model.predict_proba(X), expected)
@@ -288,7 +294,9 @@ def test_the_loss_is_read_when_learning_starts(learned):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", [MirrorDescentClassifier(), PNormClassifier(average=True)], ids=repr)
+@pytest.mark.parametrize(
+    "model", [MirrorDescentClassifier(divergence="squared_euclidean"), PNormClassifier(average=True)], ids=repr
+)
 def test_probabilities_sum_to_one_and_order_as_the_scores(model, n_classes):
     X, y = some_rows(n_classes=n_classes)
     fitted = clone(model).partial_fit(X, y, classes=range(n_classes))
@@ -305,7 +313,9 @@ def test_probabilities_sum_to_one_and_order_as_the_scores(model, n_classes):
 
 def test_probabilities_far_out():
     X, y = some_rows(n_classes=2)
-    fitted = MirrorDescentClassifier(fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9)
+    fitted = MirrorDescentClassifier(
+        divergence="squared_euclidean", fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9
+    )
     fitted.partial_fit(X[:1], y[:1], classes=[0, 1])
     far = np.array([[-600.0, 0, 0, 0], [-40.0, 0, 0, 0], [40.0, 0, 0, 0], [5000.0, 0, 0, 0]])
     p, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
@@ -313,7 +323,9 @@ def test_probabilities_far_out():
     assert_allclose(logs[:3], log_expit(np.c_[-far[:3, 0], far[:3, 0]]), rtol=1e-6, atol=1e-15)
     assert_array_equal(p[3], [0.0, 1.0])
     assert_allclose(logs[3], [-5000.0, 0.0], rtol=1e-6)
-    three = MirrorDescentClassifier(fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9)
+    three = MirrorDescentClassifier(
+        divergence="squared_euclidean", fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9
+    )
     three.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
     assert_allclose(three.predict_proba([[-1e6, 0, 0, 0]]), [[1 / 3, 1 / 3, 1 / 3]])  # all three are 0
     assert_allclose(three.predict_log_proba([[-1e6, 0, 0, 0]]), np.full((1, 3), -np.log(3)))
@@ -519,7 +531,9 @@ def test_the_bound_of_the_theorem_is_the_sum_over_the_learners(loss, n_classes):
     X, y = some_rows(n=400, n_classes=n_classes)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     bounds = {"x": 1.0, "u": 5.0, "intercept": 1.0, "n_rows": 400}
-    model = MirrorDescentClassifier(loss=loss, learning_rate="theory", data_bounds=bounds)
+    model = MirrorDescentClassifier(
+        divergence="squared_euclidean", loss=loss, learning_rate="theory", data_bounds=bounds
+    )
     model.partial_fit(X, y, classes=range(n_classes))
     n_learners = len(model.coef_)
     binary = clone(model).partial_fit(X, (y == 1).astype(int), classes=[0, 1])
@@ -536,7 +550,7 @@ def test_the_bound_of_the_theorem_is_the_sum_over_the_learners(loss, n_classes):
 def test_labels_as_numbers_are_what_a_regressor_learns():
     """Two classes, coded 0 and 1, and the regressor on the same loss: one learner, the same numbers."""
     X, y = some_rows(n_classes=2)
-    classifier = MirrorDescentClassifier(eta0=0.5).partial_fit(X, y, classes=[0, 1])
-    regressor = MirrorDescentRegressor(loss="log_loss", eta0=0.5).partial_fit(X, y)
+    classifier = MirrorDescentClassifier(divergence="squared_euclidean", eta0=0.5).partial_fit(X, y, classes=[0, 1])
+    regressor = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", eta0=0.5).partial_fit(X, y)
     assert_array_equal(classifier.coef_[0], regressor.coef_)
     assert_allclose(classifier.predict_proba(X)[:, 1], regressor.predict(X), rtol=1e-14)

@@ -13,7 +13,7 @@ from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormCl
 from onlinebregman.linear_model import _base, _classifier
 
 CLASSIFIERS = [
-    MirrorDescentClassifier(),
+    MirrorDescentClassifier(divergence="squared_euclidean"),
     MirrorDescentClassifier(divergence="simplex_entropy", signed=True, loss="hinge"),
     PNormClassifier(p=3.0),
     PerceptronClassifier(),
@@ -114,7 +114,9 @@ def test_a_parameter_set_in_mid_stream_is_taken_up_by_the_very_next_row(model, l
 def test_a_weight_of_a_class_may_be_changed_in_its_dict():
     X, y = some_rows(n_classes=2)
     weights = {0: 1.0, 1: 1.0}
-    model = MirrorDescentClassifier(class_weight=weights).partial_fit(X, y, classes=[0, 1])
+    model = MirrorDescentClassifier(divergence="squared_euclidean", class_weight=weights).partial_fit(
+        X, y, classes=[0, 1]
+    )
     other = copy.deepcopy(model)
     weights[1] = 50.0
     assert model.partial_fit(X, y).predict(X).sum() > other.partial_fit(X, y).predict(X).sum()

@@ -67,7 +67,12 @@ def test_the_implicit_step_on_the_hinge_loss_is_passive_aggressive(seed, d, C, s
     C, X, y = 10.0**C, 10.0**scale * rng.normal(size=(30, d)), rng.choice([-1, 1], size=30)
     w = rng.normal(size=d) if started else np.zeros(d)
     model = MirrorDescentClassifier(
-        loss="hinge", eta0=C, learning_rate="constant", fit_intercept=False, init=w if started else None
+        divergence="squared_euclidean",
+        loss="hinge",
+        eta0=C,
+        learning_rate="constant",
+        fit_intercept=False,
+        init=w if started else None,
     )
     passive = 0
     for x, label in zip(X, y, strict=True):
@@ -88,7 +93,11 @@ def test_the_implicit_step_on_the_epsilon_insensitive_loss_is_passive_aggressive
     for name in {0.1: ["epsilon_insensitive"], 0.0: ["absolute_error"]}.get(epsilon, []):
         assert LOSSES[name] == (EpsilonInsensitiveLoss(epsilon) if epsilon else AbsoluteLoss())
     model = MirrorDescentRegressor(
-        loss=EpsilonInsensitiveLoss(epsilon), eta0=C, learning_rate="constant", fit_intercept=False
+        divergence="squared_euclidean",
+        loss=EpsilonInsensitiveLoss(epsilon),
+        eta0=C,
+        learning_rate="constant",
+        fit_intercept=False,
     )
     for x, target in zip(X, y, strict=True):
         loss = max(0.0, abs(w @ x - target) - epsilon)
@@ -106,10 +115,12 @@ def test_it_is_the_passive_aggressive_algorithm_of_scikit_learn(C):
     ours = {"eta0": C, "learning_rate": "constant", "fit_intercept": False}
     labels = (y > 0).astype(int)
     theirs = SGDClassifier(loss="hinge", **parameters).partial_fit(X, labels, classes=[0, 1])
-    mine = MirrorDescentClassifier(loss="hinge", **ours).partial_fit(X, labels, classes=[0, 1])
+    mine = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", **ours).partial_fit(
+        X, labels, classes=[0, 1]
+    )
     assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
     theirs = SGDRegressor(loss="epsilon_insensitive", epsilon=0.1, **parameters).partial_fit(X, y)
-    mine = MirrorDescentRegressor(loss="epsilon_insensitive", **ours).partial_fit(X, y)
+    mine = MirrorDescentRegressor(divergence="squared_euclidean", loss="epsilon_insensitive", **ours).partial_fit(X, y)
     assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
 
 
@@ -242,11 +253,15 @@ def test_poisson_and_logistic_regression_find_the_parameters():
     X = rng.normal(size=(20_000, 3))
     u, parameters = np.array([0.5, -0.3, 0.1]), {"average": 2000, "eta0": 0.3}
     counts = rng.poisson(np.exp(X @ u - 0.2))
-    poisson = MirrorDescentRegressor(loss="poisson", **parameters).partial_fit(X, counts)
+    poisson = MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", **parameters).partial_fit(
+        X, counts
+    )
     assert_allclose(np.r_[poisson.coef_, poisson.intercept_], np.r_[u, -0.2], atol=0.05)
     assert (poisson.predict(X) > 0).all()
     hits = rng.uniform(size=20_000) < 1 / (1 + np.exp(-X @ u + 0.2))
-    logistic = MirrorDescentRegressor(loss="log_loss", **parameters).partial_fit(X, hits.astype(float))
+    logistic = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", **parameters).partial_fit(
+        X, hits.astype(float)
+    )
     assert_allclose(np.r_[logistic.coef_, logistic.intercept_], np.r_[u, -0.2], atol=0.1)
     assert ((logistic.predict(X) > 0) & (logistic.predict(X) < 1)).all()
 
@@ -256,7 +271,9 @@ def test_robust_losses_stand_outliers():
     spoiled = np.where(np.arange(2000) % 10 == 0, 100.0, y)
     errors = {}
     for loss in ("squared_error", "absolute_error", "huber", "epsilon_insensitive"):
-        model = MirrorDescentRegressor(loss=loss, eta0=0.1, random_state=0, max_iter=20, tol=None).fit(X, spoiled)
+        model = MirrorDescentRegressor(
+            divergence="squared_euclidean", loss=loss, eta0=0.1, random_state=0, max_iter=20, tol=None
+        ).fit(X, spoiled)
         errors[loss] = np.abs(model.predict(X) - y).mean()
     for loss in ("absolute_error", "huber", "epsilon_insensitive"):
         assert errors[loss] < 0.5 < 0.1 * errors["squared_error"]
@@ -301,7 +318,9 @@ def test_each_step_is_followed_by_the_projection(divergence, constraint, update)
 
 def test_a_start_outside_is_projected_and_an_impossible_constraint_refused(unchanged):
     X, y = some_rows()
-    model = MirrorDescentRegressor(init=1.0, constraint=L2Ball(0.5)).partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    model = MirrorDescentRegressor(divergence="squared_euclidean", init=1.0, constraint=L2Ball(0.5)).partial_fit(
+        X[:1], y[:1], sample_weight=[0.0]
+    )
     assert_allclose(model.coef_, np.full(4, 0.25), rtol=1e-12)
     for bad in (Simplex(3.0), Box(0.6, 0.8), L2Ball(0.1)):  # of weights with the sum 1
         with unchanged(
@@ -327,7 +346,7 @@ def test_a_start_outside_is_projected_and_an_impossible_constraint_refused(uncha
 def test_a_target_outside_the_domain_of_the_loss_is_refused_by_name(loss, bad, domain, unchanged, learned):
     X, _ = some_rows(10)
     y = np.ones(10)
-    model = MirrorDescentRegressor(loss=loss).partial_fit(X, y)
+    model = MirrorDescentRegressor(divergence="squared_euclidean", loss=loss).partial_fit(X, y)
     reference = clone(model).partial_fit(X, y).partial_fit(X, y)
     spoiled = y.copy()
     spoiled[6] = bad
@@ -343,15 +362,25 @@ def test_a_target_outside_the_domain_of_the_loss_is_refused_by_name(loss, bad, d
 
 def test_tags_say_which_targets_are_admissible():
     positive = {
-        loss for loss in REGRESSION_LOSSES if get_tags(MirrorDescentRegressor(loss=loss)).target_tags.positive_only
+        loss
+        for loss in REGRESSION_LOSSES
+        if get_tags(MirrorDescentRegressor(divergence="squared_euclidean", loss=loss)).target_tags.positive_only
     }
     assert positive == {"poisson", "log_loss"}
-    assert get_tags(MirrorDescentRegressor(loss=PoissonLoss())).target_tags.positive_only
-    assert get_tags(MirrorDescentRegressor(loss=LogisticLoss())).target_tags.positive_only
-    assert not get_tags(MirrorDescentRegressor(loss=HuberLoss(0.3))).target_tags.positive_only
-    assert not get_tags(MirrorDescentRegressor(loss="no such loss")).target_tags.positive_only
-    assert get_tags(MirrorDescentRegressor()).input_tags.sparse
-    assert get_tags(MirrorDescentClassifier()).classifier_tags.multi_class
+    assert get_tags(
+        MirrorDescentRegressor(divergence="squared_euclidean", loss=PoissonLoss())
+    ).target_tags.positive_only
+    assert get_tags(
+        MirrorDescentRegressor(divergence="squared_euclidean", loss=LogisticLoss())
+    ).target_tags.positive_only
+    assert not get_tags(
+        MirrorDescentRegressor(divergence="squared_euclidean", loss=HuberLoss(0.3))
+    ).target_tags.positive_only
+    assert not get_tags(
+        MirrorDescentRegressor(divergence="squared_euclidean", loss="no such loss")
+    ).target_tags.positive_only
+    assert get_tags(MirrorDescentRegressor(divergence="squared_euclidean")).input_tags.sparse
+    assert get_tags(MirrorDescentClassifier(divergence="squared_euclidean")).classifier_tags.multi_class
 
 
 @pytest.mark.parametrize(
@@ -377,7 +406,7 @@ def test_tags_say_which_targets_are_admissible():
 )
 def test_parameters_that_cannot_be_are_refused(parameters, match, unchanged):
     X, y = some_rows()
-    with unchanged(model := MirrorDescentRegressor(**parameters), match):
+    with unchanged(model := MirrorDescentRegressor(**{"divergence": "squared_euclidean", **parameters}), match):
         model.partial_fit(X, y)
     with unchanged(model, match):
         model.fit(X, y)
@@ -385,7 +414,7 @@ def test_parameters_that_cannot_be_are_refused(parameters, match, unchanged):
 
 def test_what_shapes_the_weights_is_read_when_learning_starts(learned):
     X, y = some_rows()
-    model = MirrorDescentRegressor(eta0=0.1).partial_fit(X, y)
+    model = MirrorDescentRegressor(divergence="squared_euclidean", eta0=0.1).partial_fit(X, y)
     expected = learned(clone(model).partial_fit(X, y).partial_fit(X, y))
     model.set_params(divergence="burg", loss="poisson", constraint=L2Ball(1e-3), signed=True)
     assert learned(model.partial_fit(X, y)) == expected  # y < 0 is no count, but the loss is still the squared one

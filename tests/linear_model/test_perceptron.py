@@ -106,7 +106,13 @@ def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():
     X, y = labelled_rows(np.random.default_rng(1), 200, 6, noise=0.1)
     named = PerceptronClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
     general = MirrorDescentClassifier(
-        loss="perceptron", update="explicit", learning_rate="constant", random_state=0, max_iter=3, tol=None
+        divergence="squared_euclidean",
+        loss="perceptron",
+        update="explicit",
+        learning_rate="constant",
+        random_state=0,
+        max_iter=3,
+        tol=None,
     ).fit(X, y)
     assert_array_equal(named.coef_, general.coef_)
     assert named.loss_curve_ == general.loss_curve_

@@ -22,6 +22,8 @@ from onlinebregman import (
     PerceptronClassifier,
     PNormClassifier,
     PNormRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
     WinnowClassifier,
 )
 from onlinebregman.constraints import L2Ball, UpperBound
@@ -37,20 +39,26 @@ MODELS = {
     "burg": lambda **kw: BurgRegressor(**kw),
     "p-norm": lambda **kw: PNormRegressor(p=40, **kw),
     "absolute p-norm": lambda **kw: MirrorDescentRegressor(divergence="p_norm", loss="absolute_error", **kw),
-    "huber gd": lambda **kw: MirrorDescentRegressor(loss="huber", **kw),
-    "poisson": lambda **kw: MirrorDescentRegressor(loss="poisson", **kw),
+    "huber gd": lambda **kw: MirrorDescentRegressor(divergence="squared_euclidean", loss="huber", **kw),
+    "poisson": lambda **kw: MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", **kw),
     "poisson egu": lambda **kw: MirrorDescentRegressor(loss="poisson", divergence="relative_entropy", **kw),
-    "logistic": lambda **kw: MirrorDescentRegressor(loss="log_loss", **kw),
+    "logistic": lambda **kw: MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", **kw),
     "binary": lambda **kw: MirrorDescentRegressor(divergence="binary_entropy", signed=True, **kw),
     "burg signed": lambda **kw: MirrorDescentRegressor(divergence="burg", signed=True, **kw),
-    "ball": lambda **kw: MirrorDescentRegressor(constraint=L2Ball(1.0), **kw),
+    "ball": lambda **kw: MirrorDescentRegressor(divergence="squared_euclidean", constraint=L2Ball(1.0), **kw),
     "bounded": lambda **kw: MirrorDescentRegressor(
         divergence="relative_entropy", constraint=UpperBound(2.0), loss="absolute_error", **kw
     ),
     "perceptron": lambda eta0, average, **kw: PerceptronClassifier(eta0=eta0, average=average),
     "winnow": lambda eta0, average, **kw: WinnowClassifier(eta0=eta0, average=average),
-    "classes": lambda **kw: MirrorDescentClassifier(**kw),
+    "classes": lambda **kw: MirrorDescentClassifier(divergence="squared_euclidean", **kw),
     "hinge classes": lambda **kw: PNormClassifier(loss="hinge", **kw),
+    "adagrad": lambda **kw: MirrorDescentRegressor(divergence="adagrad", loss="huber", **kw),
+    "normalised": lambda **kw: MirrorDescentRegressor(**kw),
+    "normalised classes": lambda **kw: MirrorDescentClassifier(**kw),
+    "diagonal": lambda **kw: MirrorDescentRegressor(divergence="diagonal_newton", loss="quantile", **kw),
+    "bets": lambda eta0, average, **kw: ScaleInvariantRegressor(average=average),
+    "bets on classes": lambda eta0, average, **kw: ScaleInvariantClassifier(average=average),
 }
 SIZES = [0.0, 5e-324, 1e-300, 1e-160, 1e-20, 1.0, 800.0, 1e6, 1e20, 1e155, 1e300, 1.7e308]
 sizes = st.sampled_from(SIZES)
@@ -142,7 +150,7 @@ def test_nothing_that_is_not_finite(name, seed, x, y, h, eta0, init, update, ave
 def test_epochs_that_are_not_finite(name, seed, x, y, eta0):
     """`loss_curve_`: of a fit, or of none."""
     rng = np.random.default_rng(seed)
-    parameters = {} if name in ("perceptron", "winnow") else {"update": "implicit"}
+    parameters = {} if name in ("perceptron", "winnow", "bets", "bets on classes") else {"update": "implicit"}
     model = MODELS[name](eta0=eta0, average=False, **parameters).set_params(max_iter=3, tol=None)
     X, targets = numbers(rng, x, (4, 2)), numbers(rng, y, 4)
     targets = np.array([0, 1, 2, 1]) if is_classifier(model) else np.abs(targets)
@@ -204,7 +212,12 @@ def test_long_weights_on_a_ball_keep_their_direction():
     """The norm of weights whose squares overflow, or that is 10^20 times the radius."""
     for size in (1e20, 1e300):
         model = MirrorDescentRegressor(
-            loss="absolute_error", update="explicit", eta0=size, constraint=L2Ball(2.0), fit_intercept=False
+            divergence="squared_euclidean",
+            loss="absolute_error",
+            update="explicit",
+            eta0=size,
+            constraint=L2Ball(2.0),
+            fit_intercept=False,
         ).partial_fit([[3.0, 4.0]], [1.0])
         assert_allclose(model.coef_, [1.2, 1.6], rtol=1e-14)
     assert_allclose(SquaredEuclidean().project_l2_ball(np.array([3e200, 4e200]), 2.0), [1.2, 1.6], rtol=1e-14)

@@ -55,7 +55,9 @@ def test_each_rate_learns_what_it_learns_alone(model, make, layout, state):
         assert estimator.cumulative_loss_ == alone.cumulative_loss_
 
 
-@pytest.mark.parametrize("model", [MirrorDescentClassifier(), PerceptronClassifier()], ids=str)
+@pytest.mark.parametrize(
+    "model", [MirrorDescentClassifier(divergence="squared_euclidean"), PerceptronClassifier()], ids=str
+)
 def test_classifiers_learn_side_by_side(model):
     X, y = stream()
     y = labels(y)
@@ -157,7 +159,9 @@ def test_the_loss_of_the_mixture_is_below_its_bound(seed, scale, kind, loss, n_r
         for i in range(80):
             y[i] = -2.0 * np.sign(model.predict(X[i : i + 1])[0]) if i else 1.0
             model.partial_fit(X[i : i + 1], y[i : i + 1])
-    mixture = LearningRateMixture(MirrorDescentRegressor(loss=loss), eta0s=n_rates).partial_fit(X, scale * y)
+    mixture = LearningRateMixture(
+        MirrorDescentRegressor(divergence="squared_euclidean", loss=loss), eta0s=n_rates
+    ).partial_fit(X, scale * y)
     bound = mixture.loss_bound_
     assert mixture.cumulative_loss_ <= bound * (1 + 1e-12)
     assert bound <= (mixture.cumulative_losses_.min() + 2 * mixture.gap_) * (1 + 1e-12)
@@ -213,7 +217,9 @@ def test_losses_that_add_up_to_infinity_are_refused(make, model, rows, bad, unch
 
 def test_losses_of_a_classifier_that_add_up_to_infinity_are_refused(unchanged):
     X, y = stream()
-    model = LearningRatePath(MirrorDescentClassifier(loss="hinge"), eta0s=RATES).fit(X, labels(y))
+    model = LearningRatePath(MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge"), eta0s=RATES).fit(
+        X, labels(y)
+    )
     weights = np.ones(60)
     weights[41:43] = 1e308
     with unchanged(model, "row 4[12]"):
@@ -240,9 +246,9 @@ def test_errors_say_what_to_do(unchanged):
         with pytest.raises(ValueError, match="'estimator' parameter"):
             LearningRatePath(estimator).fit(X, y)
     with pytest.raises(ValueError, match="'estimator' parameter"):
-        LearningRateMixture(MirrorDescentClassifier()).fit(X, labels(y))
+        LearningRateMixture(MirrorDescentClassifier(divergence="squared_euclidean")).fit(X, labels(y))
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        LearningRatePath(MirrorDescentClassifier()).partial_fit(X, labels(y))
+        LearningRatePath(MirrorDescentClassifier(divergence="squared_euclidean")).partial_fit(X, labels(y))
     X[3, 1] = np.nan
     model = LearningRatePath().fit(X[:3], y[:3])
     with unchanged(model, r"NaN \(row 3, column 1\)"):
@@ -271,7 +277,7 @@ def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
     rng = np.random.default_rng(64)
     n = int(rng.integers(2, 8))
     X, y = rng.choice([-1.0, 1.0, 0.5], size=(n, 1)), rng.choice([-1.0, 1.0], size=n) * rng.uniform(0.5, 1, size=n)
-    model = MirrorDescentRegressor(loss="absolute_error", fit_intercept=False)
+    model = MirrorDescentRegressor(divergence="squared_euclidean", loss="absolute_error", fit_intercept=False)
     small = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X, y)
     most = small.cumulative_losses_.max()
     assert small.cumulative_loss_ > 1.1 * most
