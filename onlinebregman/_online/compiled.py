@@ -1,4 +1,4 @@
-"""Which compiled geometry and loss stand for a `Divergence` and a `Loss`; all others run on their own NumPy methods."""
+"""What is compiled of a `Divergence`, a `Loss` and a `Penalty`; all others run on their own NumPy methods."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .._kernels.losses.numpy_loss import NumPyLoss
 from ..constraints import Constraint, L2Ball, UpperBound
 from ..divergences import BinaryEntropy, Burg, Divergence, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from ..losses import Loss
+from ..penalties import L1, L2, ElasticNet, Penalty
 
 # What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
 # table: it may have changed anything.
@@ -35,6 +36,22 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (BinaryEntropy, UpperBound): lambda w, doubled, F, C: _below(BinaryEntropyGeometry, w, doubled, C),
     (SimplexEntropy, NoneType): lambda w, doubled, F, C: SimplexGeometry(w, doubled, size=F.total),
     (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
+}
+# Whose geometries make the proximal step of which penalties, told by their `l1` and `l2`.
+_PENALTIES: set[tuple[type, type]] = {
+    (SquaredEuclidean, L1),
+    (SquaredEuclidean, L2),
+    (SquaredEuclidean, ElasticNet),
+    (RelativeEntropy, L1),
+    (RelativeEntropy, L2),
+    (RelativeEntropy, ElasticNet),
+    (Burg, L1),
+    (Burg, L2),
+    (Burg, ElasticNet),
+    (BinaryEntropy, L1),
+    (BinaryEntropy, L2),
+    (BinaryEntropy, ElasticNet),
+    (PNorm, L1),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
@@ -58,15 +75,26 @@ def _below(geometry: type[Geometry], weights: np.ndarray, doubled: bool, constra
 
 
 def make_geometry(
-    divergence: Divergence, weights: np.ndarray, doubled: bool = False, constraint: Constraint | None = None
+    divergence: Divergence,
+    weights: np.ndarray,
+    doubled: bool = False,
+    constraint: Constraint | None = None,
+    penalty: Penalty | None = None,
 ) -> Geometry:
-    """The geometry that moves `weights` in `divergence`, each step followed by the projection onto `constraint`.
+    """The geometry that moves `weights` in `divergence`.
 
-    `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-.
+    Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `doubled`
+    weights are w+ and w-, one after the other, of a model with weights w+ - w-.
     """
     make = _GEOMETRIES.get((type(divergence), type(constraint)))
+    if penalty is not None and (type(divergence), type(penalty)) not in _PENALTIES:
+        make = None
     geometry = make and make(weights, doubled, divergence, constraint)
-    return NumPyGeometry(weights, doubled, divergence, constraint) if geometry is None else geometry
+    if geometry is None:
+        return NumPyGeometry(weights, doubled, divergence, constraint, penalty)
+    if penalty is not None:
+        geometry.penalise(penalty.l1, penalty.l2)
+    return geometry
 
 
 def make_loss(loss: Loss) -> compiled.Loss:

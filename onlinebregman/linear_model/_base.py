@@ -121,6 +121,10 @@ class OnlineLinearModel(MirrorMixin, EpochEstimator):
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate under these terms, and its guarantee for a number of rows."""
+        if self._learned_penalty is not None:
+            raise ValueError(
+                "learning_rate='theory' is for losses alone; use another learning_rate with a penalty, or penalty=None."
+            )
         if self._start.init is not None:
             raise ValueError(
                 "learning_rate='theory' is for weights that start where init=None puts them; leave it out."

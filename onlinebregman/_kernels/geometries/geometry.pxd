@@ -29,6 +29,10 @@ cdef struct GeometryState:    # the state beside the weights
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
     double summed             # the largest total since it was last summed afresh (simplex)
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
+    # Penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2, and the clock of its proximal steps that weights without a part in a row
+    # have not made yet, if there are any: see `shrink`
+    double l1, l2, threshold, growth
+    bint lagging
 
 
 cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
@@ -64,6 +68,11 @@ cdef class Geometry:
     cdef readonly bint averaging
     cdef double[::1] average_sum
     cdef double[::1] stamp
+    # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone); and
+    # what the clock showed when each weight had made them last
+    cdef readonly bint penalised
+    cdef bint eager
+    cdef double[::1] threshold_stamp, growth_stamp
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
@@ -79,6 +88,14 @@ cdef class Geometry:
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil
     cdef void step(self, Workspace* work, double c) noexcept nogil
     cdef void project(self, Workspace* work) noexcept nogil
+    cdef bint composes(self) noexcept nogil
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil
+    cdef double caught_up(self, Py_ssize_t j, double w) noexcept nogil
+    cdef void catch_up(self, Workspace* work) noexcept nogil
+    cdef void settle(self) noexcept nogil
+    cdef void shrink(self, Workspace* work, double eta) noexcept nogil
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil
     cdef bint needs_projection(self) noexcept nogil
     cdef void project_all(self) noexcept nogil

@@ -12,11 +12,14 @@ conjugate(work, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(wo
 A row is read and never written to. What a geometry works out about it goes into the workspace, so that threads can
 predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
 same helpers; cost O(nonzeros).
+
+Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for one
+of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -94,16 +97,21 @@ cdef class Geometry:
     @property
     def state_weights(self):
         """The weights a step moves, both halves of signed ones; a new array."""
-        return np.asarray(self.weights) * self.scale()
+        return self._now() * self.scale()
 
     def get_state(self):
         """The state beside the weights, as plain numbers and arrays."""
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
-        return self.state, averaging
+        if self.threshold_stamp is None:
+            return self.state, averaging
+        return self.state, averaging, (np.asarray(self.threshold_stamp).copy(), np.asarray(self.growth_stamp).copy())
 
-    def set_state(self, state, averaging):
+    def set_state(self, state, averaging, stamps=None):
         """Put back what `get_state` returned."""
         self.state = state
+        self.penalised = self.state.l1 > 0 or self.state.l2 > 0
+        if stamps is not None:
+            self.threshold_stamp, self.growth_stamp = (np.array(values, dtype=np.float64) for values in stamps)
         self.averaging = averaging is not None
         if self.averaging:
             self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
@@ -124,9 +132,28 @@ cdef class Geometry:
         self.average_sum = self.stamp = None
         self.state.clock = 0.0
 
+    def penalise(self, l1, l2):
+        """Follow each step from now on by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
+        self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
+        self.penalised = l1 > 0 or l2 > 0
+        if self.penalised and self.composes():
+            self.threshold_stamp, self.growth_stamp = np.zeros(self.weights.shape[0]), np.ones(self.weights.shape[0])
+
+    def _now(self):
+        """The stored weights; a new array where they have proximal steps to make up for."""
+        cdef double[::1] now
+        cdef Py_ssize_t j
+        if not self.state.lagging:
+            return np.asarray(self.weights)
+        values = np.array(self.weights)
+        now = values
+        for j in range(now.shape[0]):
+            now[j] = self.caught_up(j, now[j])
+        return values
+
     def coef(self, average_over=0.0):
         """The weights, or their average over so many steps; a new array."""
-        weights = np.asarray(self.weights)
+        weights = self._now()
         if average_over > 0:
             total, time = np.asarray(self.average_sum), self.state.clock - np.asarray(self.stamp)
             with np.errstate(over="ignore"):
@@ -191,7 +218,7 @@ cdef class Geometry:
 
     cdef bint bounded(self) noexcept nogil:
         """Are the weights, and the clock of their average, finite if the stored ones are?"""
-        return isfinite(self.scale()) and isfinite(self.state.clock)
+        return isfinite(self.scale()) and isfinite(self.state.clock) and isfinite(self.state.threshold)
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """After a step: bring all weights back into the range or form in which they are held."""
@@ -199,7 +226,7 @@ cdef class Geometry:
     cdef void accumulate(self, const Row* row) noexcept nogil:
         """Before a step: add the row's weights to the average for the time they have stood still."""
         cdef Py_ssize_t b, i, j
-        if row.index == NULL:
+        if row.index == NULL or self.eager:
             self.accumulate_all()
             return
         for b in range(self.per_feature):
@@ -264,6 +291,93 @@ cdef class Geometry:
         """After a step: project the row's weights onto what they are constrained to."""
         if self.upper < INFINITY:
             ob_clip(work.w, self.upper, work.n)
+
+    # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v) over v, after the step and before a projection ---
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
+
+        A geometry whose metric differs from weight to weight, D(v, w) = h_j (v - w)^2 / 2, divides by its h_j here.
+        """
+        return w
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        """D(v, w) of the j-th weight alone."""
+        return 0.0
+
+    cdef bint composes(self) noexcept nogil:
+        """Are several proximal steps of a weight, without another one between them, one, by the sum of their l1?
+
+        With l2 too in the squared Euclidean geometry: there v = (w - l1) / (1 + l2), and after steps of l1_t and l2_t
+
+            |w_T| = (|w_0| - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
+
+        The sum is the clock's `threshold`, G_t its `growth`. Other geometries are asked with l2 = 0.
+        """
+        return False
+
+    cdef double caught_up(self, Py_ssize_t j, double w) noexcept nogil:
+        """The j-th weight w after the proximal steps that it has missed."""
+        cdef double missed = (self.state.threshold - self.threshold_stamp[j]) / self.growth_stamp[j]
+        return min(self.proximal(j, w, missed, self.state.growth / self.growth_stamp[j] - 1.0), self.upper)
+
+    cdef void catch_up(self, Workspace* work) noexcept nogil:
+        """After `load`: have the loaded weights, gathered ones, make up for what they have missed."""
+        cdef Py_ssize_t b, i
+        cdef const Row* row = work.row
+        if self.state.lagging and row.index != NULL:
+            for b in range(self.per_feature):
+                for i in range(row.n):
+                    work.w[b * row.n + i] = self.caught_up(b * self.n_features + row.index[i], work.w[b * row.n + i])
+
+    cdef void settle(self) noexcept nogil:
+        """Have all weights make up for what they have missed, and start the clock anew; all are backed up."""
+        cdef Py_ssize_t j
+        if self.state.lagging:
+            for j in range(self.weights.shape[0]):
+                self.weights[j] = self.caught_up(j, self.weights[j])
+            self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
+            self.threshold_stamp[:] = 0.0
+            self.growth_stamp[:] = 1.0
+
+    cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
+        """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on for all.
+
+        Before its differences lose digits all weights catch up, so that nothing depends on how many rows came before.
+        """
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef Py_ssize_t b, i, j
+        cdef const Row* row = work.row
+        self.state.threshold += l1 * self.state.growth
+        self.state.growth *= 1.0 + l2
+        self.state.steps += 1
+        self.state.lagging = True
+        for b in range(self.per_feature):
+            for i in range(row.n):
+                j = b * self.n_features + row.index[i]
+                work.w[b * row.n + i] = self.proximal(j, work.w[b * row.n + i], l1, l2)
+                self.threshold_stamp[j], self.growth_stamp[j] = self.state.threshold, self.state.growth
+        self.project(work)
+        self.store(work)
+        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth > 1e100:
+            if self.backed_up:
+                self.settle()
+            else:
+                self.needs_backup = True
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        """The proximal step of all weights from w' to w'', then the projection; they are stored already.
+
+        Returns eta R(w'') + D(w'', w') if that is `tracked`, for the regret certificate.
+        """
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, total = 0.0
+        cdef Py_ssize_t j
+        for j in range(self.weights.shape[0]):
+            v = self.proximal(j, self.weights[j], l1, l2)
+            if tracked:
+                total += l1 * fabs(v) + 0.5 * l2 * v * v + self.distance(j, v, self.weights[j])
+            self.weights[j] = min(v, self.upper)
+        return total
 
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
         """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined.

@@ -38,7 +38,7 @@ cdef class Learner(AtomicLearner):
     cdef Py_ssize_t rates_before
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite)
-    cdef Geometry model(self)
+    cdef Geometry model(self, bint dense)
     cdef int learn_row(self, const Row* row, Workspace* work, double y, double weight,
                        double* prior_score) noexcept nogil
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil

@@ -111,6 +111,11 @@ cdef class Learner(AtomicLearner):
         return self.run.slack
 
     @property
+    def rate_sum(self):
+        """Sum of the rates of the rows since regret is tracked, if there is a penalty."""
+        return self.run.rate_sum
+
+    @property
     def position(self):
         """The weights that the next step starts from, both halves of signed ones, and the intercept; no average."""
         return self.geometry.state_weights, self.run.intercept
@@ -166,7 +171,7 @@ cdef class Learner(AtomicLearner):
             self.origin = self.position
         elif not track_regret:
             self.origin = None
-            self.run.weighted_loss = self.run.slack = 0.0
+            self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
         self.validated = tuple(dict(validated).items())
 
     cpdef bint in_force(self, dict attributes):
@@ -211,7 +216,7 @@ cdef class Learner(AtomicLearner):
         return self.predict_rows(open_rows(X), linked, &finite)
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite):
-        cdef Geometry geometry = self.model()
+        cdef Geometry geometry = self.model(rows.indices == NULL)
         cdef Loss loss = self.loss
         cdef double intercept = self.intercept
         cdef double[::1] out
@@ -229,6 +234,8 @@ cdef class Learner(AtomicLearner):
                     rows.prefetch(i + 1, &geometry.weights[0], geometry.per_feature)
                 open_workspace(&work, &row)
                 geometry.load(&work)
+                if geometry.penalised:
+                    geometry.catch_up(&work)
                 out[i] = geometry.dot(&work) + intercept
             finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
             if linked and not loss.linear:
@@ -241,9 +248,10 @@ cdef class Learner(AtomicLearner):
             raise error
         return predictions
 
-    cdef Geometry model(self):
-        """The geometry to predict with: the learning one, or a Euclidean one that holds the weights it amounts to."""
-        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all):
+    cdef Geometry model(self, bint dense):
+        """The geometry to predict rows with: the learning one, or a Euclidean one of the weights it amounts to."""
+        cdef bint behind = dense and self.geometry.state.lagging
+        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
         if self.prediction_model is None or self.prediction_model[0] != self.run.t:
             self.prediction_model = (self.run.t, EuclideanGeometry(self.coef))
@@ -258,11 +266,16 @@ cdef class Learner(AtomicLearner):
         cdef bint project = self.geometry.needs_projection()
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
-        if self.geometry.moves_all or rows.indices == NULL or rows.stored >= self.geometry.n_features:
+        self.geometry.eager = self.geometry.penalised and (
+            rows.indices == NULL or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
+        )
+        if self.geometry.moves_all or self.geometry.eager or rows.indices == NULL or rows.stored >= self.geometry.n_features:
             complete = True
         self.before.take(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
+        if self.geometry.eager:
+            self.geometry.settle()
         if project:
             self.geometry.project_all()
         self.geometry.failure = self.loss.interrupt = None
