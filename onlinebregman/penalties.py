@@ -205,8 +205,8 @@ def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_rat
         return ElasticNet(alpha, l1_ratio)
     if penalty not in PENALTIES:
         raise ValueError(
-            f"penalty = {penalty!r} is not known; use one of {', '.join(map(repr, PENALTIES))}, None, or a Penalty such "
-            "as onlinebregman.penalties.L1(alpha=0.01)."
+            f"penalty = {penalty!r} is not known; use one of {', '.join(map(repr, PENALTIES))}, None, or a Penalty "
+            "such as onlinebregman.penalties.L1(alpha=0.01)."
         )
     return L1(alpha) if penalty == "l1" else L2(alpha)
 

@@ -102,7 +102,7 @@ cdef class Geometry:
     def get_state(self):
         """The state beside the weights, as plain numbers and arrays."""
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
-        if self.threshold_stamp is None:
+        if not (self.penalised and self.composes()):
             return self.state, averaging
         return self.state, averaging, (np.asarray(self.threshold_stamp).copy(), np.asarray(self.growth_stamp).copy())
 
