@@ -14,6 +14,8 @@ cdef extern from "ops/row.h":
 
 cdef extern from "ops/penalty.h":
     double ob_soft_threshold(double w, double l1) noexcept nogil
+    void ob_soft_threshold_row(double* w, const double* stamp, const Py_ssize_t* index, double l1, double l2,
+                               Py_ssize_t n) noexcept nogil
     void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
     void ob_soft_thresholds_and_ridge(double* w, double l1, double l2, Py_ssize_t n) noexcept nogil
     void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
@@ -73,6 +75,14 @@ cdef class EuclideanGeometry(Geometry):
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         return ob_soft_threshold(w, l1) / (1.0 + l2)
+
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        cdef Py_ssize_t b
+        for b in range(self.per_feature):
+            ob_soft_threshold_row(
+                work.w + b * work.row.n, &self.threshold_stamp[b * self.n_features] if missed else NULL,
+                work.row.index, l1, l2, work.row.n,
+            )
 
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
         return 0.5 * (v - w) * (v - w)

@@ -29,10 +29,9 @@ cdef struct GeometryState:    # the state beside the weights
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
     double summed             # the largest total since it was last summed afresh (simplex)
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
-    # Penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2, and the clock of its proximal steps that weights without a part in a row
-    # have not made yet, if there are any: see `shrink`
-    double l1, l2, threshold, growth
-    bint lagging
+    double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2,
+    double threshold, growth  # the clock of its proximal steps,
+    bint lagging              # and whether there are weights that have not made all of them: see `composes`
 
 
 cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
@@ -69,10 +68,10 @@ cdef class Geometry:
     cdef double[::1] average_sum
     cdef double[::1] stamp
     # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone); and
-    # what the clock showed when each weight had made them last
+    # the threshold at which each weight had made them all
     cdef readonly bint penalised
     cdef bint eager
-    cdef double[::1] threshold_stamp, growth_stamp
+    cdef double[::1] threshold_stamp
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
@@ -91,7 +90,8 @@ cdef class Geometry:
     cdef bint composes(self) noexcept nogil
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil
-    cdef double caught_up(self, Py_ssize_t j, double w) noexcept nogil
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil
+    cdef double caught_up(self, Py_ssize_t j) noexcept nogil
     cdef void catch_up(self, Workspace* work) noexcept nogil
     cdef void settle(self) noexcept nogil
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil

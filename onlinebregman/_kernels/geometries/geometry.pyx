@@ -104,14 +104,14 @@ cdef class Geometry:
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
         if not (self.penalised and self.composes()):
             return self.state, averaging
-        return self.state, averaging, (np.asarray(self.threshold_stamp).copy(), np.asarray(self.growth_stamp).copy())
+        return self.state, averaging, np.asarray(self.threshold_stamp).copy()
 
-    def set_state(self, state, averaging, stamps=None):
+    def set_state(self, state, averaging, threshold_stamp=None):
         """Put back what `get_state` returned."""
         self.state = state
         self.penalised = self.state.l1 > 0 or self.state.l2 > 0
-        if stamps is not None:
-            self.threshold_stamp, self.growth_stamp = (np.array(values, dtype=np.float64) for values in stamps)
+        if threshold_stamp is not None:
+            self.threshold_stamp = np.array(threshold_stamp, dtype=np.float64)
         self.averaging = averaging is not None
         if self.averaging:
             self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
@@ -137,7 +137,7 @@ cdef class Geometry:
         self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
         self.penalised = l1 > 0 or l2 > 0
         if self.penalised and self.composes():
-            self.threshold_stamp, self.growth_stamp = np.zeros(self.weights.shape[0]), np.ones(self.weights.shape[0])
+            self.threshold_stamp = np.zeros(self.weights.shape[0])
 
     def _now(self):
         """The stored weights; a new array where they have proximal steps to make up for."""
@@ -145,10 +145,10 @@ cdef class Geometry:
         cdef Py_ssize_t j
         if not self.state.lagging:
             return np.asarray(self.weights)
-        values = np.array(self.weights)
+        values = np.empty(self.weights.shape[0])
         now = values
         for j in range(now.shape[0]):
-            now[j] = self.caught_up(j, now[j])
+            now[j] = self.caught_up(j)
         return values
 
     def coef(self, average_over=0.0):
@@ -310,35 +310,42 @@ cdef class Geometry:
 
         With l2 too in the squared Euclidean geometry: there v = (w - l1) / (1 + l2), and after steps of l1_t and l2_t
 
-            |w_T| = (|w_0| - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
+            |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
 
-        The sum is the clock's `threshold`, G_t its `growth`. Other geometries are asked with l2 = 0.
+        The sum is what the clock's `threshold` has grown by since the weight's stamp, G_t is its `growth`, and a weight
+        is kept as w_s G_s: once more a proximal step, by that sum and by G_T - 1. Others are asked with l2 = 0.
         """
         return False
 
-    cdef double caught_up(self, Py_ssize_t j, double w) noexcept nogil:
-        """The j-th weight w after the proximal steps that it has missed."""
-        cdef double missed = (self.state.threshold - self.threshold_stamp[j]) / self.growth_stamp[j]
-        return min(self.proximal(j, w, missed, self.state.growth / self.growth_stamp[j] - 1.0), self.upper)
+    cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
+        """The j-th weight after the proximal steps that it has missed."""
+        cdef double missed = self.state.threshold - self.threshold_stamp[j]
+        return min(self.proximal(j, self.weights[j], missed, self.state.growth - 1.0), self.upper)
+
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        """`proximal` for the loaded weights of a sparse row, by what l1 is more than their stamps if they `missed` it."""
+        cdef Py_ssize_t b, i, j
+        cdef double* w = work.w
+        for b in range(self.per_feature):
+            for i in range(work.row.n):
+                j = b * self.n_features + work.row.index[i]
+                w[i] = self.proximal(j, w[i], l1 - self.threshold_stamp[j] if missed else l1, l2)
+            w += work.row.n
 
     cdef void catch_up(self, Workspace* work) noexcept nogil:
-        """After `load`: have the loaded weights, gathered ones, make up for what they have missed."""
-        cdef Py_ssize_t b, i
-        cdef const Row* row = work.row
-        if self.state.lagging and row.index != NULL:
-            for b in range(self.per_feature):
-                for i in range(row.n):
-                    work.w[b * row.n + i] = self.caught_up(b * self.n_features + row.index[i], work.w[b * row.n + i])
+        """After `load`: have the weights that were gathered for a sparse row make up for what they have missed."""
+        if self.state.lagging and work.row.index != NULL:
+            self.proximal_row(work, self.state.threshold, self.state.growth - 1.0, True)
+            self.project(work)
 
     cdef void settle(self) noexcept nogil:
         """Have all weights make up for what they have missed, and start the clock anew; all are backed up."""
         cdef Py_ssize_t j
         if self.state.lagging:
             for j in range(self.weights.shape[0]):
-                self.weights[j] = self.caught_up(j, self.weights[j])
+                self.weights[j] = self.caught_up(j)
             self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
             self.threshold_stamp[:] = 0.0
-            self.growth_stamp[:] = 1.0
 
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
         """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on for all.
@@ -346,18 +353,17 @@ cdef class Geometry:
         Before its differences lose digits all weights catch up, so that nothing depends on how many rows came before.
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
-        cdef Py_ssize_t b, i, j
-        cdef const Row* row = work.row
+        cdef Py_ssize_t b, i
         self.state.threshold += l1 * self.state.growth
         self.state.growth *= 1.0 + l2
         self.state.steps += 1
         self.state.lagging = True
-        for b in range(self.per_feature):
-            for i in range(row.n):
-                j = b * self.n_features + row.index[i]
-                work.w[b * row.n + i] = self.proximal(j, work.w[b * row.n + i], l1, l2)
-                self.threshold_stamp[j], self.growth_stamp[j] = self.state.threshold, self.state.growth
+        self.proximal_row(work, l1, l2, False)
         self.project(work)
+        for b in range(self.per_feature):
+            for i in range(work.row.n):
+                work.w[b * work.row.n + i] *= self.state.growth
+                self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.state.threshold
         self.store(work)
         if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth > 1e100:
             if self.backed_up:

@@ -320,6 +320,8 @@ cdef class Learner(AtomicLearner):
         """Have the weights of the k-th row brought near, if it is sparse."""
         if rows.indices != NULL and k < rows.n_rows:
             rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
+            if self.geometry.state.lagging:
+                rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)
 
     cdef int learn_row(self, const Row* row, Workspace* work, double y, double weight,
                        double* prior_score) noexcept nogil:

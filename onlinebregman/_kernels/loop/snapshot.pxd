@@ -4,7 +4,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef class Snapshot:
     cdef bint complete        # all weights at the start, or a log of the rows' weights?
-    cdef bint stamped         # the clock of proximal steps, too?
+    cdef bint stamped         # the stamps of proximal steps, too?
     cdef Py_ssize_t start     # the first weight that may move, if all that do are copied at the start
     cdef double* saved        # kept from call to call
     cdef Py_ssize_t capacity, used

@@ -56,7 +56,7 @@ cdef class Snapshot:
 
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:
         """How many of the weights' length are saved."""
-        return 1 + 2 * geometry.averaging + 2 * self.stamped
+        return 1 + 2 * geometry.averaging + self.stamped
 
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
         """Save all weights, or a row's, with their averages' parts and clocks; or put back what was saved last."""
@@ -72,7 +72,6 @@ cdef class Snapshot:
             saved += 2 * n
         if self.stamped:
             self.move_vector(geometry, geometry.threshold_stamp, row, saved + n, save)
-            self.move_vector(geometry, geometry.growth_stamp, row, saved + 2 * n, save)
         if save:
             self.used += n * self.vectors(geometry)
 

@@ -12,6 +12,16 @@ OB_INLINE double ob_soft_threshold(double w, double l1) {
     return w - (cut > l1 ? l1 : cut);
 }
 
+/* The same for the weights of a sparse row, by what l1 is more than their stamps if there are any, and a ridge */
+static void ob_soft_threshold_row(double *restrict w, const double *restrict stamp, const ptrdiff_t *restrict index,
+                                  double l1, double l2, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        w[i] = ob_soft_threshold(w[i], stamp ? l1 - stamp[index[i]] : l1);
+    if (l2 != 0.0)
+        for (ptrdiff_t i = 0; i < n; ++i)
+            w[i] /= 1.0 + l2;
+}
+
 OB_CLONES static void ob_soft_thresholds(double *restrict w, double l1, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         w[i] = ob_soft_threshold(w[i], l1);
