@@ -79,6 +79,7 @@ VARIANTS = {
         {"loss": "hinge", "class_weight": {1: 2.0}},
         {"divergence": "p_norm", "loss": "perceptron", "update": "explicit"},
         {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500}, "update": "importance"},
+        {"penalty": "elasticnet", "alpha": 0.01, "loss": "squared_hinge"},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -86,6 +87,9 @@ VARIANTS = {
         {"divergence": "burg", "loss": "huber", "update": "importance", "track_regret": True},
         {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
         {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0}, "constraint": L1Ball(1.0)},
+        {"penalty": "elasticnet", "alpha": 0.01, "l1_ratio": 0.5},
+        {"divergence": "relative_entropy", "signed": True, "penalty": "l1", "alpha": 0.01, "track_regret": True},
+        {"divergence": "p_norm", "penalty": "l1", "alpha": 0.01, "average": 3},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
