@@ -96,7 +96,7 @@ class ElasticNet(Penalty):
     >>> penalty.prox(SquaredEuclidean(), [1.0, -2.0, 0.1], 0.4).round(4)
     array([ 0.6667, -1.5   ,  0.    ])
     >>> penalty.prox(RelativeEntropy(), [1.0, 2.0, 0.1], 0.4).round(4)
-    array([0.7056, 1.2446, 0.0806])
+    array([0.7103, 1.2701, 0.0806])
     """
 
     def __init__(self, alpha: float = 0.0001, l1_ratio: float = 0.15) -> None:
@@ -140,7 +140,7 @@ class L1(ElasticNet):
     >>> L1(alpha=0.5).prox(SquaredEuclidean(), [1.0, -2.0, 0.1], 0.4)
     array([ 0.8, -1.8,  0. ])
     >>> L1(alpha=0.5).prox(PNorm(p=3.0), [1.0, -2.0, 0.1], 0.4).round(4)
-    array([ 0.8275, -1.7674,  0.0541])
+    array([ 0.8471, -1.8424,  0.0396])
     """
 
     l1_ratio = 1.0
