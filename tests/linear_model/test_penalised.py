@@ -161,13 +161,14 @@ def test_dense_and_sparse_calls_may_alternate(penalty):
     assert_array_equal(mixed.coef_ == 0, dense.coef_ == 0)
 
 
+@pytest.mark.parametrize("alpha", [1e3, 1e90, 1e250])
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
-def test_a_strong_ridge_does_not_overflow_its_scale(penalty):
-    """(1 + eta alpha)^rows is 10^1800 here: all weights catch up in time, in small calls that have to back all up."""
+def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
+    """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that have to back all up."""
     rng = np.random.default_rng(3)
     X, y = sparse_rows(rng, 600, 100, 0.02)
     model = MirrorDescentRegressor(
-        penalty=penalty, alpha=1e3, l1_ratio=1e-3, eta0=1.0, learning_rate="constant", init=1.0
+        penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0
     )
     dense, lazy = clone(model).partial_fit(X, y), clone(model)
     for k in range(600):

@@ -354,6 +354,11 @@ cdef class Geometry:
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
         cdef Py_ssize_t b, i
+        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth * (1.0 + l2) > 1e100:
+            if self.state.lagging and not self.backed_up:
+                self.needs_backup = True
+                return
+            self.settle()
         self.state.threshold += l1 * self.state.growth
         self.state.growth *= 1.0 + l2
         self.state.steps += 1
@@ -365,11 +370,6 @@ cdef class Geometry:
                 work.w[b * work.row.n + i] *= self.state.growth
                 self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.state.threshold
         self.store(work)
-        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth > 1e100:
-            if self.backed_up:
-                self.settle()
-            else:
-                self.needs_backup = True
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
         """The proximal step of all weights from w' to w'', then the projection; they are stored already.
