@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._objects import ParametricObject, spell
 from .divergences import Divergence
 from .divergences._numerics import check_box, check_radius, check_total
 
@@ -20,7 +21,7 @@ __all__ = ["Box", "Constraint", "L1Ball", "L2Ball", "Simplex", "UpperBound"]
 Array = NDArray[np.float64]
 
 
-class Constraint(ABC):
+class Constraint(ParametricObject, ABC):
     """Closed convex set of weights: the contract.
 
     A subclass gives `project` and `contains`, and may say what is known of all of its points by `lower`, `upper` and
@@ -65,27 +66,6 @@ class Constraint(ABC):
         """What is wrong with a w that the set does not contain, as errors say it."""
         return f"{name} = {np.asarray(w)} is not in {self!r}"
 
-    def _ask(self, divergence: Divergence, method: str, *arguments) -> Array:
-        """divergence.method(*arguments), or an error that says what is missing."""
-        if not hasattr(divergence, method):
-            raise ValueError(
-                f"{divergence!r} cannot project on {self!r}: its class has to define {method}. A class derived from "
-                "SeparableDivergence has it."
-            )
-        return getattr(divergence, method)(*arguments)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={_spell(value)}' for key, value in vars(self).items())})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        mine, theirs = vars(self), vars(other)
-        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(vars(self)))))
-
 
 class UpperBound(Constraint):
     """Weights w <= bound.
@@ -106,7 +86,7 @@ class UpperBound(Constraint):
     def __init__(self, bound: float | ArrayLike) -> None:
         self.bound = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
-            raise ValueError(f"bound = {_spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
+            raise ValueError(f"bound = {spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
 
     @property
     def upper(self) -> float | Array:
@@ -115,7 +95,7 @@ class UpperBound(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u <= bound; clipping, where D is a sum over the coordinates."""
-        return self._ask(divergence, "project_box", w, -np.inf, self.bound)
+        return self._ask(divergence, "project_box", "project on", w, -np.inf, self.bound)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is w <= bound?"""
@@ -150,7 +130,7 @@ class Box(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over lower <= u <= upper; clipping, where D is a sum over the coordinates."""
-        return self._ask(divergence, "project_box", w, self.lower, self.upper)
+        return self._ask(divergence, "project_box", "project on", w, self.lower, self.upper)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is lower <= w <= upper?"""
@@ -186,7 +166,7 @@ class Simplex(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total."""
-        return self._ask(divergence, "project_simplex", w, self.total)
+        return self._ask(divergence, "project_simplex", "project on", w, self.total)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is w >= 0 and sum w = total?"""
@@ -220,7 +200,7 @@ class L1Ball(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius."""
-        return self._ask(divergence, "project_l1_ball", w, self.radius)
+        return self._ask(divergence, "project_l1_ball", "project on", w, self.radius)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is sum abs(w) <= radius?"""
@@ -252,7 +232,7 @@ class L2Ball(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius."""
-        return self._ask(divergence, "project_l2_ball", w, self.radius)
+        return self._ask(divergence, "project_l2_ball", "project on", w, self.radius)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
         """Is norm_2(w) <= radius?"""
@@ -279,8 +259,3 @@ def _ends(value: float | ArrayLike, name: str) -> float | Array:
         where = f"[{int(np.argmax(np.isnan(ends)))}]" if ends.ndim else ""
         raise ValueError(f"{name}{where} is NaN; use numbers, or infinity for no bound.")
     return ends if ends.ndim else float(ends)
-
-
-def _spell(value: object) -> str:
-    """A parameter as in the call that makes the object again."""
-    return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

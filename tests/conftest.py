@@ -92,6 +92,7 @@ VARIANTS = {
         },
         {"divergence": "diagonal_newton", "average": 3, "track_regret": True},
         {"divergence": "squared_euclidean", "loss": "squared_hinge", "standardize": True, "average": True},
+        {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "loss": "squared_hinge"},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -107,6 +108,9 @@ VARIANTS = {
         {"divergence": "adagrad", "loss": "absolute_error", "constraint": UpperBound(2.0), "track_regret": True},
         {"divergence": "diagonal_newton", "update": "explicit", "eta0": 0.1, "average": True},
         {"divergence": "squared_euclidean", "standardize": True, "track_regret": True, "loss": "huber"},
+        {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "l1_ratio": 0.5},
+        {"divergence": "relative_entropy", "signed": True, "penalty": "l1", "alpha": 0.01, "track_regret": True},
+        {"divergence": "p_norm", "penalty": "l1", "alpha": 0.01, "average": 3},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},

@@ -35,8 +35,8 @@ except ImportError:
     Workspace = None
 
 
-def sgd():
-    return SGDRegressor(max_iter=1, tol=None, shuffle=False, learning_rate="constant", eta0=1e-4)
+def sgd(**parameters):
+    return SGDRegressor(max_iter=1, tol=None, shuffle=False, learning_rate="constant", eta0=1e-4, **parameters)
 
 
 def sgd_classifier():
@@ -128,6 +128,20 @@ def blocks(repeats):
             compare(f"block, CSR, 50 nonzeros, {name}, d={width:.0e}: SGDRegressor", learn, peer, 20_000, repeats)
 
 
+def penalties(repeats):
+    """The same penalty on both sides, and beside our model without one."""
+    plain = {"learning_rate": "constant", "eta0": 1e-4}
+    for width, density in ((100, None), (10**4, 50e-4), (10**6, 50e-6)):
+        X, y = stream(20_000, width, density)
+        without = on_block(ImplicitGDRegressor(**plain), X, y)
+        for penalty in ("l1", "elasticnet"):
+            shared = {"penalty": penalty, "alpha": 1e-3}
+            learn = on_block(MirrorDescentRegressor(**shared, **plain), X, y)
+            name = f"block, {'' if density is None else 'CSR, 50 nonzeros, '}{penalty}, d={width:g}"
+            compare(f"{name}: SGDRegressor", learn, on_block(sgd(**shared), X, y), len(y), repeats)
+            compare(f"{name}: without a penalty", learn, without, len(y), repeats)
+
+
 def rates(repeats):
     X, y = stream(20_000, 100)
     path, one = LearningRatePath(eta0s=16), ImplicitGDRegressor(max_iter=1, tol=None, shuffle=False)
@@ -189,4 +203,4 @@ def adaptive(repeats):
 
 
 if __name__ == "__main__":
-    run(__doc__, one_row, blocks, rates, classifiers, adaptive)
+    run(__doc__, one_row, blocks, penalties, rates, classifiers, adaptive)

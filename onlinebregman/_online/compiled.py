@@ -1,4 +1,4 @@
-"""Which compiled geometry and loss stand for a `Divergence` and a `Loss`; all others run on their own NumPy methods."""
+"""What is compiled of a `Divergence`, a `Loss` and a `Penalty`; all others run on their own NumPy methods."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from ..divergences import (
     SquaredEuclidean,
 )
 from ..losses import Loss, SquaredLoss
+from ..penalties import L1, L2, ElasticNet, Penalty
 
 # What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
 # table: it may have changed anything.
@@ -55,6 +56,22 @@ _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
     DiagonalNewton: lambda w, upper, F, L: DiagonalNewtonGeometry(
         w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L)
     ),
+}
+# Whose geometries make the proximal step of which penalties, told by their `l1` and `l2`.
+_PENALTIES: set[tuple[type, type]] = {
+    (SquaredEuclidean, L1),
+    (SquaredEuclidean, L2),
+    (SquaredEuclidean, ElasticNet),
+    (RelativeEntropy, L1),
+    (RelativeEntropy, L2),
+    (RelativeEntropy, ElasticNet),
+    (Burg, L1),
+    (Burg, L2),
+    (Burg, ElasticNet),
+    (BinaryEntropy, L1),
+    (BinaryEntropy, L2),
+    (BinaryEntropy, ElasticNet),
+    (PNorm, L1),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
@@ -82,25 +99,42 @@ def make_geometry(
     weights: np.ndarray,
     doubled: bool = False,
     constraint: Constraint | None = None,
+    penalty: Penalty | None = None,
     loss: Loss | None = None,
 ) -> Geometry:
-    """The geometry that moves `weights` in `divergence`, each step followed by the projection onto `constraint`.
+    """The geometry that moves `weights` in `divergence`.
 
-    `doubled` weights are w+ and w-, one after the other, of a model with weights w+ - w-. The loss is asked for its
-    facts by divergences that adapt.
+    Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `doubled`
+    weights are w+ and w-, one after the other, of a model with weights w+ - w-. The loss is asked for its facts by
+    divergences that adapt.
     """
     if divergence.adaptive:
-        return _make_adaptive(divergence, weights, doubled, constraint, loss)
+        return _make_adaptive(divergence, weights, doubled, constraint, penalty, loss)
     make = _GEOMETRIES.get((type(divergence), type(constraint)))
+    if penalty is not None and (type(divergence), type(penalty)) not in _PENALTIES:
+        make = None
     geometry = make and make(weights, doubled, divergence, constraint)
-    return NumPyGeometry(weights, doubled, divergence, constraint) if geometry is None else geometry
+    if geometry is None:
+        return NumPyGeometry(weights, doubled, divergence, constraint, penalty)
+    if penalty is not None:
+        geometry.penalise(penalty.l1, penalty.l2)
+    return geometry
 
 
 def _make_adaptive(
-    divergence: Divergence, weights: np.ndarray, doubled: bool, constraint: Constraint | None, loss: Loss | None
+    divergence: Divergence,
+    weights: np.ndarray,
+    doubled: bool,
+    constraint: Constraint | None,
+    penalty: Penalty | None,
+    loss: Loss | None,
 ) -> Geometry:
     if doubled:
         raise ValueError(f"{divergence!r} is for weights of any sign; leave signed=True out.")
+    if penalty is not None:
+        raise ValueError(
+            f"{divergence!r} has no proximal step of {penalty!r} while it adapts; use divergence='squared_euclidean'."
+        )
     if not (constraint is None or (type(constraint) is UpperBound and np.ndim(constraint.bound) == 0)):
         raise ValueError(
             f"{divergence!r} has no projection onto {constraint!r} while it adapts; use UpperBound with one number, or "

@@ -13,6 +13,7 @@ from ..divergences import (
     Divergence,
 )
 from ..losses import Loss, SquaredLoss
+from ..penalties import Penalty
 from ..schedules import Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
@@ -37,6 +38,10 @@ class MirrorMixin(DocumentedMixin):
 
     def _constraint(self) -> Constraint | None:
         """What each step is projected onto."""
+        return None
+
+    def _penalty(self) -> Penalty | None:
+        """What each step is shrunk by."""
         return None
 
     def _loss(self) -> Loss:
@@ -69,15 +74,17 @@ class MirrorMixin(DocumentedMixin):
     def _make_learner(self, start) -> Learner:
         """A learner at the start: `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(start if isinstance(start, Integral) else None)
-        self._learned_loss = self._loss()
+        self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
         return Learner(self._make_geometry(start), make_loss(self._learned_loss))
 
     def _make_geometry(self, n_features: int) -> Geometry:
         weights = starting_weights(self._divergence, self.init, n_features, self._signed)
-        constraint = self._constraint()
+        constraint, penalty = self._constraint(), self._penalty()
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
-        return make_geometry(self._divergence, weights, self._signed, constraint, self._learned_loss)
+        if penalty is not None and not self._divergence.adaptive:
+            penalty.prox(self._divergence, weights, 1.0)  # now, and not at a row, to say that there is no such step
+        return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
     def _parameters_are_valid(self) -> bool:
         return self._learner.in_force(vars(self))
@@ -101,6 +108,8 @@ class MirrorMixin(DocumentedMixin):
         if learner.geometry.adaptive:
             return float(learner.geometry.nearer_by(u, intercept) + learner.slack)
         gap = self._nearer_by(u, start, end)
+        if self._learned_penalty is not None:
+            gap += learner.rate_sum * self._learned_penalty.value(u)
         gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 

@@ -375,6 +375,22 @@ class SeparableDivergence(VectorDivergence):
         guess = (norm / radius - 1) / slope if slope > 0 else 1.0
         return self._on_sphere(point, lambda u: float(np.linalg.norm(u)), radius, guess)
 
+    def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
+        """argmin of D(u, w) + l1 sum abs(u) + l2 sum u^2/2 over u.
+
+        f(u) + l1 sign(u) + l2 u = f(w), a u stopped at 0 where f would pass f(0).
+        """
+        self.check_domain(w)
+        w = as_array(w)
+        if self.lower < 0 < self.upper:
+            zero = self.mirror(np.zeros_like(w))
+            way = self.mirror(w) - zero
+            left = np.maximum(np.abs(way) - l1, 0.0)
+            u = np.where(left > 0, self.inverse_mirror(zero + np.sign(way) * left), 0.0) if l1 > 0 else w.copy()
+        else:
+            u = self.step(w, np.sign(w), l1)
+        return self._shrink(u, l2) if l2 > 0 else u
+
     def _on_sphere(
         self,
         point: Callable[[float], Array],

@@ -270,6 +270,13 @@ class SimplexEntropy(VectorDivergence):
         root = decreasing_root(lambda s: float(np.linalg.norm(point(s))) - radius, 40.0, 1e18)
         return np.full_like(w, self.total / len(w)) if root is None else point(root)
 
+    def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
+        """There is none: sum abs(u) is the same for all u of the simplex, and sum u^2 pulls them to the middle."""
+        raise ValueError(
+            f"{self!r} takes no penalty: on the simplex sum abs(w) = {self.total:g} for all weights, and entropy keeps "
+            "them from 0 by itself. Use RelativeEntropy, whose sum is free, or the total."
+        )
+
     def smoothness(self, x_bound: float) -> float:
         """M = U x_bound^2 for max abs(x) <= x_bound.
 

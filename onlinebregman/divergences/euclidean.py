@@ -78,6 +78,12 @@ class SquaredEuclidean(SeparableDivergence):
         norm = float(np.linalg.norm(scaled))
         return w.copy() if norm <= radius / unit * (1 + SLACK) else scaled * (radius / norm)
 
+    def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
+        """argmin of D(u, w) + l1 sum abs(u) + l2 sum u^2/2: a soft threshold, divided by 1 + l2."""
+        self.check_domain(w)
+        w = as_array(w)
+        return (w - np.clip(w, -l1, l1)) / (1 + l2)
+
     def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
         """u_bound^2/2 for norm_2(u) <= u_bound."""
         return u_bound**2 / 2

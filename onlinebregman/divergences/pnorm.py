@@ -181,6 +181,17 @@ class PNorm(VectorDivergence):
         u = point(0.0 if root is None else root)
         return u * (radius / float(np.linalg.norm(u)))
 
+    def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
+        """argmin of D(u, w) + l1 sum abs(u): f^-1 of f(w) with a soft threshold, as u has the signs of f(u)."""
+        self.check_domain(w)
+        if l2 > 0:
+            raise ValueError(
+                f"{self!r} has no proximal step of sum w^2: its weights depend on each other. Use the penalty L1, or "
+                "SquaredEuclidean, which is p = 2."
+            )
+        theta = self.mirror(w)
+        return self.inverse_mirror(theta - np.clip(theta, -l1, l1))
+
     def _dual_shrink(self, x: Array, t: float) -> Array:
         """The y >= 0 with y + (t y)^(p-1) = x, for 0 <= x <= 1: Newton's method, falling from above."""
         y = x if t <= 1 else np.minimum(x, x ** (1 / (self.p - 1)) / t)

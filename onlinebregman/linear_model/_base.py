@@ -123,6 +123,10 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate under these terms, and its guarantee for a number of rows."""
+        if self._learned_penalty is not None:
+            raise ValueError(
+                "learning_rate='theory' is for losses alone; use another learning_rate with a penalty, or penalty=None."
+            )
         if self._start.init is not None:
             raise ValueError(
                 "learning_rate='theory' is for weights that start where init=None puts them; leave it out."
@@ -381,7 +385,8 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
             sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
         the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
-        explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). Under
+        explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
+        penalty R the right side has sum eta_t (R(u) - R(w_{t+1})) more, and less what its steps took from D. Under
         learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`; the
         w_t are the weights that learn, averaged or not. Parameters may change in mid-stream; where `fit_intercept` was
         False, the comparator has to have the intercept that was held.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import ArrayLike
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._online.validation import read_only
-from .._sklearn_compat import StrOptions
+from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
+from ..penalties import PENALTIES, Penalty, resolve_penalty
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
 from ._classifier import OnlineLinearClassifier
@@ -24,6 +26,9 @@ _PARAMETERS: dict = {
     "standardize": ["boolean"],
     "signed": ["boolean"],
     "constraint": [Constraint, None],
+    "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
     "learning_rate": [*OnlineLinearModel._parameter_constraints["learning_rate"], StrOptions({"auto"})],
 }
@@ -47,6 +52,15 @@ class ParametricMirrorMixin(MirrorMixin):
         A set from `onlinebregman.constraints` onto which each step is followed by the Bregman projection; with `signed`
         a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
         Euclidean distance are compiled.
+    penalty : {"l1", "l2", "elasticnet"} or Penalty or None
+        R(w), whose proximal step argmin D(v, w) + eta_t R(v) follows each step, before a projection: alpha times
+        l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2, where "l1" and "l2" are ratios of 1 and 0. An object from
+        `onlinebregman.penalties`, of your own among them, is taken as it is. Neither the intercept nor the weight of a
+        row has a part in it; with `signed` it is that of (w+, w-).
+    alpha : float
+        Strength of the penalty.
+    l1_ratio : float
+        Share of the absolute values in "elasticnet", from 0 to 1.
     data_bounds : dict or None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its norm in the
         divergence: `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's
@@ -61,7 +75,11 @@ class ParametricMirrorMixin(MirrorMixin):
     loss: str | Loss
     signed: bool
     constraint: Constraint | None
+    penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
+    alpha: float
+    l1_ratio: float
     _falling_rate: float  # the eta0 that suits a rate which falls
+    _penalty_terms = ("penalty", "alpha", "l1_ratio")
 
     @property
     def _signed(self) -> bool:
@@ -72,6 +90,17 @@ class ParametricMirrorMixin(MirrorMixin):
 
     def _constraint(self) -> Constraint | None:
         return self.constraint
+
+    def _penalty(self) -> Penalty | None:
+        return resolve_penalty(self.penalty, self.alpha, self.l1_ratio)
+
+    def _configure(self) -> None:
+        if self._penalty() != self._learned_penalty:
+            raise ValueError(
+                f"The penalty was {self._learned_penalty!r} when learning started, and is {self._penalty()!r} now; set "
+                "penalty, alpha and l1_ratio back, or learn anew (fit with warm_start=False, init=coef_ to go on)."
+            )
+        super()._configure()
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
@@ -114,7 +143,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         `onlinebregman.losses`: "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction
         is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b
         for the others.
-    {signed, constraint}
+    {signed, constraint, penalty, alpha, l1_ratio}
     eta0 : float
         Learning rate eta for the loss.
     {learning_rate, power_t, data_bounds, update, init, fit_intercept, standardize}
@@ -169,6 +198,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _falling_rate = 0.3
+    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, *ParametricMirrorMixin._penalty_terms)
 
     def __init__(
         self,
@@ -177,6 +207,9 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         loss: str | Loss = "squared_error",
         signed: bool = False,
         constraint: Constraint | None = None,
+        penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None = None,
+        alpha: float = 0.0001,
+        l1_ratio: float = 0.15,
         eta0: float | None = None,
         learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
@@ -219,8 +252,9 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         squared Euclidean divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps where the
         weights start at 0: there the exact step does not move. The targets of a `Loss` are its `labels`, -1 and 1
         unless it says otherwise.
-    {signed, constraint, eta0, learning_rate, power_t, data_bounds, update, init, class_weight, fit_intercept}
-    {standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
+    {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
+    {class_weight, fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
+    {warm_start, random_state, verbose}
 
     Attributes
     ----------
@@ -256,6 +290,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
     _falling_rate = 1.0
+    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._penalty_terms)
 
     def __init__(
         self,
@@ -264,6 +299,9 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         loss: str | Loss = "log_loss",
         signed: bool = False,
         constraint: Constraint | None = None,
+        penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None = None,
+        alpha: float = 0.0001,
+        l1_ratio: float = 0.15,
         eta0: float | None = None,
         learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
         power_t: float = 0.5,

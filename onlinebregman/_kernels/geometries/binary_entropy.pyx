@@ -1,5 +1,7 @@
 """The geometry of binary entropy, on weights between 0 and 1."""
 
+from libc.math cimport exp, log1p
+
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 
 cdef extern from "ops/vector.h":
@@ -11,6 +13,11 @@ cdef extern from "ops/entropy.h":
     void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
+
+
+cdef extern from "ops/penalty.h":
+    double OB_TINY
+    double ob_binary_ridge(double w, double l2) noexcept nogil
 
 
 cdef class BinaryEntropyGeometry(Geometry):
@@ -44,3 +51,16 @@ cdef class BinaryEntropyGeometry(Geometry):
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
         ob_binary_moved(work.w, work.w, scratch(work, 1), work.n)
+
+    cdef bint composes(self) noexcept nogil:
+        return self.state.l2 == 0
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        """logit v + l2 v = logit w - l1"""
+        cdef double up = w * exp(-l1)
+        w = max(up / (1.0 - w + up), OB_TINY)
+        return w if l2 == 0 else max(ob_binary_ridge(w, l2), OB_TINY)
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        cdef double r = (v - w) / w, s = (w - v) / (1.0 - w)
+        return v * log1p(r) + (1.0 - v) * log1p(s)

@@ -1,6 +1,6 @@
 """The geometry of Burg's entropy, on positive weights."""
 
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, fabs, hypot, log1p, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 
@@ -113,6 +113,18 @@ cdef class BurgGeometry(Geometry):
         else:
             self.ratios(work, c, scratch(work, 1))
             ob_quotients(work.w, work.w, scratch(work, 1), work.n)
+
+    cdef bint composes(self) noexcept nogil:
+        return self.state.l2 == 0
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        """1/v = 1/w + l1 + l2 v, a quadratic equation."""
+        w = w / (1.0 + l1 * w)
+        return w if l2 == 0 else 2.0 * w / (1.0 + hypot(1.0, 2.0 * sqrt(l2) * w))
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        cdef double r = (v - w) / w
+        return r - log1p(r)
 
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
         """JKD07 Algorithm 1: 1 / (2 m B R^2), with B the `upper`.

@@ -1,6 +1,6 @@
 """Geometries of relative entropy, on positive weights and on the simplex."""
 
-from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, ldexp, log
+from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, ldexp, log, log1p
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
@@ -23,6 +23,10 @@ cdef extern from "ops/entropy.h":
     void ob_entropy_moments(const double* w, const double* x, Py_ssize_t n, bint twins, double* moment) noexcept nogil
     double ob_entropy_move(double* v, const double* w, const double* x, double c, double reach, Py_ssize_t n,
                            bint twins) noexcept nogil
+
+cdef extern from "ops/penalty.h":
+    double OB_TINY
+    double ob_entropy_ridge(double w, double l2) noexcept nogil
 
 # A sparse step by more than exp(600) goes through a rescaling of all weights, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0
@@ -155,6 +159,18 @@ cdef class EntropyGeometry(Geometry):
     cdef void project(self, Workspace* work) noexcept nogil:
         if self.upper < INFINITY:
             ob_clip(work.w, self.upper, self.per_feature * work.n)
+
+    cdef bint composes(self) noexcept nogil:
+        return self.state.l2 == 0
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        """ln v + l2 v = ln w - l1"""
+        w = max(w * exp(-l1), OB_TINY)
+        return w if l2 == 0 else max(ob_entropy_ridge(w, l2), OB_TINY)
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        cdef double r = (v - w) / w
+        return v * log1p(r) - (v - w)
 
 
 cdef class SimplexGeometry(EntropyGeometry):

@@ -12,6 +12,15 @@ cdef extern from "ops/row.h":
     void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
 
 
+cdef extern from "ops/penalty.h":
+    double ob_soft_threshold(double w, double l1) noexcept nogil
+    void ob_soft_threshold_row(double* w, const double* stamp, const Py_ssize_t* index, double l1, double l2,
+                               Py_ssize_t n) noexcept nogil
+    void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
+    void ob_soft_thresholds_and_ridge(double* w, double l1, double l2, Py_ssize_t n) noexcept nogil
+    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
+
+
 cdef class EuclideanGeometry(Geometry):
     """w(c) = w - c x, S = I.
 
@@ -29,7 +38,7 @@ cdef class EuclideanGeometry(Geometry):
         return super()._arguments() + (self.radius,)
 
     cdef void fetch_weights(self, Workspace* work) noexcept nogil:
-        if work.row.index == NULL or self.doubled or self.upper < INFINITY:
+        if work.row.index == NULL or self.doubled or self.upper < INFINITY or self.penalised:
             Geometry.fetch_weights(self, work)
         else:
             work.w = &self.weights[0]  # a sparse row is learned in place
@@ -60,6 +69,36 @@ cdef class EuclideanGeometry(Geometry):
             ob_sparse_axpy(work.w, work.row.index, work.x, c, work.n)
         else:
             ob_axpy(work.w, work.x, c, work.n)
+
+    cdef bint composes(self) noexcept nogil:
+        return self.radius == INFINITY  # a projection on the ball moves all weights, and knows them all
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        return ob_soft_threshold(w, l1) / (1.0 + l2)
+
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        cdef Py_ssize_t b
+        for b in range(self.per_feature):
+            ob_soft_threshold_row(
+                work.w + b * work.row.n, &self.threshold_stamp[b * self.n_features] if missed else NULL,
+                work.row.index, l1, l2, work.row.n,
+            )
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        return 0.5 * (v - w) * (v - w)
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef Py_ssize_t n = self.weights.shape[0]
+        if tracked:
+            return Geometry.shrink_all(self, eta, tracked)
+        if l2 == 0:
+            ob_soft_thresholds(&self.weights[0], l1, n)
+        else:
+            ob_soft_thresholds_and_ridge(&self.weights[0], l1, l2, n)
+        if self.upper < INFINITY:
+            ob_clip(&self.weights[0], self.upper, n)
+        return 0.0
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """The projection onto the ball."""

@@ -32,6 +32,9 @@ cdef struct GeometryState:    # the state beside the weights
     # squares; the intercept's bets; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
     double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread, pulled, gained
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
+    double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2,
+    double threshold, growth  # the clock of its proximal steps,
+    bint lagging              # and whether there are weights that have not made all of them: see `composes`
 
 
 cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
@@ -68,6 +71,11 @@ cdef class Geometry:
     cdef readonly bint averaging
     cdef double[::1] average_sum
     cdef double[::1] stamp
+    # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone); and
+    # the threshold at which each weight had made them all
+    cdef readonly bint penalised
+    cdef bint eager
+    cdef double[::1] threshold_stamp
 
     cpdef tuple arrangement(self)
     cpdef rearrange(self, tuple arrangement)
@@ -88,6 +96,15 @@ cdef class Geometry:
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil
     cdef void step(self, Workspace* work, double c) noexcept nogil
     cdef void project(self, Workspace* work) noexcept nogil
+    cdef bint composes(self) noexcept nogil
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil
+    cdef double caught_up(self, Py_ssize_t j) noexcept nogil
+    cdef void catch_up(self, Workspace* work) noexcept nogil
+    cdef void settle(self) noexcept nogil
+    cdef void shrink(self, Workspace* work, double eta) noexcept nogil
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil
     cdef bint needs_projection(self) noexcept nogil
     cdef void project_all(self) noexcept nogil

@@ -12,11 +12,14 @@ conjugate(work, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(wo
 A row is read and never written to. What a geometry works out about it goes into the workspace, so that threads can
 predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
 same helpers; cost O(nonzeros).
+
+Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for one
+of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -103,16 +106,21 @@ cdef class Geometry:
     @property
     def state_weights(self):
         """The weights a step moves, both halves of signed ones; a new array."""
-        return np.asarray(self.weights) * self.scale()
+        return self._now() * self.scale()
 
     def get_state(self):
         """The state beside the weights, as plain numbers and arrays."""
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
-        return self.state, averaging
+        if not (self.penalised and self.composes()):
+            return self.state, averaging
+        return self.state, averaging, np.asarray(self.threshold_stamp).copy()
 
-    def set_state(self, state, averaging):
+    def set_state(self, state, averaging, threshold_stamp=None):
         """Put back what `get_state` returned."""
         self.state = state
+        self.penalised = self.state.l1 > 0 or self.state.l2 > 0
+        if threshold_stamp is not None:
+            self.threshold_stamp = np.array(threshold_stamp, dtype=np.float64)
         self.averaging = averaging is not None
         if self.averaging:
             self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
@@ -146,9 +154,28 @@ cdef class Geometry:
     cpdef rearrange(self, tuple arrangement):
         """Go back to it."""
 
+    def penalise(self, l1, l2):
+        """Follow each step from now on by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
+        self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
+        self.penalised = l1 > 0 or l2 > 0
+        if self.penalised and self.composes():
+            self.threshold_stamp = np.zeros(self.weights.shape[0])
+
+    def _now(self):
+        """The stored weights; a new array where they have proximal steps to make up for."""
+        cdef double[::1] now
+        cdef Py_ssize_t j
+        if not self.state.lagging:
+            return np.asarray(self.weights)
+        values = np.empty(self.weights.shape[0])
+        now = values
+        for j in range(now.shape[0]):
+            now[j] = self.caught_up(j)
+        return values
+
     def coef(self, average_over=0.0):
         """The weights, or their average over so many steps; a new array."""
-        weights = np.asarray(self.weights)
+        weights = self._now()
         if average_over > 0:
             time = self.state.clock - np.asarray(self.stamp)
             return self._to_coef(average_of(weights, np.asarray(self.average_sum), time, average_over))
@@ -209,7 +236,7 @@ cdef class Geometry:
 
     cdef bint bounded(self) noexcept nogil:
         """Are the weights, and the clock of their average, finite if the stored ones are?"""
-        return isfinite(self.scale()) and isfinite(self.state.clock)
+        return isfinite(self.scale()) and isfinite(self.state.clock) and isfinite(self.state.threshold)
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """After a step: bring all weights back into the range or form in which they are held."""
@@ -217,7 +244,7 @@ cdef class Geometry:
     cdef void accumulate(self, const Row* row) noexcept nogil:
         """Before a step: add the row's weights to the average for the time they have stood still."""
         cdef Py_ssize_t b, i, j
-        if row.index == NULL:
+        if row.index == NULL or self.eager:
             self.accumulate_all()
             return
         for b in range(self.per_feature):
@@ -294,6 +321,99 @@ cdef class Geometry:
         """After a step: project the row's weights onto what they are constrained to."""
         if self.upper < INFINITY:
             ob_clip(work.w, self.upper, work.n)
+
+    # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v) over v, after the step and before a projection ---
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
+
+        A geometry whose metric differs from weight to weight, D(v, w) = h_j (v - w)^2 / 2, divides by its h_j here.
+        """
+        return w
+
+    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
+        """D(v, w) of the j-th weight alone."""
+        return 0.0
+
+    cdef bint composes(self) noexcept nogil:
+        """Are several proximal steps of a weight, without another one between them, one, by the sum of their l1?
+
+        With l2 too in the squared Euclidean geometry: there v = (w - l1) / (1 + l2), and after steps of l1_t and l2_t
+
+            |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
+
+        The sum is what the clock's `threshold` has grown by since the weight's stamp, G_t is its `growth`, and a weight
+        is kept as w_s G_s: once more a proximal step, by that sum and by G_T - 1. Others are asked with l2 = 0.
+        """
+        return False
+
+    cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
+        """The j-th weight after the proximal steps that it has missed."""
+        cdef double missed = self.state.threshold - self.threshold_stamp[j]
+        return min(self.proximal(j, self.weights[j], missed, self.state.growth - 1.0), self.upper)
+
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        """`proximal` for the loaded weights of a sparse row, by what l1 is more than their stamps if they `missed` it."""
+        cdef Py_ssize_t b, i, j
+        cdef double* w = work.w
+        for b in range(self.per_feature):
+            for i in range(work.row.n):
+                j = b * self.n_features + work.row.index[i]
+                w[i] = self.proximal(j, w[i], l1 - self.threshold_stamp[j] if missed else l1, l2)
+            w += work.row.n
+
+    cdef void catch_up(self, Workspace* work) noexcept nogil:
+        """After `load`: have the weights that were gathered for a sparse row make up for what they have missed."""
+        if self.state.lagging and work.row.index != NULL:
+            self.proximal_row(work, self.state.threshold, self.state.growth - 1.0, True)
+            self.project(work)
+
+    cdef void settle(self) noexcept nogil:
+        """Have all weights make up for what they have missed, and start the clock anew; all are backed up."""
+        cdef Py_ssize_t j
+        if self.state.lagging:
+            for j in range(self.weights.shape[0]):
+                self.weights[j] = self.caught_up(j)
+            self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
+            self.threshold_stamp[:] = 0.0
+
+    cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
+        """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on for all.
+
+        Before its differences lose digits all weights catch up, so that nothing depends on how many rows came before.
+        """
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef Py_ssize_t b, i
+        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth * (1.0 + l2) > 1e100:
+            if self.state.lagging and not self.backed_up:
+                self.needs_backup = True
+                return
+            self.settle()
+        self.state.threshold += l1 * self.state.growth
+        self.state.growth *= 1.0 + l2
+        self.state.steps += 1
+        self.state.lagging = True
+        self.proximal_row(work, l1, l2, False)
+        self.project(work)
+        for b in range(self.per_feature):
+            for i in range(work.row.n):
+                work.w[b * work.row.n + i] *= self.state.growth
+                self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.state.threshold
+        self.store(work)
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        """The proximal step of all weights from w' to w'', then the projection; they are stored already.
+
+        Returns eta R(w'') + D(w'', w') if that is `tracked`, for the regret certificate.
+        """
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, total = 0.0
+        cdef Py_ssize_t j
+        for j in range(self.weights.shape[0]):
+            v = self.proximal(j, self.weights[j], l1, l2)
+            if tracked:
+                total += l1 * fabs(v) + 0.5 * l2 * v * v + self.distance(j, v, self.weights[j])
+            self.weights[j] = min(v, self.upper)
+        return total
 
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
         """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined.

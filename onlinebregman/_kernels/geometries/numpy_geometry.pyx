@@ -9,7 +9,7 @@ from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class NumPyGeometry(Geometry):
-    """Weights moved by the methods of a `Divergence`, and projected by those of a `Constraint`.
+    """Weights moved by the methods of a `Divergence`, shrunk by those of a `Penalty`, projected by a `Constraint`'s.
 
     Parameters
     ----------
@@ -17,21 +17,25 @@ cdef class NumPyGeometry(Geometry):
     doubled : bool
     divergence : Divergence
     constraint : Constraint or None
+    penalty : Penalty or None
     """
 
     cdef readonly object divergence
     cdef readonly object constraint
+    cdef readonly object penalty
     cdef object x  # the loaded row, dense; x and -x for signed weights
     cdef object w  # and the weights it is asked about
 
-    def __init__(self, weights, doubled, divergence, constraint=None, state=None):
+    def __init__(self, weights, doubled, divergence, constraint=None, penalty=None, state=None):
         super().__init__(weights, doubled, state=state)
         self.moves_all = True
         self.divergence = divergence
         self.constraint = constraint
+        self.penalty = penalty
+        self.penalised = penalty is not None
 
     def _arguments(self):
-        return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint
+        return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint, self.penalty
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return self.weights.shape[0]
@@ -66,6 +70,19 @@ cdef class NumPyGeometry(Geometry):
                     np.asarray(self.weights)[:] = self.constraint.project(self.divergence, np.array(self.weights))
                 except BaseException as error:
                     self.failure = error
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        cdef double total = 0.0
+        with gil:
+            try:
+                w = np.array(self.weights)
+                np.asarray(self.weights)[:] = v = self.penalty.prox(self.divergence, w, eta)
+                if tracked:
+                    total = eta * self.penalty.value(v) + self.divergence.divergence(v, w)
+            except BaseException as error:
+                self.failure = self.failure or error
+        self.project(NULL)
+        return total
 
     cdef double score(self, w, x):
         """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""

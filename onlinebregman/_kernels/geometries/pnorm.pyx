@@ -19,6 +19,9 @@ cdef extern from "ops/pnorm.h":
                        double* dot, double* square) noexcept nogil
     double ob_power_total(const double* theta, double inverse, double p, Py_ssize_t n) noexcept nogil
 
+cdef extern from "ops/penalty.h":
+    void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
+
 # Up to here the powers of the numbers that matter, near their unit, neither overflow nor underflow.
 cdef double LARGEST_P = 500.0
 # A difference of totals that has fallen below this fraction of them has lost too many digits.
@@ -270,6 +273,18 @@ cdef class PNormGeometry(Geometry):
         memcpy(work.w, scratch(work, 1), 2 * work.n * sizeof(double))
         self.state.total = total
         self.state.steps += 1
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        """A soft threshold of theta: f(w'') + l1 sgn(w'') = f(w'), and signs are those of theta. R has no part l2.
+
+        D(w'', w') is F*(theta') - F*(theta'') - l1 |w''|_1.
+        """
+        cdef double before = self.norm_square(self.state.unit, self.state.total)
+        ob_soft_thresholds(&self.weights[0], eta * self.state.l1, self.n_features)
+        self.state.unit = power_of_two(largest(&self.weights[0], self.n_features))
+        self.raise_powers()
+        self.sum_powers()
+        return 0.5 * (before - self.norm_square(self.state.unit, self.state.total))
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """Sum the total afresh after many steps, or when it has changed so much that old rounding errors show.

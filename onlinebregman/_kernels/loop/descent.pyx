@@ -31,7 +31,11 @@ cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):
         return False
     euclidean = geometry
     return not (
-        euclidean.doubled or euclidean.averaging or euclidean.upper < INFINITY or euclidean.radius < INFINITY
+        euclidean.doubled
+        or euclidean.averaging
+        or euclidean.penalised
+        or euclidean.upper < INFINITY
+        or euclidean.radius < INFINITY
     )
 
 

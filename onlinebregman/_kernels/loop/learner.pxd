@@ -39,7 +39,7 @@ cdef class Learner(AtomicLearner):
     cdef Py_ssize_t rates_before
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite)
-    cdef Geometry model(self)
+    cdef Geometry model(self, bint dense)
 
 
 cdef object reason(int status)

@@ -53,6 +53,8 @@ cdef int check_loss(Loss loss) except -1:
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     """w.x of the row of the workspace."""
     geometry.load(work)
+    if geometry.penalised:
+        geometry.catch_up(work)
     return geometry.dot(work)
 
 
@@ -121,6 +123,11 @@ cdef class Learner(AtomicLearner):
         return self.run.slack
 
     @property
+    def rate_sum(self):
+        """Sum of the rates of the rows since regret is tracked, if there is a penalty."""
+        return self.run.rate_sum
+
+    @property
     def position(self):
         """The weights that the next step starts from, both halves of signed ones, and the intercept; no average."""
         return self.geometry.state_weights, self.run.intercept
@@ -178,7 +185,7 @@ cdef class Learner(AtomicLearner):
         elif not track_regret:
             self.origin = None
             self.geometry.stop_tracking()
-            self.run.weighted_loss = self.run.slack = 0.0
+            self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
         self.validated = tuple(dict(validated).items())
 
     cpdef bint in_force(self, dict attributes):
@@ -223,7 +230,7 @@ cdef class Learner(AtomicLearner):
         return self.predict_rows(open_rows(X), linked, &finite)
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite):
-        cdef Geometry geometry = self.model()
+        cdef Geometry geometry = self.model(rows.indices == NULL)
         cdef Loss loss = self.loss
         cdef double intercept = self.intercept
         cdef double[::1] out
@@ -254,9 +261,10 @@ cdef class Learner(AtomicLearner):
             raise error
         return predictions
 
-    cdef Geometry model(self):
-        """The geometry to predict with: the learning one, or a Euclidean one that holds the weights it amounts to."""
-        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all):
+    cdef Geometry model(self, bint dense):
+        """The geometry to predict rows with: the learning one, or a Euclidean one of the weights it amounts to."""
+        cdef bint behind = dense and self.geometry.state.lagging
+        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
         if self.prediction_model is None or self.prediction_model[0] != self.run.t:
             self.prediction_model = (self.run.t, EuclideanGeometry(self.coef))
@@ -271,11 +279,16 @@ cdef class Learner(AtomicLearner):
         cdef bint project = self.geometry.needs_projection()
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
-        if self.geometry.moves_all or rows.indices == NULL or rows.stored >= self.geometry.n_features:
+        self.geometry.eager = self.geometry.penalised and (
+            rows.indices == NULL or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
+        )
+        if self.geometry.moves_all or self.geometry.eager or rows.indices == NULL or rows.stored >= self.geometry.n_features:
             complete = True
         self.before.take(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
+        if self.geometry.eager:
+            self.geometry.settle()
         if project:
             self.geometry.project_all()
         self.geometry.failure = self.loss.interrupt = None
@@ -322,6 +335,8 @@ cdef class Learner(AtomicLearner):
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         if rows.indices != NULL and k < rows.n_rows:
             rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
+            if self.geometry.state.lagging:
+                rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
@@ -347,7 +362,7 @@ cdef class Learner(AtomicLearner):
         open_workspace(work, row)
         if self.run.averaged or self.geometry.moves_all:
             with gil:
-                scores[0] = score_of(self.model(), work) + self.intercept
+                scores[0] = score_of(self.model(row.index == NULL), work) + self.intercept
         else:
             scores[0] = score_of(self.geometry, work) + self.run.intercept
 

@@ -26,6 +26,8 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if averaged:  # what `predict` says
         predicted = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
     geometry.load(work)
+    if geometry.penalised:
+        geometry.catch_up(work)
     score.intercept, score.bias = run.intercept, settings.fit_intercept
     if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and settings.track_regret):
         geometry.evaluate(work, 0.0, &score.a, &score.slope)
@@ -82,8 +84,11 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     c += work.origin
     if settings.track_regret:
         certify(geometry, loss, update, run, work, &score, y, weight * eta, c, gap, value)
-    geometry.project(work)
-    geometry.store(work)
+    if geometry.penalised:
+        penalise(geometry, settings, run, work, eta)
+    else:
+        geometry.project(work)
+        geometry.store(work)
     geometry.renormalise(work)
     if geometry.needs_backup:
         return NEEDS_BACKUP
@@ -97,6 +102,20 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         run.intercept_sum += run.intercept
         geometry.state.clock += geometry.scale()
     return LEARNED
+
+
+cdef inline void penalise(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
+                          double eta) noexcept nogil:
+    """The proximal step of the penalty, then the projection: D(u, .) falls by eta (R(w'') - R(u)) + D(w'', w')."""
+    cdef double fall
+    if not geometry.eager:
+        geometry.shrink(work, eta)
+        return
+    geometry.store(work)
+    fall = geometry.shrink_all(eta, settings.track_regret)
+    if settings.track_regret:
+        run.slack -= fall
+        run.rate_sum += eta
 
 
 cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* score, double c) noexcept nogil:

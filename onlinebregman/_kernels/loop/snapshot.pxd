@@ -4,6 +4,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef class Snapshot:
     cdef bint complete        # all weights at the start, or a log of the rows' weights?
+    cdef bint stamped         # the stamps of proximal steps, too?
     cdef Py_ssize_t start     # the first weight that may move, if all that do are copied at the start
     cdef double* saved        # kept from call to call
     cdef Py_ssize_t capacity, used
@@ -12,6 +13,7 @@ cdef class Snapshot:
     cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
     cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil
+    cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil
     cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
                           bint save) noexcept nogil

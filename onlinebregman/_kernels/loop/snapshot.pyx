@@ -26,8 +26,8 @@ cdef class Snapshot:
         cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature
         cdef double* saved
-        if geometry.averaging:
-            size *= 3
+        self.stamped = geometry.penalised and (not geometry.eager or geometry.state.lagging)
+        size *= self.vectors(geometry)
         if size > self.capacity:
             saved = <double*> realloc(self.saved, size * sizeof(double))
             if saved == NULL:
@@ -54,19 +54,26 @@ cdef class Snapshot:
             rows.fetch(row_number(rows, self.logged), &row)
             self.move(geometry, &row, False)
 
+    cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:
+        """How many of the weights' length are saved."""
+        return 1 + 2 * geometry.averaging + self.stamped
+
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
-        """Save all weights, or a row's, and what their averages are made of; or put back what was saved last."""
+        """Save all weights, or a row's, with their averages' parts and clocks; or put back what was saved last."""
         cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.per_feature * row.n
         cdef double* saved
         if not save:
-            self.used -= 3 * n if geometry.averaging else n
+            self.used -= n * self.vectors(geometry)
         saved = self.saved + self.used
         self.move_vector(geometry, geometry.weights, row, saved, save)
         if geometry.averaging:
             self.move_vector(geometry, geometry.average_sum, row, saved + n, save)
             self.move_vector(geometry, geometry.stamp, row, saved + 2 * n, save)
+            saved += 2 * n
+        if self.stamped:
+            self.move_vector(geometry, geometry.threshold_stamp, row, saved + n, save)
         if save:
-            self.used += 3 * n if geometry.averaging else n
+            self.used += n * self.vectors(geometry)
 
     cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
                           bint save) noexcept nogil:

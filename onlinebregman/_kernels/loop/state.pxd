@@ -42,6 +42,7 @@ cdef struct RunState:         # the learner's state beside its geometry
     double moves              # rows that moved the weights
     double weighted_loss      # regret certificate: the sum of eta L
     double slack              # and S of its inequality
+    double rate_sum           # what a comparator's penalty counts there: the sum of eta
 
 
 cdef inline double rate(const Settings* settings, double t) noexcept nogil:

@@ -1,0 +1,37 @@
+"""What constraints and penalties share: values that compare and print as their parameters, and ask a divergence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .divergences import Divergence
+
+
+class ParametricObject:
+    """An object whose attributes are its parameters; equal to another of its type with equal ones."""
+
+    def _ask(self, divergence: Divergence, method: str, purpose: str, *arguments):
+        """divergence.method(*arguments), or an error that says what is missing."""
+        if not hasattr(divergence, method):
+            raise ValueError(
+                f"{divergence!r} cannot {purpose} {self!r}: its class has to define {method}. A class derived from "
+                "SeparableDivergence has it."
+            )
+        return getattr(divergence, method)(*arguments)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={spell(value)}' for key, value in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = vars(self), vars(other)
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self)))))
+
+
+def spell(value: object) -> str:
+    """A parameter as in the call that makes the object again."""
+    return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

@@ -1,0 +1,217 @@
+"""Penalties on weights: each step on the loss is followed by the proximal step of the penalty.
+
+Composite mirror descent minimises sum L_t(w) + R(w): each row moves the weights by the step of its loss from w to w',
+and then to w'' = argmin of D(v, w') + eta R(v) over v. For every u
+
+    eta (R(w'') - R(u))  <=  D(u, w') - D(u, w'') - D(w'', w'),
+
+so that what a regret certificate says of the losses it says of losses and penalty together.
+
+References
+----------
+J. Duchi, S. Shalev-Shwartz, Y. Singer, A. Tewari, "Composite Objective Mirror Descent", COLT 2010; J. Duchi, Y. Singer,
+"Efficient Online and Batch Learning Using Forward Backward Splitting", JMLR 10, 2009.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._objects import ParametricObject
+from .divergences import Divergence
+
+__all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "Penalty", "resolve_penalty"]
+
+Array = NDArray[np.float64]
+
+
+class Penalty(ParametricObject, ABC):
+    """Convex penalty R(w) of weights: the contract.
+
+    A subclass gives `value` and `prox`. Signed weights w = w+ - w- come as (w+, w-), one after the other, and R is that
+    of both halves: for a norm, R(w) is the least that R(w+) + R(w-) can be. Objects compare equal when type and
+    parameters do.
+
+    Examples
+    --------
+    The penalty sum w, for positive weights that should be few:
+
+    >>> import numpy as np
+    >>> from onlinebregman.divergences import Burg
+    >>> from onlinebregman.penalties import Penalty
+    >>> class Cost(Penalty):
+    ...     def __init__(self, prices):
+    ...         self.prices = prices
+    ...     def value(self, w):
+    ...         return float(np.dot(w, self.prices))
+    ...     def prox(self, divergence, w, eta):
+    ...         return divergence.step(w, self.prices, eta)  # f(v) = f(w) - eta R'
+    >>> Cost([1.0, 3.0]).prox(Burg(), [0.5, 1.0], 1.0)
+    array([0.33333333, 0.25      ])
+    """
+
+    @abstractmethod
+    def value(self, w: ArrayLike) -> float:
+        """R(w), of weights of shape (n,)."""
+
+    @abstractmethod
+    def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
+        """argmin of D(v, w) + eta R(v) over v, of shape (n,): a new array.
+
+        ValueError where the divergence has no such step, and what to use.
+        """
+
+
+class ElasticNet(Penalty):
+    """R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), of both parts what scikit-learn's SGD has.
+
+    Its proximal step solves f(v) + l1 sign(v) + l2 v = f(w), l1 = eta alpha l1_ratio, l2 = eta alpha (1 - l1_ratio),
+    weight by weight, and leaves v = 0 where f(w) is within l1 of f(0):
+
+    - squared Euclidean: (w - l1 sign(w)) / (1 + l2), exactly 0 where abs(w) <= l1;
+    - relative entropy: w e^-l1 for l2 = 0, else W(l2 w e^-l1) / l2 with Lambert's W;
+    - Burg: 1/v = 1/w + l1 + l2 v, a quadratic equation;
+    - binary entropy: logit v + l2 v = logit w - l1, one scalar equation a weight;
+    - p-norm: a soft threshold of f(w), for l1_ratio = 1 alone;
+    - a `SeparableDivergence` of your own: the same equation by Newton's method.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength, >= 0.
+    l1_ratio : float, default=0.15
+        The share of the absolute values, from 0 to 1.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import RelativeEntropy, SquaredEuclidean
+    >>> from onlinebregman.penalties import ElasticNet
+    >>> penalty = ElasticNet(alpha=1.0, l1_ratio=0.5)
+    >>> penalty.value([1.0, -2.0])
+    2.75
+    >>> penalty.prox(SquaredEuclidean(), [1.0, -2.0, 0.1], 0.4).round(4)
+    array([ 0.6667, -1.5   ,  0.    ])
+    >>> penalty.prox(RelativeEntropy(), [1.0, 2.0, 0.1], 0.4).round(4)
+    array([0.7103, 1.2701, 0.0806])
+    """
+
+    def __init__(self, alpha: float = 0.0001, l1_ratio: float = 0.15) -> None:
+        self.alpha, self.l1_ratio = _check_alpha(alpha), l1_ratio
+        if isinstance(l1_ratio, bool) or not isinstance(l1_ratio, Real) or not 0 <= l1_ratio <= 1:
+            raise ValueError(f"l1_ratio = {l1_ratio!r} is not a number from 0 to 1; 1 is L1 and 0 is L2.")
+
+    @property
+    def l1(self) -> float:
+        """What multiplies sum abs(w)."""
+        return self.alpha * self.l1_ratio
+
+    @property
+    def l2(self) -> float:
+        """What multiplies sum w^2 / 2."""
+        return self.alpha * (1 - self.l1_ratio)
+
+    def value(self, w: ArrayLike) -> float:
+        """R(w) = l1 sum abs(w) + l2 sum w^2 / 2."""
+        w = np.asarray(w, dtype=np.float64)
+        return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w) / 2)
+
+    def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
+        """argmin of D(v, w) + eta R(v) over v: `prox_elastic_net` of the divergence."""
+        purpose = "make the proximal step of"
+        return self._ask(divergence, "prox_elastic_net", purpose, w, eta * self.l1, eta * self.l2)
+
+
+class L1(ElasticNet):
+    """R(w) = alpha sum abs(w): few weights, the others exactly 0 where the domain contains 0.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength, >= 0.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import PNorm, SquaredEuclidean
+    >>> from onlinebregman.penalties import L1
+    >>> L1(alpha=0.5).prox(SquaredEuclidean(), [1.0, -2.0, 0.1], 0.4)
+    array([ 0.8, -1.8,  0. ])
+    >>> L1(alpha=0.5).prox(PNorm(p=3.0), [1.0, -2.0, 0.1], 0.4).round(4)
+    array([ 0.8471, -1.8424,  0.0396])
+    """
+
+    l1_ratio = 1.0
+
+    def __init__(self, alpha: float = 0.0001) -> None:
+        self.alpha = _check_alpha(alpha)
+
+
+class L2(ElasticNet):
+    """R(w) = alpha sum w^2 / 2: weights pulled to 0, in proportion to their size.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength, >= 0.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import Burg, SquaredEuclidean
+    >>> from onlinebregman.penalties import L2
+    >>> L2(alpha=0.5).prox(SquaredEuclidean(), [1.0, -2.0], 0.5)
+    array([ 0.8, -1.6])
+    >>> L2(alpha=4.0).prox(Burg(), [1.0, 2.0], 0.5).round(4)
+    array([0.5   , 0.5931])
+    """
+
+    l1_ratio = 0.0
+
+    def __init__(self, alpha: float = 0.0001) -> None:
+        self.alpha = _check_alpha(alpha)
+
+
+PENALTIES = ("l1", "l2", "elasticnet")
+
+
+def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_ratio: float = 0.15) -> Penalty | None:
+    """The penalty behind an estimator's parameters `penalty`, `alpha` and `l1_ratio`.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2", "elasticnet"}, Penalty or None
+        A name, for which the two others count; a penalty, which is returned as it is, or None for none.
+    alpha : float, default=0.0001
+        Strength.
+    l1_ratio : float, default=0.15
+        The share of the absolute values in "elasticnet".
+
+    Returns
+    -------
+    Penalty or None
+        The penalty.
+
+    Examples
+    --------
+    >>> from onlinebregman.penalties import resolve_penalty
+    >>> resolve_penalty("elasticnet", alpha=0.01)
+    ElasticNet(alpha=0.01, l1_ratio=0.15)
+    """
+    if penalty is None or isinstance(penalty, Penalty):
+        return penalty
+    if penalty == "elasticnet":
+        return ElasticNet(alpha, l1_ratio)
+    if penalty not in PENALTIES:
+        raise ValueError(
+            f"penalty = {penalty!r} is not known; use one of {', '.join(map(repr, PENALTIES))}, None, or a Penalty "
+            "such as onlinebregman.penalties.L1(alpha=0.01)."
+        )
+    return L1(alpha) if penalty == "l1" else L2(alpha)
+
+
+def _check_alpha(alpha: float) -> float:
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 <= alpha < np.inf:
+        raise ValueError(f"alpha = {alpha!r} is not a finite number >= 0; use 0 for no penalty.")
+    return float(alpha)

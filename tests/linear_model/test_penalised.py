@@ -1,0 +1,500 @@
+"""Penalties in the linear models: each step followed by the proximal step, on dense rows, and lazily on sparse ones."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from replica import MIRRORS, Cosh, Replica, start_of
+from replica import stream as rows_of
+from scipy import sparse
+from scipy.optimize import brentq
+from sklearn.base import clone
+from sklearn.linear_model import SGDRegressor
+
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman._online.start import starting_weights
+from onlinebregman.constraints import Box, L1Ball, L2Ball, UpperBound
+from onlinebregman.divergences import Burg, Divergence, SeparableDivergence, SquaredEuclidean
+from onlinebregman.losses import resolve_loss
+from onlinebregman.penalties import L1, L2, ElasticNet, Penalty, resolve_penalty
+
+NAMES = ("l1", "l2", "elasticnet")
+PAIRS = [
+    (divergence, signed, penalty)
+    for divergence in ("squared_euclidean", "relative_entropy", "burg", "binary_entropy")
+    for signed in (False, True)
+    for penalty in NAMES
+    if not (signed and divergence in ("burg", "binary_entropy"))
+] + [("p_norm", False, "l1")]
+pairs = pytest.mark.parametrize(("divergence", "signed", "penalty"), PAIRS, ids=str)
+updates = pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
+seeds = st.integers(0, 2**32 - 1)
+
+
+class PenalisedReplica(Replica):
+    """theta after the step goes to the theta of the argmin, coordinate by coordinate."""
+
+    def __init__(self, divergence, *arguments, l1, l2, **parameters):
+        super().__init__(divergence, *arguments, **parameters)
+        self.mirror, self.l1, self.l2, self.name = MIRRORS[divergence][0], l1, l2, divergence
+
+    def learn(self, x, y, weight=1.0):
+        super().learn(x, y, weight)
+        eta = self.eta0 / self.t**self.power  # the row's weight has no part in the penalty
+        soft = self.name in ("squared_euclidean", "p_norm")
+        sign = np.sign(self.theta) if soft else np.ones_like(self.theta)
+        reach = np.abs(self.theta) if soft else np.inf
+        self.theta = self.theta - sign * np.minimum(eta * self.l1, reach)
+        if self.l2 > 0:
+            self.theta = np.array([self.ridge(value, eta * self.l2) for value in self.theta])
+
+    def ridge(self, theta, l2):
+        if theta == 0 and self.name == "squared_euclidean":
+            return 0.0
+
+        def weight(t):
+            return float(self.inverse(np.array([t]), 1)[0])
+
+        ends = sorted([theta, theta - l2 * weight(theta)])
+        return brentq(lambda t: t + l2 * weight(t) - theta, *ends, xtol=1e-300, rtol=1e-15, maxiter=2000)
+
+
+def sparse_rows(rng, rows, n, density=0.3):
+    X = rng.normal(size=(rows, n)) * (rng.uniform(size=(rows, n)) < density)
+    return X, X[:, :3] @ [1.0, 0.5, 0.8] + 0.1 * rng.normal(size=rows)
+
+
+@pairs
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_the_numbers_are_those_of_the_definition(divergence, signed, penalty, update, layout):
+    rng = np.random.default_rng(0)
+    X, y = sparse_rows(rng, 40, 6)
+    weights, w = rng.choice([0.5, 1.0, 3.0], size=40), start_of(divergence, rng, 6, signed)
+    R = resolve_penalty(penalty, 0.05, 0.4)
+    eta0 = 0.02 if update == "explicit" else 0.3
+    model = MirrorDescentRegressor(
+        divergence=divergence,
+        signed=signed,
+        penalty=penalty,
+        alpha=0.05,
+        l1_ratio=0.4,
+        update=update,
+        eta0=eta0,
+        init=w,
+    )
+    replica = PenalisedReplica(
+        divergence, "squared_error", update, w, eta0=eta0, power=0.5, signed=signed, l1=R.l1, l2=R.l2
+    )
+    if signed and divergence == "squared_euclidean":  # its halves start as all signed weights do
+        replica.theta = starting_weights(SquaredEuclidean(), w, 6, True)
+    for x, target, weight in zip(X, y, weights, strict=True):
+        replica.learn(x, target, weight)
+    model.partial_fit(layout(X), y, sample_weight=weights)
+    assert_allclose(model.coef_, replica.coef, rtol=1e-9, atol=1e-11)
+    assert_allclose(model.intercept_, replica.b, rtol=1e-9, atol=1e-11)
+    assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-9)
+    if divergence in ("squared_euclidean", "p_norm"):
+        assert_array_equal(model.coef_ == 0, replica.coef == 0)
+
+
+@pairs
+@settings(max_examples=12)
+@given(
+    seed=seeds,
+    density=st.sampled_from([0.02, 0.1, 0.5]),
+    alpha=st.floats(-4, 1.5),
+    average=st.sampled_from([False, True, 40]),
+    rate=st.sampled_from(["constant", "invscaling"]),
+)
+def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty, seed, density, alpha, average, rate):
+    """Weights catch up when a row needs them, or when they are read; zeros are at the same places."""
+    rng = np.random.default_rng(seed)
+    X, y = sparse_rows(rng, 300, 12, density)
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, penalty=penalty, alpha=10.0**alpha, eta0=0.1, learning_rate=rate,
+        average=average,
+    )  # fmt: skip
+    dense, lazy = clone(model).partial_fit(X, y), clone(model).partial_fit(sparse.csr_array(X), y)
+    size = np.abs(dense.coef_).max()
+    assert_allclose(lazy.coef_, dense.coef_, rtol=1e-12, atol=1e-12 * size)
+    assert_array_equal(lazy.coef_ == 0, dense.coef_ == 0)
+    assert_allclose(lazy.cumulative_loss_, dense.cumulative_loss_, rtol=1e-11)
+    for rows in (X, sparse.csr_array(X)):
+        assert_allclose(lazy.predict(rows), dense.predict(X), rtol=1e-11, atol=1e-12 * (1 + size))
+
+
+@pairs
+@pytest.mark.parametrize("average", [False, True])
+def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, penalty, average, learned):
+    """Bit for bit, through the rows at which all weights catch up, whatever is read or copied in between."""
+    rng = np.random.default_rng(1)
+    rows = 1500 if divergence == "squared_euclidean" and not average else 150
+    X, y = sparse_rows(rng, rows, 60, 0.05)
+    X = sparse.csr_array(X)
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average
+    )
+    whole, cut = clone(model).partial_fit(X, y), clone(model)
+    for k, start in enumerate(range(0, rows, 13)):
+        cut.partial_fit(X[start : start + 13], y[start : start + 13])
+        cut.predict(X[:2]), cut.predict(X[:2].toarray()), cut.coef_
+        if k % 20 == 5:
+            cut = pickle.loads(pickle.dumps(cut)) if k % 40 == 5 else copy.deepcopy(cut)
+    assert learned(cut) == learned(whole)
+    assert_array_equal(cut.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("penalty", NAMES)
+def test_dense_and_sparse_calls_may_alternate(penalty):
+    rng = np.random.default_rng(2)
+    X, y = sparse_rows(rng, 400, 20, 0.1)
+    model = MirrorDescentRegressor(penalty=penalty, alpha=0.05, l1_ratio=0.5, eta0=0.1)
+    dense, mixed = clone(model).partial_fit(X, y), clone(model)
+    for k in range(0, 400, 8):
+        mixed.partial_fit(X[k : k + 8] if k % 3 else sparse.csr_array(X[k : k + 8]), y[k : k + 8])
+    assert_allclose(mixed.coef_, dense.coef_, rtol=1e-12, atol=1e-14)
+    assert_array_equal(mixed.coef_ == 0, dense.coef_ == 0)
+
+
+def test_the_clock_keeps_its_digits():
+    """Thresholds of 0.7 add up to 210 000, of which a weight of 5 could lose its last five digits."""
+    rng = np.random.default_rng(12)
+    X, y = sparse_rows(rng, 300_000, 5)
+    model = MirrorDescentRegressor(penalty="l1", alpha=0.7, eta0=1.0, learning_rate="constant", fit_intercept=False)
+    dense, lazy = clone(model).partial_fit(X, 10 * y), clone(model).partial_fit(sparse.csr_array(X), 10 * y)
+    assert_allclose(lazy.coef_, dense.coef_, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1e3, 1e90, 1e250])
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
+    """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that have to back all up."""
+    rng = np.random.default_rng(3)
+    X, y = sparse_rows(rng, 600, 100, 0.02)
+    model = MirrorDescentRegressor(
+        penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0
+    )
+    dense, lazy = clone(model).partial_fit(X, y), clone(model)
+    for k in range(600):
+        lazy.partial_fit(sparse.csr_array(X[[k]]), y[[k]])
+    assert_allclose(lazy.coef_, dense.coef_, rtol=1e-12, atol=1e-300)
+    assert_array_equal(lazy.coef_ == 0, dense.coef_ == 0)
+
+
+@pairs
+@pytest.mark.parametrize("average", [False, True])
+def test_a_call_that_fails_leaves_weights_and_clocks_as_they_were(divergence, signed, penalty, average, unchanged):
+    """After more rows than there are weights, so that all have caught up within the call that is undone."""
+    rng = np.random.default_rng(4)
+    X, y = sparse_rows(rng, 1300, 30, 0.03)
+    X = sparse.csr_array(X)
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average
+    ).partial_fit(X[:50], y[:50])
+    bad = y.copy()
+    for last in (60, 1299):
+        bad[last] = np.nan if last == 60 else 1e300
+        with unchanged(model, "row|y contains NaN|Input"):
+            model.partial_fit(X[50 : last + 1], bad[50 : last + 1])
+        bad[last] = 0.0
+    model.partial_fit(X[50:90], y[50:90])
+    assert_array_equal(model.coef_, clone(model).partial_fit(X[:90], y[:90]).coef_)
+
+
+def test_a_row_of_weight_zero_is_no_row_and_other_weights_leave_the_penalty_alone():
+    rng = np.random.default_rng(5)
+    X, y = sparse_rows(rng, 50, 6)
+    model = MirrorDescentRegressor(penalty="elasticnet", alpha=0.1, learning_rate="constant", eta0=0.1)
+    weights = rng.choice([0.0, 1.0], size=50)
+    some = clone(model).partial_fit(X, y, sample_weight=weights)
+    assert_array_equal(some.coef_, clone(model).partial_fit(X[weights > 0], y[weights > 0]).coef_)
+    twice = clone(model).set_params(init=np.ones(6)).partial_fit(np.zeros((1, 6)), [0.0], sample_weight=[7.0])
+    assert_array_equal(twice.coef_, ElasticNet(0.1).prox(SquaredEuclidean(), np.ones(6), 0.1))
+
+
+def test_the_intercept_is_not_penalised():
+    model = MirrorDescentRegressor(penalty="l1", alpha=1e3, eta0=0.5).partial_fit(np.ones((500, 2)), np.full(500, 5.0))
+    assert (model.coef_ == 0).all() and model.intercept_ == pytest.approx(5.0)
+
+
+# --- the certificate --------------------------------------------------------------------------------------------------
+
+
+class Budget(Penalty):
+    """R(w) = max(sum w - budget, 0)^2 / 2, of the user's own: one scalar equation for all weights together."""
+
+    def __init__(self, budget):
+        self.budget = budget
+
+    def value(self, w):
+        return max(float(np.sum(w)) - self.budget, 0.0) ** 2 / 2
+
+    def prox(self, divergence, w, eta):
+        ones, w = np.ones(len(w)), np.asarray(w, dtype=float)
+        if w.sum() <= self.budget:
+            return w.copy()
+        high = eta * (w.sum() - self.budget)
+        c = brentq(lambda c: c - eta * max(divergence.step(w, ones, c).sum() - self.budget, 0.0), 0.0, high, xtol=1e-15)
+        return divergence.step(w, ones, c)
+
+
+class Sinh(SeparableDivergence):
+    """F(w) = sum w arcsinh w - sqrt(w^2 + 1), of the user's own: a proximal step without a formula of its own."""
+
+    def potential(self, w):
+        w = np.asarray(w)
+        return float((w * np.arcsinh(w) - np.hypot(w, 1.0)).sum())
+
+    def mirror(self, w):
+        return np.arcsinh(w)
+
+    def inverse_mirror(self, theta):
+        return np.sinh(theta)
+
+
+OWN = [(Sinh(), False, name) for name in NAMES] + [
+    (Sinh(), False, Budget(0.5)),
+    (Burg(), False, Budget(0.5)),
+    (SquaredEuclidean(), True, Budget(0.5)),
+    ("relative_entropy", True, Budget(0.5)),
+    ("p_norm", False, Budget(0.5)),
+]
+LOSSES = ("squared_error", "huber", "log_loss", "poisson")
+
+
+@pytest.mark.parametrize(("divergence", "signed", "penalty"), PAIRS + OWN, ids=str)
+@updates
+@settings(max_examples=10)
+@given(
+    seed=seeds,
+    loss=st.sampled_from(LOSSES),
+    power=st.sampled_from([0.0, 0.5, 1.0]),
+    alpha=st.floats(-3, 1),
+    constrained=st.booleans(),
+    layout=st.sampled_from([np.asarray, sparse.csr_array]),
+)
+def test_the_certificate_accounts_for_the_penalty(
+    divergence, signed, penalty, update, seed, loss, power, alpha, constrained, layout
+):
+    """sum eta_t h_t (L_t(w_t) - L_t(u)) <= D(u, w_1) - D(u, w_{T+1}) + S + sum eta_t R(u), -sum eta_t R(w_t) in S."""
+    rng = np.random.default_rng(seed)
+    X, y = rows_of(loss, rng, 12, 4, density=0.7)
+    h = rng.choice([0.0, 0.5, 1.0, 3.0], size=12)
+    eta0, R = 0.01 if update == "explicit" else 0.3, resolve_penalty(penalty, 10.0**alpha, 0.5)
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, loss=loss, penalty=R, update=update, eta0=eta0, power_t=power,
+        track_regret=True, constraint=UpperBound(0.8) if constrained and divergence != "p_norm" else None,
+    )  # fmt: skip
+    model.partial_fit(layout(X), y, sample_weight=h)
+    learner, D, rates = model._learner, model.divergence_, eta0 / np.cumsum(h > 0).clip(1) ** power
+    candidates = [rng.uniform(0.05, 0.7, size=4), np.full(4, 1e-3), rng.dirichlet(np.ones(4)) * 0.7, model.coef_]
+    for u in candidates[: 3 if signed else 4]:
+        point, left = model._comparator(u), model.weighted_loss_ - losses_of(loss, X, y, rates * h, u)
+        ends = D.divergence(point, learner.origin[0]) - D.divergence(point, learner.position[0])
+        ends -= learner.position[1] ** 2 / 2
+        paid = rates @ (h > 0) * R.value(point)
+        assert_allclose(model.regret_certificate(u), ends + learner.slack + paid, rtol=1e-9, atol=1e-10)
+        size = 1 + abs(ends) + abs(learner.slack) + paid + model.weighted_loss_ + abs(left)
+        assert left <= model.regret_certificate(u) + 1e-11 * size
+
+
+def losses_of(loss, X, y, rates, u):
+    return float(rates @ resolve_loss(loss).value(X @ u, y))
+
+
+@pytest.mark.parametrize(("divergence", "signed", "penalty"), PAIRS + OWN, ids=str)
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_what_the_certificate_adds_up(divergence, signed, penalty, update):
+    """S is that of the losses less sum eta_t R(w_{t+1}) + D(w_{t+1}, w'_t), w' before the proximal step."""
+    rng = np.random.default_rng(6)
+    X, y = rng.uniform(-1, 1, size=(20, 4)), rng.uniform(0, 1, size=20)
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, penalty=penalty, alpha=0.3, l1_ratio=0.5, update=update, eta0=0.05,
+        track_regret=True, fit_intercept=False,
+    )  # fmt: skip
+    plain = clone(model).set_params(penalty=None)
+    R, slack = resolve_penalty(penalty, 0.3, 0.5), 0.0
+    for t in range(20):
+        if t:
+            start = model._learner.position[0]
+            # the step of the loss alone, by a model without a penalty that starts at the same weights
+            plain = clone(plain).set_params(eta0=0.05 / np.sqrt(t + 1), learning_rate="constant")
+        else:
+            model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
+            start = model._learner.position[0]
+        D, eta = model.divergence_, 0.05 / np.sqrt(t + 1)
+        x = np.r_[X[t], -X[t]] if signed else X[t]
+        a = float(start @ x)
+        c = eta * (a - y[t])
+        if update == "implicit":
+            c = brentq(
+                lambda c, w=start, x=x, t=t, e=eta, D=D: c - e * (D.step(w, x, c) @ x - y[t]),
+                *sorted([0.0, c]),
+                xtol=1e-15,
+            )
+        moved = D.step(start, x, c)
+        after = float(moved @ x)
+        slack += (
+            D.divergence(start, moved)
+            if update == "explicit"
+            else eta * ((a - y[t]) ** 2 - (after - y[t]) ** 2) / 2 - D.divergence(moved, start)
+        )
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+        end = model._learner.position[0]
+        slack -= eta * R.value(end) + D.divergence(end, moved)
+    assert_allclose(model._learner.slack, slack, rtol=1e-8, atol=1e-10)
+    assert_allclose(model._learner.rate_sum, sum(0.05 / np.sqrt(t + 1) for t in range(20)))
+
+
+# --- with constraints, and what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("penalty", NAMES)
+@pytest.mark.parametrize(
+    ("divergence", "constraint"),
+    [
+        ("squared_euclidean", UpperBound(0.4)),
+        ("squared_euclidean", UpperBound(-0.1)),
+        ("squared_euclidean", L2Ball(0.5)),
+        ("squared_euclidean", Box(-0.2, 0.4)),
+        ("relative_entropy", UpperBound(0.3)),
+        ("burg", UpperBound(0.3)),
+        ("binary_entropy", UpperBound(0.3)),
+    ],
+    ids=str,
+)
+def test_penalty_and_constraint_give_their_joint_minimum(divergence, constraint, penalty, layout):
+    """The proximal step, then the projection: min of D(v, w') + eta R(v) over sets of intervals, and the ball."""
+    rng = np.random.default_rng(7)
+    X, y = sparse_rows(rng, 30, 5)
+    model = MirrorDescentRegressor(
+        divergence=divergence, constraint=constraint, penalty=penalty, alpha=0.2, l1_ratio=0.5, eta0=0.3,
+        fit_intercept=False, learning_rate="constant",
+    )  # fmt: skip
+    model.partial_fit(layout(X), y)
+    compiled = model.coef_
+    own = type("Own", (type(model.divergence_),), {})()
+    slow = clone(model).set_params(divergence=own).partial_fit(X, y)
+    assert_allclose(compiled, slow.coef_, rtol=1e-10, atol=1e-13)
+    # one more row, of zeros: the joint problem alone
+    w, R, D = compiled, resolve_penalty(penalty, 0.2, 0.5), model.divergence_
+    v = model.partial_fit(layout(np.zeros((1, 5))), [0.0]).coef_
+
+    def objective(u):
+        return D.divergence(u, w) + 0.3 * R.value(u)
+
+    for _ in range(300):
+        u = constraint.project(SquaredEuclidean(), v + 10 ** rng.uniform(-6, -1) * rng.normal(size=5))
+        if divergence == "squared_euclidean" or ((u > 0) & (u < 1)).all():
+            assert objective(v) <= objective(u) + 1e-14
+
+
+def test_other_constraints_take_turns_with_the_penalty():
+    rng = np.random.default_rng(8)
+    X, y = sparse_rows(rng, 200, 6)
+    model = MirrorDescentRegressor(divergence="burg", constraint=L1Ball(1.0), penalty="l2", alpha=1.0)
+    model.set_params(track_regret=True, fit_intercept=False).partial_fit(X, y)
+    assert model.coef_.sum() <= 1 + 1e-9
+    u = np.array([0.5, 0.2, 0.2, 0.01, 0.01, 0.01])
+    rates = 0.3 / np.sqrt(np.arange(1, 201))
+    assert model.weighted_loss_ - rates @ ((X @ u - y) ** 2 / 2) <= model.regret_certificate(u)
+
+
+class Rough(Divergence):
+    """Not separable, as far as it says."""
+
+    potential, mirror, inverse_mirror = Cosh.potential, Cosh.mirror, Cosh.inverse_mirror
+
+
+def test_what_cannot_be_is_refused_with_its_reason(unchanged):
+    X, y = np.eye(3), np.ones(3)
+    with pytest.raises(ValueError, match="has to define prox_elastic_net"):
+        MirrorDescentRegressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
+    with pytest.raises(ValueError, match="takes no penalty: on the simplex"):
+        MirrorDescentClassifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
+    with pytest.raises(ValueError, match="learning_rate='theory' is for losses alone"):
+        MirrorDescentRegressor(penalty="l2", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).fit(X, y)
+    for name, value in (("penalty", "l0"), ("alpha", -1.0), ("l1_ratio", 1.5)):
+        with pytest.raises(ValueError, match=name):
+            MirrorDescentRegressor(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(("name", "value"), [("penalty", None), ("alpha", 0.2), ("l1_ratio", 0.3), ("penalty", "l1")])
+def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged):
+    model = MirrorDescentRegressor(penalty="elasticnet", alpha=0.1, l1_ratio=0.5, warm_start=True)
+    model.fit(np.eye(3), np.ones(3)).set_params(**{name: value})
+    for method in (model.partial_fit, model.fit):
+        with unchanged(model, "The penalty was ElasticNet.* when learning started, and is .* now"):
+            method(np.eye(3), np.ones(3))
+    model.set_params(penalty="elasticnet", alpha=0.1, l1_ratio=0.5).partial_fit(np.eye(3), np.ones(3))
+    model.set_params(warm_start=False, **{name: value}).fit(np.eye(3), np.ones(3))
+
+
+def test_a_strength_without_a_penalty_means_nothing(learned):
+    X, y = np.eye(3), np.ones(3)
+    plain = MirrorDescentRegressor(random_state=0).fit(X, y)
+    assert learned(MirrorDescentRegressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)
+    none = MirrorDescentRegressor(random_state=0, penalty="l1", alpha=0.0).fit(X, y)
+    assert_array_equal(none.coef_, plain.coef_)
+
+
+# --- what it is for ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_irrelevant_features_get_no_weight_and_new_rows_are_predicted_better(layout):
+    """495 rare features that mean nothing, and 5 that do, with noise of loss 1/2 a row."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(4000, 500)) * (rng.uniform(size=(4000, 500)) < 0.05)
+    X[:, :5] = rng.normal(size=(4000, 5))
+    y = X[:, :5] @ [2.0, -1.5, 1.0, -1.0, 0.5] + rng.normal(size=4000)
+    fit = {"eta0": 0.05, "learning_rate": "constant", "alpha": 0.02}
+    plain, lasso = (MirrorDescentRegressor(penalty=name, **fit).partial_fit(layout(X), y) for name in (None, "l1"))
+    assert (plain.coef_ != 0).all()
+    assert (lasso.coef_[:5] != 0).all() and (lasso.coef_[5:] == 0).mean() > 0.5
+    assert lasso.cumulative_loss_ - 2000 < 0.4 * (plain.cumulative_loss_ - 2000)
+
+
+def test_beside_scikit_learns_sgd():
+    """SGD shrinks by 1 - eta alpha before its step, we by 1 / (1 + eta alpha) after it: the same but for eta^2."""
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(500, 4)), rng.normal(size=500)
+    gaps = []
+    for eta in (1e-2, 1e-3):
+        sgd = SGDRegressor(
+            penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None
+        )
+        ours = MirrorDescentRegressor(
+            penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, update="explicit"
+        )
+        gaps.append(np.abs(sgd.fit(X, y).coef_ - ours.fit(X, y).coef_).max() / np.abs(ours.coef_).max())
+    assert gaps[0] < 5e-3 and gaps[1] < 0.2 * gaps[0]
+    # the same where our rate is eta / (1 - eta alpha)
+    eta, alpha = 0.01, 0.1
+    sgd = SGDRegressor(
+        penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None,
+        fit_intercept=False,
+    )  # fmt: skip
+    ours = MirrorDescentRegressor(
+        penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta / (1 - eta * alpha), update="explicit",
+        fit_intercept=False,
+    )  # fmt: skip
+    assert_allclose(ours.partial_fit(X[:50], y[:50]).coef_, sgd.fit(X[:50], y[:50]).coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [L1, L2])
+def test_more_than_two_classes(kind):
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(900, 20))
+    y = X[:, :3].argmax(axis=1)
+    model = MirrorDescentClassifier(penalty=kind(0.02), eta0=0.3).partial_fit(X, y, classes=[0, 1, 2])
+    lazy = clone(model).partial_fit(sparse.csr_array(X), y, classes=[0, 1, 2])
+    assert model.coef_.shape == (3, 20) and model.score(X, y) > 0.85
+    assert_allclose(lazy.coef_, model.coef_, rtol=1e-11, atol=1e-13)
+    assert_array_equal(lazy.coef_ == 0, model.coef_ == 0)

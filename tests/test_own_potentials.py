@@ -1,0 +1,271 @@
+"""Potentials and penalties of a user's own, written here: the general estimators learn with them, and the laws hold."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from replica import learn, start_of, stream
+from scipy import sparse
+from scipy.optimize import brentq, minimize
+from sklearn.base import clone
+
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman.constraints import L1Ball, UpperBound
+from onlinebregman.divergences import Divergence, SeparableDivergence, resolve_divergence
+from onlinebregman.penalties import Penalty, resolve_penalty
+
+
+class HyperbolicEntropy(SeparableDivergence):
+    """F(w) = sum w arcsinh(w/b) - sqrt(w^2 + b^2): gradient descent for large b, EG+- for small b."""
+
+    def __init__(self, b=0.1):
+        self.b = b
+
+    def potential(self, w):
+        w = np.asarray(w)
+        return float((w * np.arcsinh(w / self.b) - np.hypot(w, self.b)).sum())
+
+    def mirror(self, w):
+        return np.arcsinh(np.asarray(w) / self.b)
+
+    def inverse_mirror(self, theta):
+        return self.b * np.sinh(theta)
+
+
+class Tsallis(SeparableDivergence):
+    """F(w) = -2 sum sqrt w on w > 0: between Burg's entropy and the relative one."""
+
+    domain, lower = "w > 0", 0.0
+
+    def potential(self, w):
+        return float(-2 * np.sqrt(w).sum())
+
+    def mirror(self, w):
+        return -1 / np.sqrt(w)
+
+    def inverse_mirror(self, theta):
+        return np.asarray(theta) ** -2.0
+
+    def step_range(self, w, x):
+        ends = self.mirror(w)[x != 0] / x[x != 0]  # theta - c x < 0
+        return max(ends[ends < 0], default=-np.inf), min(ends[ends > 0], default=np.inf)
+
+
+class Quadratic(Divergence):
+    """F(w) = w'A w / 2, of a matrix: nothing about the weights one by one."""
+
+    def __init__(self, A):
+        self.A = np.asarray(A)
+
+    def potential(self, w):
+        return float(w @ self.A @ w) / 2
+
+    def mirror(self, w):
+        return self.A @ w
+
+    def inverse_mirror(self, theta):
+        return np.linalg.solve(self.A, theta)
+
+
+class GroupLasso(Penalty):
+    """R(w) = alpha sum_g norm_2(w_g), for pairs of weights; known to the squared Euclidean distance, or scaled ones."""
+
+    def __init__(self, alpha):
+        self.alpha = alpha
+
+    def value(self, w):
+        return float(self.alpha * np.linalg.norm(np.reshape(w, (-1, 2)), axis=1).sum())
+
+    def prox(self, divergence, w, eta):
+        pairs = np.reshape(w, (-1, 2))
+        norms = np.linalg.norm(pairs, axis=1, keepdims=True)
+        return (pairs * np.maximum(1 - eta * self.alpha / np.maximum(norms, 1e-300), 0.0)).ravel()
+
+
+class Total(Penalty):
+    """R(w) = price max(sum w - budget, 0): for any divergence, as the step along 1 as far as it is needed."""
+
+    def __init__(self, price, budget):
+        self.price, self.budget = price, budget
+
+    def value(self, w):
+        return self.price * max(float(np.sum(w)) - self.budget, 0.0)
+
+    def prox(self, divergence, w, eta):
+        w, ones = np.asarray(w, dtype=float), np.ones(len(w))
+        if w.sum() <= self.budget:
+            return w.copy()
+        moved = divergence.step(w, ones, eta * self.price)
+        if moved.sum() >= self.budget:
+            return moved
+        c = brentq(lambda c: divergence.step(w, ones, c).sum() - self.budget, 0.0, eta * self.price, xtol=1e-15)
+        return divergence.step(w, ones, c)
+
+
+A = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 1.5, 0.1], [0.0, 0.0, 0.1, 0.8]])
+POTENTIALS = [HyperbolicEntropy(), HyperbolicEntropy(b=3.0), Tsallis(), Quadratic(A)]
+PAIRS = [
+    *((D, name) for D in POTENTIALS[:3] for name in (None, "l1", "l2", "elasticnet")),
+    *((D, Total(0.5, 0.4)) for D in POTENTIALS),
+    (Quadratic(A), None),
+    ("squared_euclidean", GroupLasso(0.3)),
+    *(
+        (name, Total(0.5, 0.4))
+        for name in ("squared_euclidean", "relative_entropy", "burg", "binary_entropy", "p_norm")
+    ),
+]
+potentials = pytest.mark.parametrize("divergence", POTENTIALS, ids=repr)
+pairs = pytest.mark.parametrize(("divergence", "penalty"), PAIRS, ids=str)
+updates = pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def point_of(divergence, rng):
+    w = rng.normal(size=4)
+    return np.abs(w) + 0.05 if isinstance(divergence, Tsallis) else w
+
+
+@potentials
+@settings(max_examples=30)
+@given(seed=seeds)
+def test_the_identities_follow_from_three_methods(divergence, seed):
+    rng = np.random.default_rng(seed)
+    u, v, w = (point_of(divergence, rng) for _ in range(3))
+    D, f = divergence.divergence, divergence.mirror
+    assert_allclose(divergence.inverse_mirror(f(w)), w, rtol=1e-9, atol=1e-12)
+    assert D(u, w) > 0 and D(w, w) <= 1e-14
+    size = 1 + D(u, w) + D(u, v) + D(v, w)
+    assert abs(D(u, v) + D(v, w) - D(u, w) - (f(w) - f(v)) @ (u - v)) <= 1e-10 * size
+
+
+@pairs
+@updates
+@settings(max_examples=10)
+@given(seed=seeds, loss=st.sampled_from(["squared_error", "huber", "log_loss"]), sparsely=st.booleans())
+def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely):
+    rng = np.random.default_rng(seed)
+    X, y = stream(loss, rng, 15, 4, density=0.7)
+    rates = (0.01 if update == "explicit" else 0.2) / np.sqrt(np.arange(1, 16))
+    model = MirrorDescentRegressor(
+        divergence=divergence, penalty=penalty, alpha=0.3, loss=loss, update=update, eta0=rates[0],
+        fit_intercept=False, track_regret=True,
+    )  # fmt: skip
+    model.partial_fit(sparse.csr_array(X) if sparsely else X, y)
+    for u in (np.abs(point_of(model.divergence_, rng)).clip(0.01, 0.9), model.coef_, np.full(4, 0.01)):
+        left = model.weighted_loss_ - float(rates @ model._learned_loss.value(X @ u, y))
+        bound = model.regret_certificate(u)
+        assert left <= bound + 1e-9 * (1 + abs(bound) + model.weighted_loss_)
+
+
+@pairs
+@settings(max_examples=8)
+@given(seed=seeds, rate=st.floats(-2, 0.5))
+def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence, penalty, seed, rate):
+    """w' = argmin of D(v, w) + eta L(v.x, y), then argmin of D(v, w') + eta R(v)."""
+    rng = np.random.default_rng(seed)
+    D = resolve_divergence(divergence, 4)
+    x, y, eta, R = rng.normal(size=4), float(rng.normal()), 10.0**rate, resolve_penalty(penalty, 0.3)
+    w = start_of(divergence, rng, 4) if isinstance(divergence, str) else point_of(D, rng)
+    model = MirrorDescentRegressor(
+        divergence=divergence, penalty=penalty, alpha=0.3, eta0=eta, learning_rate="constant", init=w,
+        fit_intercept=False,
+    )  # fmt: skip
+    v = model.partial_fit(x[None], [y]).coef_
+    moved = clone(model).set_params(penalty=None).partial_fit(x[None], [y]).coef_
+    low, high = (D.lower + 1e-9, D.upper - 1e-9) if np.isfinite(D.lower) else (-np.inf, np.inf)
+
+    def best(objective, start, found):
+        near = minimize(objective, start, method="L-BFGS-B", bounds=[(low, high)] * 4, options={"ftol": 1e-15})
+        assert objective(found) <= near.fun + 1e-10 * (1 + abs(near.fun))
+
+    best(lambda u: D.divergence(u, w) + eta * (u @ x - y) ** 2 / 2, w, moved)
+    if R is not None:
+        best(lambda u: D.divergence(u, moved) + eta * R.value(u), moved, v)
+
+
+@pairs
+@updates
+def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned):
+    """Cuts, copies, sparse rows, weight 0, and an error that changes nothing."""
+    rng = np.random.default_rng(0)
+    X, y = stream("squared_error", rng, 30, 4, density=0.7)
+    model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, alpha=0.1, update=update, eta0=0.01)
+    whole, cut = clone(model).partial_fit(X, y), clone(model)
+    for k in range(0, 30, 7):
+        cut.partial_fit(sparse.csr_array(X[k : k + 7]) if k % 2 else X[k : k + 7], y[k : k + 7])
+        cut = copy.deepcopy(cut) if k % 2 else pickle.loads(pickle.dumps(cut))
+    assert learned(cut) == learned(whole)
+    cut.partial_fit(X, y, sample_weight=np.zeros(30))
+    assert_array_equal(cut.coef_, whole.coef_)
+    with unchanged(cut, "row 29"):
+        cut.partial_fit(X, np.r_[y[:29], 1e300])
+    assert_allclose(cut.predict(sparse.csr_array(X)), X @ whole.coef_ + whole.intercept_, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("penalty", [None, "l1", "elasticnet", Total(0.5, 0.4)], ids=str)
+@pytest.mark.parametrize("divergence", [HyperbolicEntropy(), Tsallis()], ids=repr)
+def test_they_classify_average_and_stay_in_sets(divergence, penalty):
+    rng = np.random.default_rng(1)
+    X = np.abs(rng.normal(size=(300, 4)))
+    y = np.where(X[:, 0] > X[:, 1], "up", "down")
+    model = MirrorDescentClassifier(
+        divergence=divergence, penalty=penalty, alpha=0.01, average=True, constraint=UpperBound(2.0)
+    )
+    assert learn_labels(model, X, y).score(X, y) > (0.9 if isinstance(divergence, HyperbolicEntropy) else 0.5)
+    assert (model.coef_ <= 2.0).all()
+    if penalty in ("l1", None):
+        inside = MirrorDescentRegressor(divergence=divergence, penalty=penalty, constraint=L1Ball(0.5))
+        assert np.abs(learn(inside, X, X[:, 0]).coef_).sum() <= 0.5 * (1 + 1e-9)
+
+
+def learn_labels(model, X, y):
+    for _ in range(3):
+        model.partial_fit(X, y, classes=np.unique(y))
+    return model
+
+
+# --- subclasses of what is compiled, which run by their NumPy methods -------------------------------------------------
+
+
+COMPILED = [
+    *itertools.product(("squared_euclidean", "relative_entropy", "burg", "binary_entropy"), ("l1", "l2", "elasticnet")),
+    ("p_norm", "l1"),
+]
+
+
+@pytest.mark.parametrize(("divergence", "name"), COMPILED)
+@pytest.mark.parametrize("which", ["divergence", "penalty"])
+@updates
+def test_a_subclass_of_each_gives_its_numbers(divergence, name, which, update):
+    rng = np.random.default_rng(2)
+    X, y = stream("squared_error", rng, 25, 4)
+    parameters = {"update": update, "eta0": 0.01 if update == "explicit" else 0.3, "track_regret": True}
+    parameters |= {"divergence": divergence, "penalty": name, "alpha": 0.1, "l1_ratio": 0.5}
+    compiled = MirrorDescentRegressor(**parameters).partial_fit(X, y)
+    original = {"divergence": resolve_divergence(divergence, 4), "penalty": resolve_penalty(name, 0.1, 0.5)}[which]
+    own = copy.copy(original)
+    own.__class__ = type(f"My{type(own).__name__}", (type(own),), {})
+    slow = MirrorDescentRegressor(**parameters | {which: own}).partial_fit(X, y)
+    assert_allclose(slow.coef_, compiled.coef_, rtol=1e-10, atol=1e-12)
+    assert_array_equal(slow.coef_ == 0, compiled.coef_ == 0)
+    u = np.full(4, 0.3)
+    assert_allclose(slow.regret_certificate(u), compiled.regret_certificate(u), rtol=1e-8, atol=1e-10)
+
+
+class Broken(Total):
+    def prox(self, divergence, w, eta):
+        if np.sum(w) > 3:
+            raise RuntimeError("no step today")
+        return super().prox(divergence, w, eta)
+
+
+def test_a_penalty_that_fails_at_a_row_is_refused_there(unchanged):
+    model = MirrorDescentRegressor(penalty=Broken(0.0, 0.1), eta0=1.0, fit_intercept=False)
+    model.partial_fit(np.eye(4), np.ones(4))
+    with unchanged(model, "row 1 .*no step today"):
+        model.partial_fit(np.eye(4), [1.0, 50.0, 1.0, 1.0])

@@ -1,0 +1,253 @@
+"""Penalties: the proximal step of each is the minimum that SciPy finds, values, names, errors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
+from scipy.optimize import minimize, minimize_scalar
+from sklearn.base import clone
+
+from onlinebregman import MirrorDescentRegressor
+from onlinebregman._online.compiled import make_geometry
+from onlinebregman.divergences import (
+    BinaryEntropy,
+    Burg,
+    LogDet,
+    PNorm,
+    RelativeEntropy,
+    SeparableDivergence,
+    SimplexEntropy,
+    SquaredEuclidean,
+    WeightedSquaredEuclidean,
+)
+from onlinebregman.penalties import L1, L2, PENALTIES, ElasticNet, Penalty, resolve_penalty
+
+
+class Cosh(SeparableDivergence):
+    """F(w) = sum cosh w, by its three methods alone."""
+
+    def potential(self, w):
+        return float(np.cosh(w).sum())
+
+    def mirror(self, w):
+        return np.sinh(w)
+
+    def inverse_mirror(self, theta):
+        return np.arcsinh(theta)
+
+
+class Tilted(SeparableDivergence):
+    """F(w) = sum e^w, whose f(0) is not 0."""
+
+    def potential(self, w):
+        return float(np.exp(w).sum())
+
+    def mirror(self, w):
+        return np.exp(w)
+
+    def inverse_mirror(self, theta):
+        return np.log(theta)
+
+
+SEPARABLE = [
+    SquaredEuclidean(),
+    WeightedSquaredEuclidean([0.5, 1.0, 4.0]),
+    RelativeEntropy(),
+    Burg(),
+    BinaryEntropy(),
+    Cosh(),
+    Tilted(),
+]
+KINDS = [lambda alpha: L1(alpha), lambda alpha: L2(alpha), lambda alpha: ElasticNet(alpha, 0.3)]
+kinds = pytest.mark.parametrize("kind", KINDS, ids=["L1", "L2", "ElasticNet"])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def point_of(divergence, rng, n=3):
+    if isinstance(divergence, BinaryEntropy):
+        return rng.uniform(0.01, 0.99, size=n)
+    w = rng.normal(size=n) * 10 ** rng.uniform(-1, 0.5)
+    return np.abs(w) + 1e-3 if divergence.lower == 0 else w
+
+
+@pytest.mark.parametrize("divergence", SEPARABLE, ids=repr)
+@kinds
+@settings(max_examples=30)
+@given(seed=seeds, strength=st.floats(-4, 2))
+def test_the_proximal_step_is_the_minimum_that_scipy_finds(divergence, kind, seed, strength):
+    """min of D(v, w) + eta R(v), weight by weight."""
+    rng = np.random.default_rng(seed)
+    w, penalty, eta = point_of(divergence, rng), kind(10.0**strength), 0.7
+    v = penalty.prox(divergence, w, eta)
+    assert not np.shares_memory(v, w)
+    divergence.check_domain(v)
+
+    def objective(value, i):
+        other = np.where(np.arange(3) == i, value, v)
+        return divergence.divergence(other, w) + eta * penalty.value(other)
+
+    for i in range(3):
+        low, high = sorted([0.0, 1.0000001 * w[i]])
+        found = minimize_scalar(objective, args=(i,), bounds=(low, high), method="bounded", options={"xatol": 1e-14})
+        size = 1 + abs(found.fun)
+        assert objective(v[i], i) <= found.fun + 1e-13 * size
+        assert abs(v[i] - found.x) <= 2e-6 * abs(w[i]) or objective(found.x, i) - objective(v[i], i) > -1e-13 * size
+
+
+@pytest.mark.parametrize("divergence", SEPARABLE, ids=repr)
+@kinds
+@settings(max_examples=30)
+@given(seed=seeds, strength=st.floats(-6, 2))
+def test_the_proximal_step_solves_its_equation(divergence, kind, seed, strength):
+    """f(w) - f(v) is a subgradient of eta R at v; where v = 0, any of the absolute value."""
+    rng = np.random.default_rng(seed)
+    w, penalty = point_of(divergence, rng), kind(10.0**strength)
+    v = penalty.prox(divergence, w, 0.3)
+    fall = divergence.mirror(w) - divergence.mirror(v)
+    l1, l2 = 0.3 * penalty.l1, 0.3 * penalty.l2
+    size = 1 + np.abs(divergence.mirror(w)) + np.abs(divergence.mirror(v))
+    moved = v != 0
+    assert (np.abs(fall - l1 * np.sign(v) - l2 * v)[moved] <= 1e-12 * size[moved]).all()
+    assert (np.abs(fall)[~moved] <= l1 * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("p", [2.0, 2.5, 4.0])
+@settings(max_examples=20)
+@given(seed=seeds, strength=st.floats(-2, 0.5))
+def test_in_the_p_norm_too(p, seed, strength):
+    rng = np.random.default_rng(seed)
+    w, penalty = rng.normal(size=3), L1(10.0**strength)
+    v = penalty.prox(PNorm(p), w, 1.0)
+
+    def objective(halves):
+        return PNorm(p).divergence(halves[:3] - halves[3:], w) + penalty.alpha * halves.sum()
+
+    start = np.r_[np.maximum(w, 0), np.maximum(-w, 0)] + 0.01
+    found = minimize(objective, start, bounds=[(0, None)] * 6, method="L-BFGS-B", options={"ftol": 1e-15})
+    assert PNorm(p).divergence(v, w) + penalty.value(v) <= found.fun + 1e-12 * (1 + abs(found.fun))
+    if p == 2.0:
+        assert_allclose(v, penalty.prox(SquaredEuclidean(), w, 1.0), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("divergence", [*SEPARABLE, PNorm(3.0)], ids=repr)
+@kinds
+@settings(max_examples=30)
+@given(seed=seeds, strength=st.floats(-3, 1))
+def test_it_brings_the_weights_nearer_to_what_is_cheaper(divergence, kind, seed, strength):
+    """eta (R(w'') - R(u)) <= D(u, w') - D(u, w'') - D(w'', w'), what every certificate rests on."""
+    rng = np.random.default_rng(seed)
+    w, u = point_of(divergence, rng), point_of(divergence, rng)
+    penalty = L1(10.0**strength) if isinstance(divergence, PNorm) else kind(10.0**strength)
+    v, D = penalty.prox(divergence, w, 1.0), divergence.divergence
+    size = 1 + D(u, w) + D(u, v) + penalty.value(u) + penalty.value(w)
+    assert penalty.value(v) - penalty.value(u) <= D(u, w) - D(u, v) - D(v, w) + 1e-12 * size
+
+
+@pytest.mark.parametrize(
+    "divergence", [SquaredEuclidean(), RelativeEntropy(), Burg(), BinaryEntropy(), PNorm(3.0)], ids=repr
+)
+@kinds
+@settings(max_examples=40)
+@given(seed=seeds, strength=st.floats(-9, 4), size=st.floats(-250, 250))
+def test_the_compiled_step_is_the_readable_one(divergence, kind, seed, strength, size):
+    """One row of zeros, of loss 0, is learned: the proximal step alone."""
+    rng = np.random.default_rng(seed)
+    penalty = L1(10.0**strength) if isinstance(divergence, PNorm) else kind(10.0**strength)
+    w = point_of(divergence, rng)
+    if not isinstance(divergence, BinaryEntropy | PNorm):
+        w = w * 10.0**size
+    assert not isinstance(make_geometry(divergence, w, penalty=penalty), NumPyGeometry)
+    model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, init=w, eta0=0.4, fit_intercept=False)
+    v = penalty.prox(divergence, w, 0.4)
+    coef = model.partial_fit(np.zeros((1, 3)), [0.0]).coef_
+    assert_allclose(coef, v, rtol=2e-12, atol=1e-14 * np.abs(w).max() if divergence.lower < 0 else 0.0)
+    assert_array_equal(coef == 0, v == 0)
+
+
+def test_names_are_those_of_the_classes():
+    assert [resolve_penalty(name, 0.5, 0.25) for name in PENALTIES] == [L1(0.5), L2(0.5), ElasticNet(0.5, 0.25)]
+    assert resolve_penalty(None) is None
+    own = L1(3.0)
+    assert resolve_penalty(own, 0.5) is own
+    with pytest.raises(ValueError, match=r"'l0' is not known; use one of 'l1', 'l2', 'elasticnet', None"):
+        resolve_penalty("l0")
+
+
+@pytest.mark.parametrize("penalty", [L1(0.1), L2(0.1), ElasticNet(0.1, 0.5)], ids=repr)
+def test_penalties_are_values(penalty):
+    same = eval(repr(penalty))
+    assert same == penalty and hash(same) == hash(penalty) and penalty != type(penalty)(0.2)
+    for made in (copy.deepcopy(penalty), pickle.loads(pickle.dumps(penalty)), clone(penalty, safe=False)):
+        assert made == penalty
+    assert ElasticNet(0.1, 1.0) != L1(0.1) and penalty != "l1"
+
+
+def test_the_elastic_net_is_between_the_two():
+    w = np.array([1.0, -2.0, 0.1])
+    for divergence in (SquaredEuclidean(), Cosh()):
+        assert_array_equal(ElasticNet(0.3, 1.0).prox(divergence, w, 0.5), L1(0.3).prox(divergence, w, 0.5))
+        assert_array_equal(ElasticNet(0.3, 0.0).prox(divergence, w, 0.5), L2(0.3).prox(divergence, w, 0.5))
+    assert ElasticNet(0.3, 0.25).value(w) == pytest.approx(0.25 * L1(0.3).value(w) + 0.75 * L2(0.3).value(w))
+    for kind in KINDS:
+        assert_array_equal(kind(0.0).prox(SquaredEuclidean(), w, 0.5), w)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, np.inf, np.nan, "1", True])
+def test_strengths_that_are_none_are_refused(alpha):
+    for kind in KINDS:
+        with pytest.raises(ValueError, match="not a finite number >= 0"):
+            kind(alpha)
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, None])
+def test_shares_that_are_none_are_refused(ratio):
+    with pytest.raises(ValueError, match="from 0 to 1; 1 is L1 and 0 is L2"):
+        ElasticNet(1.0, ratio)
+
+
+@pytest.mark.parametrize(
+    ("divergence", "penalty", "why"),
+    [
+        (SimplexEntropy(), "l1", r"takes no penalty: on the simplex sum abs\(w\) = 1 for all weights"),
+        (SimplexEntropy(total=2.0), "l2", "takes no penalty"),
+        (PNorm(3.0), "l2", "no proximal step of sum w.2: its weights depend on each other"),
+        (PNorm(3.0), "elasticnet", "Use the penalty L1"),
+    ],
+    ids=str,
+)
+def test_what_has_no_proximal_step_is_refused_before_a_row_is_learned(divergence, penalty, why):
+    model = MirrorDescentRegressor(divergence=divergence, penalty=penalty)
+    with pytest.raises(ValueError, match=why):
+        model.partial_fit([[1.0, 2.0]], [1.0])
+    assert not hasattr(model, "coef_")
+
+
+def test_a_divergence_without_the_method_is_told_which_one():
+    with pytest.raises(ValueError, match=r"cannot make the proximal step of L1\(alpha=1.0\): .* prox_elastic_net"):
+        L1(1.0).prox(LogDet(), np.eye(2), 1.0)
+
+
+def test_a_contract_needs_both_methods():
+    with pytest.raises(TypeError):
+        Penalty()
+
+
+def test_a_weight_at_the_end_of_its_interval_stays_inside():
+    """No proximal step leaves positive weights at 0, or weights below 1 at 1."""
+    for divergence in (RelativeEntropy(), BinaryEntropy()):
+        for kind in KINDS:
+            model = MirrorDescentRegressor(divergence=divergence, penalty=kind(1e6), init=0.5, learning_rate="constant")
+            coef = model.partial_fit(np.zeros((30, 2)), np.zeros(30)).coef_
+            assert (coef > 0).all()
+    w = np.array([1.0 - 2.0**-53, 5e-300])
+    geometry = make_geometry(BinaryEntropy(), w, penalty=L2(1.0))
+    assert isinstance(geometry, BinaryEntropyGeometry)
+    model = MirrorDescentRegressor(divergence="binary_entropy", penalty="l2", alpha=2.0, init=w, eta0=1.0)
+    coef = model.partial_fit(np.zeros((1, 2)), [0.0]).coef_
+    assert_allclose(coef, L2(2.0).prox(BinaryEntropy(), w, 1.0), rtol=1e-12)
