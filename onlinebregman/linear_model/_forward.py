@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from math import pi, sqrt
+from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
+from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
 from ._standardize import StandardizeMixin
@@ -28,6 +32,14 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
+    random_features : int
+        Learn so many random Fourier features of the rows instead of their values, and the model is one of the kernel
+        exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
+        values themselves. Read when learning starts.
+    gamma : float or None
+        Of that kernel; > 0. None: 1 / n_features, for rows in units of their deviations (`standardize`).
+    random_state : int, RandomState instance or None
+        For drawing the features.
     warm_start : bool
         Let `fit` go on from what it finds, so that its rows count as further rows.
     """
@@ -37,10 +49,16 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
+        "random_features": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "random_state": ["random_state"],
         "warm_start": ["boolean"],
     }
 
     _remedy: str  # where a row overflows
+    random_features: int
+    gamma: float | None
+    random_state: RandomState
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -83,6 +101,19 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _features(self, n_features: int) -> FourierFeatures | None:
+        """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""
+        if self.random_features == 0:
+            return None
+        rng = check_random_state(self.random_state)
+        gamma = 1.0 / n_features if self.gamma is None else self.gamma
+        omega = sqrt(2.0 * gamma) * rng.normal(size=(self.random_features, n_features))
+        return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
+
+    def _linear_model(self) -> tuple[np.ndarray, Any]:
+        learner = self._fitted_learner()
+        return super()._linear_model() if learner.features is None else (learner.coef, learner.intercept)
 
     def _fitted_learner(self) -> Any:
         return fitted(self, vars(self).get("_learner"))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
 from .._online.estimator import Call, Examples
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights
 from ._forward import ForwardEstimator, largest_feature
 
@@ -37,7 +37,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    {forgetting, fit_intercept, standardize, warm_start}
+    {forgetting, fit_intercept, standardize, random_features, gamma}
+    {random_state, warm_start}
 
     Attributes
     ----------
@@ -138,6 +139,9 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = False,
+        random_features: int = 0,
+        gamma: float | None = None,
+        random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -145,6 +149,9 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.random_features = random_features
+        self.gamma = gamma
+        self.random_state = random_state
         self.warm_start = warm_start
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -244,6 +251,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             self.fit_intercept,
             forward=self.forward,
             forgetting=self.forgetting,
+            features=self._features(data.X.shape[1]),
         )
         self._learner = self._standardize(learner, data.X)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
 from ._forward import ForwardEstimator, largest_feature
 
@@ -33,7 +33,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     Parameters
     ----------
-    {alpha, forgetting, fit_intercept, standardize, warm_start}
+    {alpha, forgetting, fit_intercept, standardize, random_features, gamma}
+    {random_state, warm_start}
 
     Attributes
     ----------
@@ -105,12 +106,18 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = False,
+        random_features: int = 0,
+        gamma: float | None = None,
+        random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
         self.alpha = alpha
         self.forgetting = forgetting
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.random_features = random_features
+        self.gamma = gamma
+        self.random_state = random_state
         self.warm_start = warm_start
 
     def partial_fit(
@@ -210,7 +217,14 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_features, n_classes = data.X.shape[1], len(self.classes_)
-        learner = SoftmaxLearner(n_features, n_classes, self.alpha, self.fit_intercept, forgetting=self.forgetting)
+        learner = SoftmaxLearner(
+            n_features,
+            n_classes,
+            self.alpha,
+            self.fit_intercept,
+            forgetting=self.forgetting,
+            features=self._features(n_features),
+        )
         self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:

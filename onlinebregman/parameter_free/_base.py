@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, log1p
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from .._kernels.loop.hedge import Hedge
 from .._online.side_by_side import SideBySideMixin
+from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
 
@@ -33,6 +35,11 @@ class ParameterFree(SideBySideMixin):
     standardize : bool
         Of the members of the default set: learn rows centred and in units of their columns' deviations so far. Streams
         that start with sparse rows are learned as they are.
+    random_features : int
+        Of the default set: models of so many random Fourier features as further members, of kernels of three widths.
+        Each costs the square of this number in time and memory. 0: linear members alone.
+    random_state : int, RandomState instance or None
+        For drawing the features. A number, as by default, for the same features every time.
 
     Attributes
     ----------
@@ -54,15 +61,33 @@ class ParameterFree(SideBySideMixin):
         "members": [Sequence, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
+        "random_features": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
     }
 
     members: Sequence[Any] | None
     share: float
     standardize: bool
+    random_features: int
+    random_state: RandomState
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with models that have a matrix or without, for rows that are sparse or dense."""
         raise NotImplementedError
+
+    def _nonlinear(self, kind: type, scaled: dict[str, bool]) -> list[Any]:
+        """Second-order models of random features, for the kernels exp(-width |x - x'|^2 / n_features)."""
+        rng = check_random_state(self.random_state)
+        return [
+            kind(
+                alpha=0.1,
+                random_features=self.random_features,
+                gamma=width / self.n_features_in_,
+                random_state=int(rng.randint(2**31 - 1)),
+                **scaled,
+            )
+            for width in (0.1, 0.3, 1.0)
+        ]
 
     def _make_estimators(self, X) -> list[Any]:
         members = self.members

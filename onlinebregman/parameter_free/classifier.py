@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.mixer import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
@@ -35,7 +35,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
     Parameters
     ----------
-    {members, share, standardize, class_weight}
+    {members, share, standardize, random_features, class_weight, random_state}
 
     Attributes
     ----------
@@ -76,11 +76,15 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         members: Sequence | None = None,
         share: float = 0.001,
         standardize: bool = True,
+        random_features: int = 64,
         class_weight: dict | Literal["balanced"] | None = None,
+        random_state: RandomState = 0,
     ) -> None:
         self.members = members
         self.share = share
         self.standardize = standardize
+        self.random_features = random_features
+        self.random_state = random_state
         self.class_weight = class_weight
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -208,6 +212,8 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999)
             ]
+        if self.random_features:
+            members += self._nonlinear(ForwardClassifier, scaled)
         return members
 
     def _make_mixer(self) -> ProbabilityMixer:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.mixer import ScoreMixer
 from .._online.compiled import make_loss
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
@@ -37,7 +37,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     {members}
     loss : {<regression losses>} or Loss
         What the mixture is about, and what the members of the default set learn on.
-    {share, standardize}
+    {share, standardize, random_features, random_state}
 
     Attributes
     ----------
@@ -79,11 +79,15 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         loss: str | Loss = "squared_error",
         share: float = 0.001,
         standardize: bool = True,
+        random_features: int = 64,
+        random_state: RandomState = 0,
     ) -> None:
         self.members = members
         self.loss = loss
         self.share = share
         self.standardize = standardize
+        self.random_features = random_features
+        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -154,6 +158,8 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999, 0.99)
             ]
+        if self.random_features:
+            members += self._nonlinear(ForwardRegressor, scaled)
         return members
 
     def _make_mixer(self) -> ScoreMixer:

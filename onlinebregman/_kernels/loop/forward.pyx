@@ -24,6 +24,7 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupte
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
@@ -81,11 +82,15 @@ cdef class ForwardLearner(AtomicLearner):
     forward : bool, default=True
     forgetting : float, default=1.0
         Of the next call, unless it says otherwise.
+    features : FourierFeatures, default=None
+        Learn these of the rows, and not their values.
     """
 
     cdef readonly tuple target_shape
     cdef readonly double alpha
     cdef readonly bint fit_intercept
+    cdef readonly FourierFeatures features
+    cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m      # coordinates and targets of a row
     cdef double[::1] factor   # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers
     cdef ForwardState state
@@ -97,13 +102,14 @@ cdef class ForwardLearner(AtomicLearner):
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
-                  forward=True, forgetting=1.0):
+                  forward=True, forgetting=1.0, FourierFeatures features=None):
         self.standardizer = standardizer
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.forward, self.gamma = forward, forgetting
-        self.d, self.m = n_features + fit_intercept, target_shape[0] if target_shape else 1
+        self.features, self.n_inputs = features, n_features if features is None else features.n_components
+        self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
         self.n_targets = self.n_scores = self.m
         self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m), None
@@ -117,7 +123,7 @@ cdef class ForwardLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma
+        state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma, self.features
         return type(self), (*arguments, *state)
 
     @property
@@ -143,11 +149,11 @@ cdef class ForwardLearner(AtomicLearner):
 
     @property
     def coef(self):
-        return self.solve()[:, :self.n_features].reshape(self.target_shape + (self.n_features,)).copy()
+        return self.solve()[:, :self.n_inputs].reshape(self.target_shape + (self.n_features,)).copy()
 
     @property
     def intercept(self):
-        intercept = self.solve()[:, self.n_features] if self.fit_intercept else np.zeros(self.m)
+        intercept = self.solve()[:, self.n_inputs] if self.fit_intercept else np.zeros(self.m)
         return intercept.copy() if self.target_shape else float(intercept[0])
 
     # --- ways in ------------------------------------------------------------------------------------------------
@@ -273,14 +279,16 @@ cdef class ForwardLearner(AtomicLearner):
     cdef void load(self, const Row* row, double* z) noexcept nogil:
         """A row as (x, 1)."""
         cdef Py_ssize_t k
-        if row.index == NULL:
+        if self.features is not None:
+            self.features.apply(row, z)
+        elif row.index == NULL:
             memcpy(z, row.x, row.n * sizeof(double))
         else:
-            memset(z, 0, self.n_features * sizeof(double))
+            memset(z, 0, self.n_inputs * sizeof(double))
             for k in range(row.n):
                 z[row.index[k]] = row.x[k]
         if self.fit_intercept:
-            z[self.n_features] = 1.0
+            z[self.n_inputs] = 1.0
 
     cdef void rotate(self, double* z, double* weight, Py_ssize_t n) noexcept nogil:
         """Rotate n rows (x, y) into the factor: side by side, to the same numbers as one after the other."""

@@ -33,6 +33,7 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupte
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
@@ -101,11 +102,15 @@ cdef class SoftmaxLearner(AtomicLearner):
         and what rows are standardised by.
     forgetting : float, default=1.0
         Of the next call, unless it says otherwise.
+    features : FourierFeatures, default=None
+        Learn these of the rows, and not their values.
     """
 
     cdef readonly Py_ssize_t n_classes
     cdef readonly double alpha
     cdef readonly bint fit_intercept
+    cdef readonly FourierFeatures features
+    cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t n_lanes   # a score for each class, and what fills up a register
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
     cdef double[::1] memory   # the weights (m, d), D, and U: four columns at a time, down to the last one's diagonal
@@ -116,12 +121,13 @@ cdef class SoftmaxLearner(AtomicLearner):
     cdef double gamma         # of the next call
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
-                  forgetting=1.0):
+                  forgetting=1.0, FourierFeatures features=None):
         cdef Py_ssize_t j
         self.standardizer = standardizer
         self.n_features, self.n_classes = n_features, n_classes
         self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
-        self.d, self.m = n_features + fit_intercept, n_classes if n_classes > 2 else 1
+        self.features, self.n_inputs = features, n_features if features is None else features.n_components
+        self.d, self.m = self.n_inputs + fit_intercept, n_classes if n_classes > 2 else 1
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
         self.n_targets, self.target_ndim, self.n_scores = 1, 1, self.m
@@ -136,7 +142,7 @@ cdef class SoftmaxLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.n_classes, self.alpha, self.fit_intercept
-        state = np.asarray(self.memory).copy(), self.state, self.standardizer, self.gamma
+        state = np.asarray(self.memory).copy(), self.state, self.standardizer, self.gamma, self.features
         return type(self), (*arguments, *state)
 
     @property
@@ -149,11 +155,11 @@ cdef class SoftmaxLearner(AtomicLearner):
 
     @property
     def coef(self):
-        return self.weight_rows()[:, :self.n_features].copy()
+        return self.weight_rows()[:, :self.n_inputs].copy()
 
     @property
     def intercept(self):
-        return self.weight_rows()[:, self.n_features].copy() if self.fit_intercept else np.zeros(self.m)
+        return self.weight_rows()[:, self.n_inputs].copy() if self.fit_intercept else np.zeros(self.m)
 
     @property
     def covariance(self):
@@ -269,12 +275,14 @@ cdef class SoftmaxLearner(AtomicLearner):
         cdef double* g = a  # once the scores have done their work
         cdef double q, h
         cdef ob_softmax p
+        cdef Row image
         cdef Py_ssize_t c
         if weight == 0:
             for c in range(self.m if scores != NULL else 0):
                 scores[c] = NAN
             return LEARNED
         p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, <Py_ssize_t> y[0], a + self.n_lanes
+        row = mapped(self.features, row, scratch(work, 4), &image)
         self.score(row, a)
         if scores != NULL:
             memcpy(scores, a, self.m * sizeof(double))
@@ -300,7 +308,8 @@ cdef class SoftmaxLearner(AtomicLearner):
         return LEARNED
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        self.score(row, scores)
+        cdef Row image
+        self.score(mapped(self.features, row, scratch(work, 4), &image), scores)
 
     cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
         """Turn to the classes' scores a: of two classes the first one's is minus the second's, half of what W x says."""
@@ -327,7 +336,7 @@ cdef class SoftmaxLearner(AtomicLearner):
             c += 1
         if self.fit_intercept:
             for c in range(self.m):
-                a[c] += self.weights()[c * self.d + self.n_features]
+                a[c] += self.weights()[c * self.d + self.n_inputs]
 
     cdef void move(self, const double* v, double* g, double weight) noexcept nogil:
         """W -= weight * g v'"""
@@ -362,7 +371,7 @@ cdef class SoftmaxLearner(AtomicLearner):
             u += BATCH * n
             j = n
         if self.fit_intercept:
-            f[self.n_features] += 1.0
+            f[self.n_inputs] += 1.0
 
     cdef void turn(self, const double* move, const double* gain, double* v) noexcept nogil:
         """u_j -= move_j v, v += gain_j u_j for column after column of U, from v = 0 on."""
@@ -388,12 +397,12 @@ cdef class SoftmaxLearner(AtomicLearner):
             self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
         out = answer
-        make_workspace(&work, self.n_lanes)
+        make_workspace(&work, self.n_lanes if self.features is None else max(self.n_lanes, self.n_inputs))
         with nogil:
             for i in range(rows.n_rows):
                 fetch_standardized(self.standardizer, rows, i, &row)
                 a = work.vectors if linked else &out[i * width]
-                self.score(&row, a)
+                self.score_row(&row, &work, a)
                 finite = finite and ob_nonfinite(a, self.m) == 0
                 if linked:
                     p.classes, p.n, p.y, p.e = width, self.n_lanes, 0, a + self.n_lanes

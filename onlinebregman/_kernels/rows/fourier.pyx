@@ -1,0 +1,55 @@
+"""Random Fourier features of rows: linear models of them are models of a shift-invariant kernel.
+
+z_j = sqrt(2 / n) cos(omega_j.x + b_j) with omega_j from the Fourier transform of the kernel and b_j uniform: the mean of
+z(x).z(x') is the kernel (Rahimi, Recht, "Random Features for Large-Scale Kernel Machines", 2007).
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport sqrt
+
+from onlinebregman._kernels.rows.rows cimport Row
+
+cdef extern from "ops/fourier.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
+                 double* dots) noexcept nogil
+    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
+    void ob_cosines(double* z, double scale, Py_ssize_t n) noexcept nogil
+
+
+@cython.final
+cdef class FourierFeatures:
+    """The features of rows.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_components, n_features)
+        omega / 2 pi.
+    phases : ndarray of shape (n_components,)
+        b / 2 pi.
+    """
+
+    def __cinit__(self, frequencies, phases):
+        self.frequencies = np.array(frequencies, dtype=np.float64, order="C")
+        self.phases = np.array(phases, dtype=np.float64)
+        self.n_components, self.n_features = self.frequencies.shape[0], self.frequencies.shape[1]
+
+    def __reduce__(self):
+        return type(self), (np.asarray(self.frequencies).copy(), np.asarray(self.phases).copy())
+
+    cdef void apply(self, const Row* row, double* z) noexcept nogil:
+        cdef Py_ssize_t j = 0, n = self.n_components, d = self.n_features
+        cdef const double* w = &self.frequencies[0, 0]
+        if row.index == NULL:
+            while j + 4 <= n:
+                ob_dot4(w + j * d, w + (j + 1) * d, w + (j + 2) * d, w + (j + 3) * d, row.x, row.n, z + j)
+                j += 4
+        while j < n:
+            z[j] = ob_dot(w + j * d, row.x, row.n) if row.index == NULL else \
+                ob_sparse_dot(w + j * d, row.index, row.x, row.n)
+            j += 1
+        for j in range(n):
+            z[j] += self.phases[j]
+        ob_cosines(z, sqrt(2.0 / n), n)
