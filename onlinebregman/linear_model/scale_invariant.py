@@ -11,6 +11,7 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
+from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ._base import OnlineLinearRegressor, _parts
@@ -37,8 +38,9 @@ class ScaleInvariantMixin(MirrorMixin):
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
 
-    def _mirror_map(self, n_features: int | None) -> None:
-        """There is none."""
+    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
+        """Weights are any numbers, of which the first are 0; that is all."""
+        return SquaredEuclidean()
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
         loss = self._loss()
