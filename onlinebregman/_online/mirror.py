@@ -151,14 +151,11 @@ class MirrorMixin(DocumentedMixin):
             self._learned_loss.check_target(y)
         if reason == "failed":
             failure = self._learner.failure
-            raise ValueError(
-                f"{self._divergence!r} cannot take the step for {name}{under}: {failure}"
-            ) from failure
+            raise ValueError(f"{self._divergence!r} cannot take the step for {name}{under}: {failure}") from failure
         target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
         raise ValueError(
             {
-                "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. "
-                f"{remedy}",
+                "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
                 "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",
                 "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows"
                 f"{under}: the weights diverge, or features and targets are too large. {remedy}",

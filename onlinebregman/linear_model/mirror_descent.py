@@ -19,7 +19,6 @@ from ..schedules import LearningRate, Schedule
 from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
 from ._classifier import OnlineLinearClassifier
 
-
 _PARAMETERS: dict = {
     "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
     "signed": ["boolean"],
@@ -39,7 +38,8 @@ class ParametricMirrorMixin(MirrorMixin):
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
         ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
-        `signed` nor constraints other than an upper bound.
+        `signed` nor constraints other than an upper bound. With "normalized_adagrad" and "diagonal_newton" rows need
+        not be scaled.
     signed : bool
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
@@ -47,6 +47,14 @@ class ParametricMirrorMixin(MirrorMixin):
         A set from `onlinebregman.constraints` onto which each step is followed by the Bregman projection; with `signed`
         a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
         Euclidean distance are compiled.
+    eta0 : float or None
+        Learning rate eta for the loss. None: what suits the divergence, 3 for "normalized_adagrad", 1 for "adagrad", 4
+        for "diagonal_newton", and for those that do not adapt 0.3 for numbers, 1 for labels.
+    learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
+        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
+        convex, with eta0 = 1/H). "auto": "constant" for divergences that adapt, "invscaling" for the others. "theory":
+        the constant rate with the smallest loss bound under `data_bounds`, without eta0. A schedule from
+        `onlinebregman.schedules` is taken as it is, without eta0.
     data_bounds : dict or None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its norm in the
         divergence: `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's
@@ -114,9 +122,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         `onlinebregman.losses`: "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction
         is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b
         for the others.
-    {signed, constraint}
-    eta0 : float
-        Learning rate eta for the loss.
+    {signed, constraint, eta0}
     {learning_rate, power_t, data_bounds, update, init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
@@ -125,6 +131,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {coef_, intercept_, t_}
     cumulative_loss_ : float
         Sum of weight times loss over all rows, each predicted before it was learned.
+    metric_ : ndarray of shape (n_features,)
+        Of a divergence that adapts: its weights h, 0 where no row had a value.
     {n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_, n_features_in_, feature_names_in_}
 
     See Also
@@ -223,6 +231,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     ----------
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
+    metric_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Of a divergence that adapts: its weights h for each learner, 0 where no row had a value.
 
     See Also
     --------

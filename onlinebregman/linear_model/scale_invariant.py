@@ -22,8 +22,8 @@ class ScaleInvariantMixin(MirrorMixin):
     """Weights that are bets, in place of a mirror map.
 
     With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has been pulled by
-    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has the
-    wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
+    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has
+    the wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
 
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
@@ -133,7 +133,9 @@ class ScaleInvariantMixin(MirrorMixin):
         if self._largest_weight > 1:
             raise ValueError("The bound is for rows of weight 1 or less; divide sample_weight by the largest.")
         if any(self._terms.of("average", learner.t)):
-            raise ValueError("The bound is for the weights that learn, not for their average; learn with average=False.")
+            raise ValueError(
+                "The bound is for the weights that learn, not for their average; learn with average=False."
+            )
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(parts), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
         if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):

@@ -115,7 +115,9 @@ def test_it_is_the_passive_aggressive_algorithm_of_scikit_learn(C):
     ours = {"eta0": C, "learning_rate": "constant", "fit_intercept": False}
     labels = (y > 0).astype(int)
     theirs = SGDClassifier(loss="hinge", **parameters).partial_fit(X, labels, classes=[0, 1])
-    mine = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", **ours).partial_fit(X, labels, classes=[0, 1])
+    mine = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", **ours).partial_fit(
+        X, labels, classes=[0, 1]
+    )
     assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
     theirs = SGDRegressor(loss="epsilon_insensitive", epsilon=0.1, **parameters).partial_fit(X, y)
     mine = MirrorDescentRegressor(divergence="squared_euclidean", loss="epsilon_insensitive", **ours).partial_fit(X, y)
@@ -251,11 +253,15 @@ def test_poisson_and_logistic_regression_find_the_parameters():
     X = rng.normal(size=(20_000, 3))
     u, parameters = np.array([0.5, -0.3, 0.1]), {"average": 2000, "eta0": 0.3}
     counts = rng.poisson(np.exp(X @ u - 0.2))
-    poisson = MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", **parameters).partial_fit(X, counts)
+    poisson = MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", **parameters).partial_fit(
+        X, counts
+    )
     assert_allclose(np.r_[poisson.coef_, poisson.intercept_], np.r_[u, -0.2], atol=0.05)
     assert (poisson.predict(X) > 0).all()
     hits = rng.uniform(size=20_000) < 1 / (1 + np.exp(-X @ u + 0.2))
-    logistic = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", **parameters).partial_fit(X, hits.astype(float))
+    logistic = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", **parameters).partial_fit(
+        X, hits.astype(float)
+    )
     assert_allclose(np.r_[logistic.coef_, logistic.intercept_], np.r_[u, -0.2], atol=0.1)
     assert ((logistic.predict(X) > 0) & (logistic.predict(X) < 1)).all()
 
