@@ -203,7 +203,8 @@ def write(kept):
 
 if __name__ == "__main__":
     if sys.argv[1:] in (["write"], ["add"]):
-        print(f"{write({} if sys.argv[1] == 'write' else read())} arrays in {FILE.name}, {FILE.stat().st_size / 1024:.0f} KiB")
+        count = write({} if sys.argv[1] == "write" else read())
+        print(f"{count} arrays in {FILE.name}, {FILE.stat().st_size / 1024:.0f} KiB")
     elif sys.argv[1:] == ["compare"]:
         golden, found = read(), {name: np.ravel(array) for name, array in trajectories()}
         changed = [name for name in golden if name in found and golden[name].tobytes() != found[name].tobytes()]

@@ -81,7 +81,7 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(loss, fit_intercept, layou
     assert_allclose(np.ravel(model.coef_), w[:5], rtol=1e-9, atol=1e-12)
     assert_allclose(model.intercept_, w[5], rtol=1e-9, atol=1e-12)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-9)
-    x = 10 * X[-1:] if loss in MARGIN_LOSSES + ("log_loss",) else X[:3]
+    x = 10 * X[-1:] if loss in (*MARGIN_LOSSES, "log_loss") else X[:3]
     scores = model.decision_function(layout(x)) if loss in MARGIN_LOSSES else model.predict(layout(x))
     rows = np.c_[x, np.full(len(x), float(fit_intercept))]
     expected = [replica.unit * (replica.weights(np.maximum(replica.M, np.abs(row))) @ row) for row in rows]
