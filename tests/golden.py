@@ -1,6 +1,7 @@
 """Golden trajectories: what every configuration said and learned when they were written down.
 
     python tests/golden.py write     writes golden.npz anew: for changes that are meant to change numbers
+    python tests/golden.py add       adds what it lacks, and leaves the rest as it is
     python tests/golden.py compare   compares bit for bit with golden.npz, on the machine that wrote it
 
 A refactoring changes none of them. `test_golden.py` compares as far as numbers agree between machines.
@@ -192,17 +193,18 @@ def read():
     return dict(zip(names.tolist(), np.split(numbers, np.cumsum(lengths)[:-1]), strict=True))
 
 
-def write():
-    """The golden file, as one long array: a file of thousands of arrays is mostly headers."""
-    found = {name: np.ravel(array) for name, array in trajectories()}
+def write(kept):
+    """The golden file, as one long array: a file of thousands of arrays is mostly headers. What is kept stays."""
+    found = kept | {name: np.ravel(array) for name, array in trajectories() if name not in kept}
     lengths = [len(array) for array in found.values()]
     np.savez_compressed(FILE, names=list(found), lengths=lengths, numbers=np.concatenate(list(found.values())))
     return len(found)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["write"]:
-        print(f"{write()} arrays in {FILE.name}, {FILE.stat().st_size / 1024:.0f} KiB")
+    if sys.argv[1:] in (["write"], ["add"]):
+        count = write({} if sys.argv[1] == "write" else read())
+        print(f"{count} arrays in {FILE.name}, {FILE.stat().st_size / 1024:.0f} KiB")
     elif sys.argv[1:] == ["compare"]:
         golden, found = read(), {name: np.ravel(array) for name, array in trajectories()}
         changed = [name for name in golden if name in found and golden[name].tobytes() != found[name].tobytes()]

@@ -12,6 +12,7 @@ from onlinebregman._sklearn_compat import StrOptions
 # names of losses and divergences are open: a table lists them, which grows with the package
 OPEN = {("MirrorDescentRegressor", "loss"), ("MirrorDescentClassifier", "loss"), ("PNormClassifier", "loss")}
 OPEN |= {("ParameterFreeRegressor", "loss")}
+OPEN |= {("ScaleInvariantRegressor", "loss"), ("ScaleInvariantClassifier", "loss")}
 OPEN |= {("MirrorDescentRegressor", "divergence"), ("MirrorDescentClassifier", "divergence")}
 
 CLASSES = [each.values[0] for each in public_names() if inspect.isclass(each.values[0])]

@@ -43,6 +43,10 @@ def sgd_classifier():
     return SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01)
 
 
+def logistic():
+    return MirrorDescentClassifier(divergence="squared_euclidean")
+
+
 def stream(rows, width, density=None):
     """Rows and non-negative targets of the size of the rows' entries."""
     rng = np.random.default_rng(0)
@@ -154,7 +158,7 @@ def rates(repeats):
 def classifiers(repeats):
     pairs = {
         "Perceptron: scikit-learn's": (PerceptronClassifier, Perceptron),
-        "logistic, implicit: SGDClassifier": (MirrorDescentClassifier, sgd_classifier),
+        "logistic, implicit: SGDClassifier": (logistic, sgd_classifier),
     }
     for width, rows in ((20, 50_000), (100, 20_000)):
         X, y = stream(rows, width)

@@ -142,8 +142,8 @@ def _make_adaptive(
         )
     if type(divergence) not in _ADAPTIVE:
         raise ValueError(
-            f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence of "
-            "your own that does not adapt."
+            f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence "
+            "of your own that does not adapt."
         )
     upper = np.inf if constraint is None else constraint.bound
     return _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())

@@ -146,10 +146,11 @@ class MirrorMixin(DocumentedMixin):
         rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
         by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
         settings = [f"update={self.update!r}"] if "update" in own else []
-        settings.append(f"eta0={eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
-        settings = " and ".join(settings)
         remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
-        remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")
+        if by_eta0 or rate is not None:
+            settings.append(f"eta0={eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
+            remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")
+        under = f" under {' and '.join(settings)}" if settings else ""
         if own.get("update") in ("explicit", "gradient"):
             remedies.append("use update='implicit'")
         if own.get("average") and reason == "overflowed":
@@ -160,20 +161,17 @@ class MirrorMixin(DocumentedMixin):
             self._learned_loss.check_target(y)
         if reason == "failed":
             failure = self._learner.failure
-            raise ValueError(
-                f"{self._divergence!r} cannot take the step for {name} under {settings}: {failure}"
-            ) from failure
+            raise ValueError(f"{self._divergence!r} cannot take the step for {name}{under}: {failure}") from failure
         target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
         raise ValueError(
             {
-                "not finite": f"The prediction for {name} is not finite: the weights diverge under {settings}. "
-                f"{remedy}",
-                "overflowed": f"The weights overflowed at {name} or before, under {settings}. {remedy}",
+                "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
+                "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",
                 "too large": f"The squares of the features of rows up to {name}, by which standardize=True scales "
                 "columns, add up to infinity. Scale features to below 1e150.",
-                "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows under "
-                f"{settings}: the weights diverge, or features and targets are too large. {remedy}",
-                "left domain": f"At {name} (target {target}) the step under {settings} leaves the domain "
+                "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows"
+                f"{under}: the weights diverge, or features and targets are too large. {remedy}",
+                "left domain": f"At {name} (target {target}) the step{under} leaves the domain "
                 f"{self._divergence.domain!r} of the weights. {remedy}",
                 "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
                 "update='gradient' needs X >= 0 and y >= 0. "

@@ -95,8 +95,8 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     """Normalised adaptive gradient descent: as `AdaGrad`, and indifferent to the units of each feature and the target.
 
     h_i = M_i sqrt(sum g^2 x_i^2) with M_i the largest abs(x_i) so far, and the rate times sqrt(t / N) with N the sum of
-    x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M: a row with
-    a value larger than any before is predicted as if that value were the largest before.
+    x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M: a row
+    with a value larger than any before is predicted as if that value were the largest before.
 
     To multiply a feature by a constant divides its weight by that constant and changes nothing else. On losses in units
     of the target, such as the squared one, the rate goes with the standard deviation of the targets so far (their size
@@ -135,13 +135,12 @@ class NormalizedAdaGrad(AdaptiveDivergence):
 
 
 class DiagonalNewton(AdaptiveDivergence):
-    """Diagonal second-order steps: the diagonal of ridge regression, of the forward algorithm and the on-line Newton step.
+    """Diagonal second-order steps: the diagonal of the forward algorithm and of the on-line Newton step.
 
-    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows from
-    m to M, h_i w_i stays: the weight is what the same pull makes of it against a stronger prior. As with
+    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows
+    from m to M, h_i w_i stays: the weight is what the same pull makes of it against a stronger prior. As with
     `NormalizedAdaGrad`, nothing changes with the units of a feature or the target but those of the weights, and the
-    first row moves the intercept alone where targets have units. A rate of 1 is the diagonal of ridge regression, whose
-    off-diagonal would add to it; larger ones learn sooner.
+    first row moves the intercept alone where targets have units.
 
     Parameters
     ----------

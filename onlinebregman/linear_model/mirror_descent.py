@@ -44,7 +44,8 @@ class ParametricMirrorMixin(MirrorMixin):
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
         ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
-        `signed` nor constraints other than an upper bound.
+        `signed` nor constraints other than an upper bound. With "normalized_adagrad" and "diagonal_newton" rows need
+        not be scaled.
     signed : bool
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).
@@ -61,6 +62,14 @@ class ParametricMirrorMixin(MirrorMixin):
         Strength of the penalty.
     l1_ratio : float
         Share of the absolute values in "elasticnet", from 0 to 1.
+    eta0 : float or None
+        Learning rate eta for the loss. None: what suits the divergence, 3 for "normalized_adagrad", 1 for "adagrad", 4
+        for "diagonal_newton", and for those that do not adapt 0.3 for numbers, 1 for labels.
+    learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
+        Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
+        convex, with eta0 = 1/H). "auto": "constant" for divergences that adapt, "invscaling" for the others. "theory":
+        the constant rate with the smallest loss bound under `data_bounds`, without eta0. A schedule from
+        `onlinebregman.schedules` is taken as it is, without eta0.
     data_bounds : dict or None
         What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its norm in the
         divergence: `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's
@@ -143,11 +152,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         `onlinebregman.losses`: "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction
         is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b
         for the others.
-    {signed, constraint, penalty, alpha, l1_ratio}
-    eta0 : float
-        Learning rate eta for the loss.
-    {learning_rate, power_t, data_bounds, update, init, fit_intercept, standardize}
-    {max_iter, tol, n_iter_no_change, shuffle}
+    {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
+    {fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -155,6 +161,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {coef_, intercept_, t_}
     cumulative_loss_ : float
         Sum of weight times loss over all rows, each predicted before it was learned.
+    metric_ : ndarray of shape (n_features,)
+        Of a divergence that adapts: its weights h, 0 where no row had a value.
     {n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -261,6 +269,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
+    metric_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Of a divergence that adapts: its weights h for each learner, 0 where no row had a value.
 
     See Also
     --------

@@ -11,6 +11,7 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
+from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ._base import OnlineLinearRegressor, _parts
@@ -21,8 +22,8 @@ class ScaleInvariantMixin(MirrorMixin):
     """Weights that are bets, in place of a mirror map.
 
     With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has been pulled by
-    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has the
-    wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
+    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has
+    the wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
 
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
@@ -37,8 +38,9 @@ class ScaleInvariantMixin(MirrorMixin):
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
 
-    def _mirror_map(self, n_features: int | None) -> None:
-        """There is none."""
+    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
+        """Weights are any numbers, of which the first are 0; that is all."""
+        return SquaredEuclidean()
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
         loss = self._loss()
@@ -62,7 +64,8 @@ class ScaleInvariantMixin(MirrorMixin):
             sum L_t(w_t) - L_t(u)  <=  sum g_t x_t.(w_t - u)  =  sum_i (W_i at the start - W_i) + u_i G_i
 
         times the largest slope of the loss, W_i being the wealth of coordinate i, the intercept one of them. The left
-        side starts with `cumulative_loss_`.
+        side starts with `cumulative_loss_`. On losses in units of the target the intercept starts at the first target:
+        that is where its u_i is counted from, and the size of that target is added for the first row.
 
         Parameters
         ----------
@@ -138,11 +141,14 @@ class ScaleInvariantMixin(MirrorMixin):
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
         if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
+        if len(self._terms.of("fit_intercept", learner.t)) > 1:
+            raise ValueError("fit_intercept was changed in mid-stream; the bound is for one setting, so learn anew.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
             bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
-            u = np.r_[u, b] if self.fit_intercept else u
-            bounds.append(float(part.geometry.slope * formula(u, part.geometry.unit, *bets)))
+            origin = part.geometry.origin  # from which the first row is as far as its target from 0
+            u = np.r_[u, b - origin] if self.fit_intercept else u
+            bounds.append(float(part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))))
         return bounds[0] if learner is parts[0] else np.array(bounds)
 
     def _terms_of_bounds(self) -> dict[str, Any]:
@@ -167,7 +173,8 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     To multiply a feature by a constant divides its weight by that constant and changes nothing else, and on losses in
     units of the target nothing changes with those, either: rows need not be scaled, and nothing has to be tuned. Each
     coordinate bets a part of its wealth, so that weights can grow exponentially to where they belong, and the regret
-    against every comparator has a bound: `regret_bound`.
+    against every comparator has a bound: `regret_bound`. On losses in units of the target the intercept starts at the
+    first target.
 
     Parameters
     ----------

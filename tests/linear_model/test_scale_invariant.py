@@ -25,7 +25,7 @@ class Replica:
         self.loss, self.fit_intercept = loss, fit_intercept
         self.G, self.S, self.M = np.zeros((3, n + 1))
         self.wealth, self.total = np.ones(n + 1), 0.0
-        self.unit = 0.0 if OBJECTS[loss].degree else 1.0
+        self.unit, self.origin, self.t = 0.0 if OBJECTS[loss].degree else 1.0, 0.0, 0
 
     def weights(self, M):
         a = self.S + M**2
@@ -37,14 +37,18 @@ class Replica:
         x = np.r_[x, float(self.fit_intercept)]
         M = np.maximum(self.M, np.abs(x))
         w = self.weights(M)
-        a = self.unit * (w @ x)
+        a = self.origin + self.unit * (w @ x)
         self.total += weight * float(VALUES[self.loss](a, y))
+        self.t += 1
+        if self.t == 1 and self.unit == 0 and self.fit_intercept:
+            self.origin = y
+            return
         outcome = -weight * float(SLOPES[self.loss](a, y)) / OBJECTS[self.loss].lipschitz * x
         outcome = np.clip(outcome, -M, M)
         if self.unit > 0:
             self.wealth = self.wealth + outcome * w
         else:
-            self.unit = abs(y)
+            self.unit = abs(y - self.origin)
         self.G, self.S = self.G + outcome, self.S + outcome**2
         self.M = np.maximum(M, max(weight, 1.0) * np.abs(x))
 
@@ -79,12 +83,14 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(loss, fit_intercept, layou
         replica.learn(*row)
     w = replica.unit * replica.weights(replica.M)
     assert_allclose(np.ravel(model.coef_), w[:5], rtol=1e-9, atol=1e-12)
-    assert_allclose(model.intercept_, w[5], rtol=1e-9, atol=1e-12)
+    assert_allclose(model.intercept_, replica.origin + w[5], rtol=1e-9, atol=1e-12)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-9)
-    x = 10 * X[-1:] if loss in MARGIN_LOSSES + ("log_loss",) else X[:3]
+    x = 10 * X[-1:] if loss in (*MARGIN_LOSSES, "log_loss") else X[:3]
     scores = model.decision_function(layout(x)) if loss in MARGIN_LOSSES else model.predict(layout(x))
     rows = np.c_[x, np.full(len(x), float(fit_intercept))]
-    expected = [replica.unit * (replica.weights(np.maximum(replica.M, np.abs(row))) @ row) for row in rows]
+    expected = replica.origin + np.array(
+        [replica.unit * (replica.weights(np.maximum(replica.M, np.abs(row))) @ row) for row in rows]
+    )
     assert_allclose(scores, OBJECTS[loss].link(expected) if loss == "log_loss" else expected, rtol=1e-9)
 
 
@@ -142,6 +148,8 @@ def test_bounds_that_are_none_are_refused():
     model = ScaleInvariantRegressor(fit_intercept=False).partial_fit(X, y)
     with pytest.raises(ValueError, match="intercept 0"):
         model.regret_certificate([1.0], 1.0)
+    with pytest.raises(ValueError, match="changed in mid-stream"):
+        model.set_params(fit_intercept=True).partial_fit(X, y).regret_bound([1.0])
     classes = ScaleInvariantClassifier().partial_fit([[1.0], [2.0], [3.0]], [0, 1, 2], classes=[0, 1, 2])
     assert classes.regret_bound([1.0]).shape == classes.regret_certificate([1.0]).shape == (3,)
     for name in ("weighted_loss_", "regret_bound_", "divergence_"):

@@ -259,10 +259,12 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
     def _arguments(self):
         return *super()._arguments(), self.located, self.by_deviation
 
-    def parts(self):
-        """(sums, reciprocals, where there were any) of all coordinates."""
+    def metric_of(self, in_units):
+        """h = M^2 times what it is in units of M, a function of the sums; no larger than numbers are."""
         sums, reciprocals = np.asarray(self.weights)[self.n_features:3 * self.n_features].reshape(2, -1)
-        return sums, reciprocals, reciprocals < OB_UNSEEN
+        with np.errstate(over="ignore"):
+            metric = in_units(sums) / reciprocals / reciprocals
+        return np.where(reciprocals < OB_UNSEEN, np.minimum(metric, np.finfo(np.float64).max), 0.0)
 
     cdef void load(self, Workspace* work) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
@@ -323,8 +325,7 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
     @property
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
-        sums, reciprocals, met = self.parts()
-        return np.where(met, np.sqrt(sums) / reciprocals / reciprocals, 0.0)
+        return self.metric_of(np.sqrt)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
@@ -368,8 +369,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     @property
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
-        sums, reciprocals, met = self.parts()
-        return np.where(met, (1.0 + sums) / reciprocals / reciprocals, 0.0)
+        return self.metric_of(lambda sums: 1.0 + sums)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes

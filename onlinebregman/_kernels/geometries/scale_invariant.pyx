@@ -6,7 +6,9 @@ Of each coordinate: pull G = -sum g x, squares S = sum g^2 x^2, M the largest |x
     w = sign(theta) min(|theta|, 1) / (2 sqrt(S + M^2)) wealth.
 
 No bet can lose more than half of the wealth, as |g x| <= M. Losses are divided by their largest slope, so that |g| <= 1;
-where scores have the units of the target, the first wealth is the size of the first target that is not 0.
+where scores have the units of the target, the first wealth is the size of the first target that is not 0. If an intercept
+is learned, the first target is where it starts: what is bet on, and what the first wealth is the size of, are the
+distances of the others from there.
 """
 
 import numpy as np
@@ -70,6 +72,11 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return self.state.unit
 
     @property
+    def origin(self):
+        """Where the intercept started."""
+        return self.state.target_mean
+
+    @property
     def bets(self):
         """(pull, sum of squares, largest |x|, wealth in units of the first, first |x|) of all coordinates, the last
         that of the intercept; a new array of shape (5, n_features + 1)."""
@@ -124,7 +131,12 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef double* blocks[BLOCKS]
         cdef int k
         if self.state.unit == 0:
-            self.state.unit = fabs(y)
+            if bias[0] != 0 and self.state.target_weight == 0:
+                self.state.target_weight, self.state.target_mean = 1.0, y
+                bias[0] = -y / (weight * g) if g != 0 else 0.0
+                slope[0] = 0.0
+                return 1.0
+            self.state.unit = fabs(y - self.state.target_mean)
         for k in range(BLOCKS):
             blocks[k] = self.block(work, k, k)
         ob_settle(
