@@ -57,7 +57,8 @@ class ParametricMirrorMixin(MirrorMixin):
         R(w), whose proximal step argmin D(v, w) + eta_t R(v) follows each step, before a projection: alpha times
         l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2, where "l1" and "l2" are ratios of 1 and 0. An object from
         `onlinebregman.penalties`, of your own among them, is taken as it is. Neither the intercept nor the weight of a
-        row has a part in it; with `signed` it is that of (w+, w-).
+        row has a part in it; with `signed` it is that of (w+, w-). It is read when learning starts. Sparse rows cost
+        their nonzeros, but all weights with `average` or `track_regret`, and where steps do not add up (user guide).
     alpha : float
         Strength of the penalty.
     l1_ratio : float

@@ -71,8 +71,8 @@ cdef class Geometry:
     cdef readonly bint averaging
     cdef double[::1] average_sum
     cdef double[::1] stamp
-    # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone); and
-    # the threshold at which each weight had made them all
+    # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone);
+    # and the threshold at which each weight had made them all
     cdef readonly bint penalised
     cdef bint eager
     cdef double[::1] threshold_stamp

@@ -13,8 +13,8 @@ A row is read and never written to. What a geometry works out about it goes into
 predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
 same helpers; cost O(nonzeros).
 
-Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for one
-of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
+Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for
+one of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
 """
 
 import numpy as np
@@ -322,7 +322,7 @@ cdef class Geometry:
         if self.upper < INFINITY:
             ob_clip(work.w, self.upper, work.n)
 
-    # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v) over v, after the step and before a projection ---
+    # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v), after the step and before a projection --------
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
@@ -353,7 +353,7 @@ cdef class Geometry:
         return min(self.proximal(j, self.weights[j], missed, self.state.growth - 1.0), self.upper)
 
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
-        """`proximal` for the loaded weights of a sparse row, by what l1 is more than their stamps if they `missed` it."""
+        """`proximal` for the loaded weights of a sparse row; if they `missed` it, by l1 less their stamps."""
         cdef Py_ssize_t b, i, j
         cdef double* w = work.w
         for b in range(self.per_feature):
@@ -378,7 +378,7 @@ cdef class Geometry:
             self.threshold_stamp[:] = 0.0
 
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
-        """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on for all.
+        """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on.
 
         Before its differences lose digits all weights catch up, so that nothing depends on how many rows came before.
         """

@@ -276,13 +276,14 @@ cdef class Learner(AtomicLearner):
         return self.geometry.vector_length(widest)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef bint project = self.geometry.needs_projection()
+        cdef bint project = self.geometry.needs_projection(), dense
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
+        dense = rows.indices == NULL
         self.geometry.eager = self.geometry.penalised and (
-            rows.indices == NULL or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
+            dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
         )
-        if self.geometry.moves_all or self.geometry.eager or rows.indices == NULL or rows.stored >= self.geometry.n_features:
+        if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
         self.before.take(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state

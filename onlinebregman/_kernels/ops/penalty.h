@@ -34,7 +34,7 @@ OB_CLONES static void ob_soft_thresholds_and_ridge(double *restrict w, double l1
         w[i] = ob_soft_threshold(w[i], l1) / growth;
 }
 
-/* ln v + l2 v = ln w: t = l2 v solves t e^t = l2 w, by the iteration of Fritsch, Shafer and Crowley (of fourth order) */
+/* ln v + l2 v = ln w: t = l2 v solves t e^t = l2 w, by the iteration of Fritsch, Shafer and Crowley, of fourth order */
 static double ob_entropy_ridge(double w, double l2) {
     const double x = l2 * w, large = log(l2) + log(w);
     double t = large < 0.5 ? x / (1.0 + x) : large - log(large + 0.5);
@@ -59,7 +59,8 @@ static double ob_binary_ridge(double w, double l2) {
             t = 0.5 * (low + high);
         const double e = exp(-fabs(t));
         v = (t < 0.0 ? e : 1.0) / (1.0 + e);
-        const double rest = e / ((1.0 + e) * (1.0 + e)), excess = (t - goal) + l2 * v, step = excess / (1.0 + l2 * rest);
+        const double excess = (t - goal) + l2 * v, curvature = e / ((1.0 + e) * (1.0 + e));
+        const double step = excess / (1.0 + l2 * curvature);
         if (excess > 0.0)
             high = t;
         else
