@@ -56,6 +56,7 @@ from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
+from onlinebregman._kernels.rows.fourier import FourierFeatures
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from sklearn.base import clone
 
@@ -240,6 +241,7 @@ def examples():
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
     found[Unmixed] = Unmixed(3)
+    found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[ScoreMixer] = ScoreMixer(Hedge(3), SquaredLoss(), True)
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"])
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]

@@ -212,7 +212,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999)
             ]
-        if self.random_features:
+        if self.random_features and second_order:
             members += self._nonlinear(ForwardClassifier, scaled)
         return members
 

@@ -151,14 +151,15 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
         members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
         members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
-        members += [make(divergence="diagonal_newton")]
+        if min(loss.curvature_range[1], loss.lipschitz) < np.inf:
+            members += [make(divergence="diagonal_newton")]
         if second_order and loss.translation_invariant:
             members += [
                 ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999, 0.99)
             ]
-        if self.random_features:
+        if self.random_features and second_order and loss.translation_invariant:
             members += self._nonlinear(ForwardRegressor, scaled)
         return members
 

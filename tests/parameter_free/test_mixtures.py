@@ -126,7 +126,8 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share):
         return v / v.sum()
 
     def potential(costs, rate):
-        return costs.min() if rate == np.inf else -np.log(np.exp(-rate * costs).mean()) / rate
+        least = costs.min()
+        return least if rate == np.inf else least - np.log(np.exp(-rate * (costs - least)).mean()) / rate
 
     for i in range(60):
         x, before = X[i : i + 1], y[:i]

@@ -149,7 +149,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     @property
     def coef(self):
-        return self.solve()[:, :self.n_inputs].reshape(self.target_shape + (self.n_features,)).copy()
+        return self.solve()[:, :self.n_inputs].reshape(self.target_shape + (self.n_inputs,)).copy()
 
     @property
     def intercept(self):

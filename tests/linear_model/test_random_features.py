@@ -1,0 +1,118 @@
+"""Random Fourier features: the forward algorithms on cosines of the rows, as if these came as rows."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_circles
+
+from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
+
+
+def some_rows(n=80, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ rng.normal(size=d) + 0.1 * rng.normal(size=n)
+
+
+def cosines(model, X):
+    """The features from their definition."""
+    features = model._learner.features
+    frequencies, phases = (np.asarray(values) for values in features.__reduce__()[1])
+    return np.sqrt(2 / len(phases)) * np.cos(2 * np.pi * (X @ frequencies.T + phases))
+
+
+@pytest.mark.parametrize("n_components", [1, 7, 32])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_models_are_those_of_the_features(n_components, layout):
+    X, y = some_rows()
+    model = ForwardRegressor(random_features=n_components, random_state=0).partial_fit(layout(X), y)
+    Z = cosines(model, X)
+    alone = ForwardRegressor().partial_fit(Z, y)
+    assert_allclose(model.predict(layout(X)), alone.predict(Z), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.coef_, alone.coef_, rtol=1e-7, atol=1e-10)
+    assert_allclose(model.cumulative_loss_, alone.cumulative_loss_, rtol=1e-10)
+    assert model.coef_.shape == (n_components,)
+    assert model.regret_ <= model.regret_bound_
+
+    labels = np.digitize(y, [-1.0, 1.0])
+    model = ForwardClassifier(random_features=n_components, random_state=0).fit(layout(X), labels)
+    alone = ForwardClassifier().fit(cosines(model, X), labels)
+    assert_allclose(model.predict_proba(layout(X)), alone.predict_proba(cosines(model, X)), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.coef_, alone.coef_, rtol=1e-7, atol=1e-10)
+    assert_allclose(model.intercept_, alone.intercept_, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_cosines_are_exact_to_rounding(scale):
+    X, y = some_rows()
+    X *= scale
+    model = ForwardRegressor(random_features=64, gamma=0.5, random_state=1).partial_fit(X, y)
+    model._learner.__reduce__()
+    alone = ForwardRegressor().partial_fit(cosines(model, X), y)
+    assert_allclose(model.cumulative_loss_, alone.cumulative_loss_, rtol=1e-9 * max(scale, 1.0))
+
+
+def test_products_of_features_are_the_kernel():
+    X, _ = some_rows(n=20)
+    model = ForwardRegressor(random_features=20_000, gamma=0.3, random_state=0)
+    features = model._features(5)
+    frequencies, phases = (np.asarray(values) for values in features.__reduce__()[1])
+    Z = np.sqrt(2 / 20_000) * np.cos(2 * np.pi * (X @ frequencies.T + phases))
+    kernel = np.exp(-0.3 * ((X[:, np.newaxis] - X) ** 2).sum(axis=2))
+    assert_allclose(Z @ Z.T, kernel, atol=0.03)
+
+
+def test_features_are_of_standardised_rows():
+    X, y = some_rows()
+    units = np.array([1e-3, 1.0, 10.0, 100.0, 1e4])
+    here, there = (
+        ForwardRegressor(random_features=32, random_state=0, standardize=True).partial_fit(rows, y)
+        for rows in (X, X * units + 5 * units)
+    )
+    assert_allclose(there.predict(X * units + 5 * units), here.predict(X), rtol=1e-8, atol=1e-8)
+    assert_array_equal(here.coef_.shape, (32,))
+
+
+def test_what_no_line_separates_is_learned():
+    X, y = make_circles(1500, noise=0.1, factor=0.4, random_state=0)
+    straight, round_ = (ForwardClassifier(random_features=n, random_state=0).fit(X, y) for n in (0, 50))
+    assert straight.score(X, y) < 0.7
+    assert round_.score(X, y) > 0.97
+
+
+@pytest.mark.parametrize("make", [ParameterFreeClassifier, ParameterFreeRegressor])
+def test_mixtures_have_nonlinear_members(make, state):
+    X, y = make_circles(600, noise=0.1, factor=0.4, random_state=0)
+    linear, nonlinear = make(random_features=0).fit(X, y), make().fit(X, y)
+    assert len(nonlinear.estimators_) == len(linear.estimators_) + 3
+    assert nonlinear.score(X, y) > linear.score(X, y) + 0.3
+    assert state(make().fit(X, y).predict(X)) == state(nonlinear.predict(X))
+    other = make(random_state=1).fit(X, y)
+    assert not np.array_equal(other._learner.learners[-1].coef, nonlinear._learner.learners[-1].coef)
+
+
+def test_cutting_and_pickling_change_nothing():
+    X, y = some_rows()
+    whole = ForwardRegressor(random_features=10, random_state=0).partial_fit(X, y)
+    parts = ForwardRegressor(random_features=10, random_state=0)
+    for rows in (slice(0, 1), slice(1, 8), slice(8, None)):
+        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[rows], y[rows])))
+    assert_array_equal(parts.predict(X), whole.predict(X))
+    assert_array_equal(parts.coef_, whole.coef_)
+
+
+def test_rows_that_are_not_finite_are_refused(unchanged):
+    X, y = some_rows()
+    model = ForwardRegressor(random_features=10, random_state=0).partial_fit(X, y)
+    for value in (np.nan, np.inf):
+        bad = X.copy()
+        bad[5, 2] = value
+        with unchanged(model, r"\(row 5, column 2\)"):
+            model.partial_fit(bad, y)
+        with pytest.raises(ValueError, match=r"\(row 5, column 2\)"):
+            model.predict(bad)
+    with pytest.raises(ValueError, match="'random_features' parameter"):
+        ForwardRegressor(random_features=-1).fit(X, y)
