@@ -265,7 +265,9 @@ class Broken(Total):
 
 
 def test_a_penalty_that_fails_at_a_row_is_refused_there(unchanged):
-    model = MirrorDescentRegressor(penalty=Broken(0.0, 0.1), eta0=1.0, fit_intercept=False)
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", penalty=Broken(0.0, 0.1), eta0=1.0, fit_intercept=False
+    )
     model.partial_fit(np.eye(4), np.ones(4))
     with unchanged(model, "row 1 .*no step today"):
         model.partial_fit(np.eye(4), [1.0, 50.0, 1.0, 1.0])

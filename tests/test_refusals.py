@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onlinebregman import ImplicitGDRegressor, MirrorDescentRegressor, PerceptronClassifier
+from onlinebregman._online.estimator import Examples
 from onlinebregman._online.mirror import MirrorMixin
 from onlinebregman.schedules import Constant
 
@@ -18,7 +19,7 @@ def test_errors_name_no_parameter_that_the_estimator_does_not_have(estimator, ro
         pytest.skip("refuses rows in its own words")
     for reason in REASONS:
         with pytest.raises(ValueError, match="row 1") as error:
-            model._refuse(reason, 1, np.asarray(rows[1], dtype=np.float64))
+            model._refuse(reason, 1, Examples(rows[0], np.asarray(rows[1], dtype=np.float64)))
         words = set(re.findall(r"\w+", str(error.value)))
         named = set(re.findall(r"(\w+)=", str(error.value))) | ({"eta0", "data_bounds", "average"} & words)
         if reason == "negative":  # what it needs, said by the only step that does

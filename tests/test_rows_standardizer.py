@@ -106,22 +106,19 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
     assert refused not in (None, -1) and state(learner) == before
 
 
-def test_learners_of_their_own_statistics_learn_side_by_side(state):
+def test_learners_side_by_side_share_their_statistics(state):
     X, y = stream()
-    learners, alone = ([learner_of(Standardizer(D, True)) for _ in range(3)] for _ in range(2))
-    assert learners[0].learn(X[:10], y[:10]) is alone[0].learn(X[:10], y[:10]) is None
-    together = MultiLearner(learners, summed=False)
-    assert together.learn(X, np.stack([y] * 3, axis=1)) is None
-    for one, other in zip(learners, alone, strict=True):
-        assert other.learn(X, y) is None
-        assert_array_equal(one.coef, other.coef)
-        assert state(one.standardizer) == state(other.standardizer)
-    for other in (None, Standardizer(D, False)):
-        for pair in ([learners[0], learner_of(other)], [learner_of(other), learners[0]]):
-            before = [state(learner) for learner in pair]
-            with pytest.raises(ValueError, match="standardise rows alike"):
-                MultiLearner(pair).learn(csr(X), np.stack([y] * 2, axis=1))
-            assert [state(learner) for learner in pair] == before
+    shared, own = Standardizer(D, True), Standardizer(D, True)
+    together = MultiLearner([learner_of(shared) for _ in range(3)], summed=False)
+    alone = learner_of(own)
+    assert together.learn(X, np.stack([y] * 3, axis=1)) is alone.learn(X, y) is None
+    for one in together.learners:
+        assert_array_equal(one.coef, alone.coef)
+    assert state(shared) == state(own)
+    for other in (None, Standardizer(D, False), own):
+        for pair in ([together.learners[0], learner_of(other)], [learner_of(other), together.learners[0]]):
+            with pytest.raises(ValueError, match="share what rows are standardised by"):
+                MultiLearner(pair)
 
 
 def test_squares_that_overflow_are_refused(state):

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormClassifier, WinnowClassifier
-from onlinebregman.linear_model import _base, _classifier
+from onlinebregman._online import labels
+from onlinebregman.linear_model import _base
 
 CLASSIFIERS = [
     MirrorDescentClassifier(divergence="squared_euclidean"),
@@ -36,7 +37,7 @@ def no_validation(monkeypatch):
         raise AssertionError("the slow path was taken")
 
     def switch_off():
-        monkeypatch.setattr(_classifier, "check_rows", refuse)
+        monkeypatch.setattr(labels, "check_rows", refuse)
         monkeypatch.setattr(_base, "check_rows", refuse)
 
     return switch_off

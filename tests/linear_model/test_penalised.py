@@ -22,6 +22,15 @@ from onlinebregman.divergences import Divergence, SquaredEuclidean
 from onlinebregman.losses import resolve_loss
 from onlinebregman.penalties import L1, L2, ElasticNet, resolve_penalty
 
+
+def regressor(**parameters):
+    return MirrorDescentRegressor(**{"divergence": "squared_euclidean"} | parameters)
+
+
+def classifier(**parameters):
+    return MirrorDescentClassifier(**{"divergence": "squared_euclidean"} | parameters)
+
+
 NAMES = ("l1", "l2", "elasticnet")
 PAIRS = [
     (divergence, signed, penalty)
@@ -77,7 +86,7 @@ def test_the_numbers_are_those_of_the_definition(divergence, signed, penalty, up
     weights, w = rng.choice([0.5, 1.0, 3.0], size=40), start_of(divergence, rng, 6, signed)
     R = resolve_penalty(penalty, 0.05, 0.4)
     eta0 = 0.02 if update == "explicit" else 0.3
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence,
         signed=signed,
         penalty=penalty,
@@ -115,7 +124,7 @@ def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty,
     """Weights catch up when a row needs them, or when they are read; zeros are at the same places."""
     rng = np.random.default_rng(seed)
     X, y = sparse_rows(rng, 300, 12, density)
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence, signed=signed, penalty=penalty, alpha=10.0**alpha, eta0=0.1, learning_rate=rate,
         average=average,
     )  # fmt: skip
@@ -136,9 +145,7 @@ def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, pena
     rows = 1500 if divergence == "squared_euclidean" and not average else 150
     X, y = sparse_rows(rng, rows, 60, 0.05)
     X = sparse.csr_array(X)
-    model = MirrorDescentRegressor(
-        divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average
-    )
+    model = regressor(divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average)
     whole, cut = clone(model).partial_fit(X, y), clone(model)
     for k, start in enumerate(range(0, rows, 13)):
         cut.partial_fit(X[start : start + 13], y[start : start + 13])
@@ -153,7 +160,7 @@ def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, pena
 def test_dense_and_sparse_calls_may_alternate(penalty):
     rng = np.random.default_rng(2)
     X, y = sparse_rows(rng, 400, 20, 0.1)
-    model = MirrorDescentRegressor(penalty=penalty, alpha=0.05, l1_ratio=0.5, eta0=0.1)
+    model = regressor(penalty=penalty, alpha=0.05, l1_ratio=0.5, eta0=0.1)
     dense, mixed = clone(model).partial_fit(X, y), clone(model)
     for k in range(0, 400, 8):
         mixed.partial_fit(X[k : k + 8] if k % 3 else sparse.csr_array(X[k : k + 8]), y[k : k + 8])
@@ -165,7 +172,7 @@ def test_the_clock_keeps_its_digits():
     """Thresholds of 0.7 add up to 210 000, of which a weight of 5 could lose its last five digits."""
     rng = np.random.default_rng(12)
     X, y = sparse_rows(rng, 300_000, 5)
-    model = MirrorDescentRegressor(penalty="l1", alpha=0.7, eta0=1.0, learning_rate="constant", fit_intercept=False)
+    model = regressor(penalty="l1", alpha=0.7, eta0=1.0, learning_rate="constant", fit_intercept=False)
     dense, lazy = clone(model).partial_fit(X, 10 * y), clone(model).partial_fit(sparse.csr_array(X), 10 * y)
     assert_allclose(lazy.coef_, dense.coef_, rtol=0, atol=1e-12)
 
@@ -176,9 +183,7 @@ def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
     """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that have to back all up."""
     rng = np.random.default_rng(3)
     X, y = sparse_rows(rng, 600, 100, 0.02)
-    model = MirrorDescentRegressor(
-        penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0
-    )
+    model = regressor(penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0)
     dense, lazy = clone(model).partial_fit(X, y), clone(model)
     for k in range(600):
         lazy.partial_fit(sparse.csr_array(X[[k]]), y[[k]])
@@ -193,7 +198,7 @@ def test_a_call_that_fails_leaves_weights_and_clocks_as_they_were(divergence, si
     rng = np.random.default_rng(4)
     X, y = sparse_rows(rng, 1300, 30, 0.03)
     X = sparse.csr_array(X)
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average
     ).partial_fit(X[:50], y[:50])
     bad = y.copy()
@@ -214,7 +219,7 @@ def test_a_call_that_fails_leaves_weights_and_clocks_as_they_were(divergence, si
 def test_a_row_of_weight_zero_is_no_row_and_other_weights_leave_the_penalty_alone():
     rng = np.random.default_rng(5)
     X, y = sparse_rows(rng, 50, 6)
-    model = MirrorDescentRegressor(penalty="elasticnet", alpha=0.1, learning_rate="constant", eta0=0.1)
+    model = regressor(penalty="elasticnet", alpha=0.1, learning_rate="constant", eta0=0.1)
     weights = rng.choice([0.0, 1.0], size=50)
     some = clone(model).partial_fit(X, y, sample_weight=weights)
     assert_array_equal(some.coef_, clone(model).partial_fit(X[weights > 0], y[weights > 0]).coef_)
@@ -223,7 +228,7 @@ def test_a_row_of_weight_zero_is_no_row_and_other_weights_leave_the_penalty_alon
 
 
 def test_the_intercept_is_not_penalised():
-    model = MirrorDescentRegressor(penalty="l1", alpha=1e3, eta0=0.5).partial_fit(np.ones((500, 2)), np.full(500, 5.0))
+    model = regressor(penalty="l1", alpha=1e3, eta0=0.5).partial_fit(np.ones((500, 2)), np.full(500, 5.0))
     assert (model.coef_ == 0).all() and model.intercept_ == pytest.approx(5.0)
 
 
@@ -252,7 +257,7 @@ def test_the_certificate_accounts_for_the_penalty(
     X, y = rows_of(loss, rng, 12, 4, density=0.7)
     h = rng.choice([0.0, 0.5, 1.0, 3.0], size=12)
     eta0, R = 0.01 if update == "explicit" else 0.3, resolve_penalty(penalty, 10.0**alpha, 0.5)
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence, signed=signed, loss=loss, penalty=R, update=update, eta0=eta0, power_t=power,
         track_regret=True, constraint=UpperBound(0.8) if constrained and divergence != "p_norm" else None,
     )  # fmt: skip
@@ -279,7 +284,7 @@ def test_what_the_certificate_adds_up(divergence, signed, penalty, update):
     """S is that of the losses less sum eta_t R(w_{t+1}) + D(w_{t+1}, w'_t), w' before the proximal step."""
     rng = np.random.default_rng(6)
     X, y = rng.uniform(-1, 1, size=(20, 4)), rng.uniform(0, 1, size=20)
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence, signed=signed, penalty=penalty, alpha=0.3, l1_ratio=0.5, update=update, eta0=0.05,
         track_regret=True, fit_intercept=False,
     )  # fmt: skip
@@ -339,7 +344,7 @@ def test_penalty_and_constraint_give_their_joint_minimum(divergence, constraint,
     """The proximal step, then the projection: min of D(v, w') + eta R(v) over sets of intervals, and the ball."""
     rng = np.random.default_rng(7)
     X, y = sparse_rows(rng, 30, 5)
-    model = MirrorDescentRegressor(
+    model = regressor(
         divergence=divergence, constraint=constraint, penalty=penalty, alpha=0.2, l1_ratio=0.5, eta0=0.3,
         fit_intercept=False, learning_rate="constant",
     )  # fmt: skip
@@ -364,7 +369,7 @@ def test_penalty_and_constraint_give_their_joint_minimum(divergence, constraint,
 def test_other_constraints_take_turns_with_the_penalty():
     rng = np.random.default_rng(8)
     X, y = sparse_rows(rng, 200, 6)
-    model = MirrorDescentRegressor(divergence="burg", constraint=L1Ball(1.0), penalty="l2", alpha=1.0)
+    model = regressor(divergence="burg", constraint=L1Ball(1.0), penalty="l2", alpha=1.0)
     model.set_params(track_regret=True, fit_intercept=False).partial_fit(X, y)
     assert model.coef_.sum() <= 1 + 1e-9
     u = np.array([0.5, 0.2, 0.2, 0.01, 0.01, 0.01])
@@ -381,19 +386,19 @@ class Rough(Divergence):
 def test_what_cannot_be_is_refused_with_its_reason(unchanged):
     X, y = np.eye(3), np.ones(3)
     with pytest.raises(ValueError, match="has to define prox_elastic_net"):
-        MirrorDescentRegressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
+        regressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
     with pytest.raises(ValueError, match="takes no penalty: on the simplex"):
-        MirrorDescentClassifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
+        classifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
     with pytest.raises(ValueError, match="learning_rate='theory' is for losses alone"):
-        MirrorDescentRegressor(penalty="l2", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).fit(X, y)
+        regressor(penalty="l2", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).fit(X, y)
     for name, value in (("penalty", "l0"), ("alpha", -1.0), ("l1_ratio", 1.5)):
         with pytest.raises(ValueError, match=name):
-            MirrorDescentRegressor(**{name: value}).fit(X, y)
+            regressor(**{name: value}).fit(X, y)
 
 
 @pytest.mark.parametrize(("name", "value"), [("penalty", None), ("alpha", 0.2), ("l1_ratio", 0.3), ("penalty", "l1")])
 def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged):
-    model = MirrorDescentRegressor(penalty="elasticnet", alpha=0.1, l1_ratio=0.5, warm_start=True)
+    model = regressor(penalty="elasticnet", alpha=0.1, l1_ratio=0.5, warm_start=True)
     model.fit(np.eye(3), np.ones(3)).set_params(**{name: value})
     for method in (model.partial_fit, model.fit):
         with unchanged(model, "The penalty was ElasticNet.* when learning started, and is .* now"):
@@ -404,9 +409,9 @@ def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged)
 
 def test_a_strength_without_a_penalty_means_nothing(learned):
     X, y = np.eye(3), np.ones(3)
-    plain = MirrorDescentRegressor(random_state=0).fit(X, y)
-    assert learned(MirrorDescentRegressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)
-    none = MirrorDescentRegressor(random_state=0, penalty="l1", alpha=0.0).fit(X, y)
+    plain = regressor(random_state=0).fit(X, y)
+    assert learned(regressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)
+    none = regressor(random_state=0, penalty="l1", alpha=0.0).fit(X, y)
     assert_array_equal(none.coef_, plain.coef_)
 
 
@@ -421,7 +426,7 @@ def test_irrelevant_features_get_no_weight_and_new_rows_are_predicted_better(lay
     X[:, :5] = rng.normal(size=(4000, 5))
     y = X[:, :5] @ [2.0, -1.5, 1.0, -1.0, 0.5] + rng.normal(size=4000)
     fit = {"eta0": 0.05, "learning_rate": "constant", "alpha": 0.02}
-    plain, lasso = (MirrorDescentRegressor(penalty=name, **fit).partial_fit(layout(X), y) for name in (None, "l1"))
+    plain, lasso = (regressor(penalty=name, **fit).partial_fit(layout(X), y) for name in (None, "l1"))
     assert (plain.coef_ != 0).all()
     assert (lasso.coef_[:5] != 0).all() and (lasso.coef_[5:] == 0).mean() > 0.5
     assert lasso.cumulative_loss_ - 2000 < 0.4 * (plain.cumulative_loss_ - 2000)
@@ -436,7 +441,7 @@ def test_beside_scikit_learns_sgd():
         sgd = SGDRegressor(
             penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None
         )
-        ours = MirrorDescentRegressor(
+        ours = regressor(
             penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, update="explicit"
         )
         gaps.append(np.abs(sgd.fit(X, y).coef_ - ours.fit(X, y).coef_).max() / np.abs(ours.coef_).max())
@@ -447,7 +452,7 @@ def test_beside_scikit_learns_sgd():
         penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None,
         fit_intercept=False,
     )  # fmt: skip
-    ours = MirrorDescentRegressor(
+    ours = regressor(
         penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta / (1 - eta * alpha), update="explicit",
         fit_intercept=False,
     )  # fmt: skip
@@ -459,7 +464,7 @@ def test_more_than_two_classes(kind):
     rng = np.random.default_rng(11)
     X = rng.normal(size=(900, 20))
     y = X[:, :3].argmax(axis=1)
-    model = MirrorDescentClassifier(penalty=kind(0.02), eta0=0.3).partial_fit(X, y, classes=[0, 1, 2])
+    model = classifier(penalty=kind(0.02), eta0=0.3).partial_fit(X, y, classes=[0, 1, 2])
     lazy = clone(model).partial_fit(sparse.csr_array(X), y, classes=[0, 1, 2])
     assert model.coef_.shape == (3, 20) and model.score(X, y) > 0.85
     assert_allclose(lazy.coef_, model.coef_, rtol=1e-11, atol=1e-13)
