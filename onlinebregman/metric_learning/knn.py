@@ -197,8 +197,8 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         self.metric_learners_ = metrics
 
     def _learn(self, data: LabelledRows, order: None = None, *, again: bool = False) -> None:
-        for metric in self.metric_learners_:
-            check_online(metric, "metric_learner")
+        for number, metric in enumerate(self.metric_learners_):
+            check_online(metric, self._named(number))
             learn_more(metric, data.X, data.y)
         self._keep(data)
 
@@ -226,7 +226,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
             return [_new_metric(given, "metric_learner")]
         if not given:
             raise ValueError('metric_learner is empty; give at least one metric learner, or "euclidean".')
-        return [_new_metric(metric, f"metric_learner[{number}]") for number, metric in enumerate(given)]
+        return [_new_metric(metric, self._named(number)) for number, metric in enumerate(given)]
+
+    def _named(self, number: int) -> str:
+        """What an error calls one of the metric learners."""
+        return f"metric_learner[{number}]" if isinstance(self.metric_learner, (list, tuple)) else "metric_learner"
 
     # --- neighbours -----------------------------------------------------------------------------------------------
 
@@ -375,11 +379,15 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
 
 def _well_matched(random_state: RandomState) -> list[BaseEstimator]:
-    """Metrics whose votes together did best, see benchmarks/README.md; each draws pairs of its own."""
-    random = check_random_state(random_state)
-    learners = (LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner)
-    seeds = random.randint(np.iinfo(np.int32).max, size=len(learners))
-    return [FunctionTransformer(), *(make(random_state=int(seed)) for make, seed in zip(learners, seeds, strict=True))]
+    """Metrics that start at the Euclidean one and err on other rows, each with pairs of its own."""
+    learners = (
+        LogDetMetricLearner(),
+        LogDetMetricLearner(sampling="random"),
+        FrobeniusMetricLearner(),
+        VonNeumannMetricLearner(),
+    )
+    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(learners))
+    return [learner.set_params(random_state=int(seed)) for learner, seed in zip(learners, seeds, strict=True)]
 
 
 def _new_metric(metric: BaseEstimator | str, what: str) -> BaseEstimator:
