@@ -280,7 +280,8 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
             One column for each of `classes_`; 0 for those of which the window has no row.
         """
         X = self._queries(X)
-        return np.mean([self._votes(number, metric, X) for number, metric in enumerate(self.metric_learners_)], axis=0)
+        metrics = self.metric_learners_
+        return sum(self._votes(number, metric, X) for number, metric in enumerate(metrics)) / len(metrics)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict labels: those with most votes, of equal ones the first in `classes_`.
