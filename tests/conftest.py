@@ -16,6 +16,7 @@ import onlinebregman
 from onlinebregman import (
     EGRegressor,
     ImplicitGDRegressor,
+    LogDetMetricLearner,
     MirrorDescentClassifier,
     OnlineExponentialFamily,
     OnlineGaussian,
@@ -79,7 +80,11 @@ VARIANTS = {
     ],
     "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
     "MaxEntDensity": [{"solver": "iterative_scaling", "alpha": 0.1}, {"solver": "lbfgs"}, {"alpha": 0.01}],
-    "MetricKNeighborsClassifier": [{"weights": "distance"}],
+    "MetricKNeighborsClassifier": [
+        {"weights": "distance"},
+        {"metric_learner": "auto", "random_state": 0},
+        {"metric_learner": ["euclidean", LogDetMetricLearner(random_state=0)], "weights": "distance"},
+    ],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},
         {"divergence": "squared_euclidean", "loss": "hinge", "class_weight": {1: 2.0}},

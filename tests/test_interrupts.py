@@ -55,6 +55,10 @@ MODELS = {
         ),
         LABELS,
     ),
+    "neighbours in several metrics": (
+        MetricKNeighborsClassifier(metric_learner="auto", window_size=12, random_state=0),
+        LABELS,
+    ),
     "gaussian": (OnlineGaussian(), None),
     "diagonal gaussian": (OnlineGaussian(covariance_type="diag"), None),
     "exponential family": (OnlineExponentialFamily("poisson"), None),
