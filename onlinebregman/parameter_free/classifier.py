@@ -93,8 +93,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
+        {X}
         y : array-like of shape (n_samples,)
             Labels.
         {sample_weight}

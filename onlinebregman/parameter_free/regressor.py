@@ -63,7 +63,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = ParameterFreeRegressor().fit(X, y)
     >>> print(f"{model.score(X, y):.2f}")
-    0.51
+    0.52
     """
 
     _parameter_constraints: dict = {
@@ -95,9 +95,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
