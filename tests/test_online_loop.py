@@ -36,7 +36,8 @@ def losses_before(model, X, y):
         return loss.value(X @ model.coef_ + model.intercept_, y)
     scores = X @ model.coef_.T + model.intercept_
     labels = model.classes_[-scores.shape[1] :]
-    targets = np.where(y[:, None] == labels, 1.0, 0.0 if hasattr(model, "predict_proba") else -1.0)
+    low, high = loss.labels
+    targets = np.where(y[:, None] == labels, high, low)
     return loss.value(scores, targets).sum(axis=1)
 
 

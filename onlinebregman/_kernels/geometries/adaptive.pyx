@@ -29,7 +29,7 @@ cdef extern from "ops/row.h":
 
 cdef extern from "ops/adaptive.h":
     double OB_UNSEEN
-    Py_ssize_t ob_count_larger(const double* x, const double* r, Py_ssize_t n) noexcept nogil
+    double ob_count_larger(const double* x, const double* r, Py_ssize_t n) noexcept nogil
     void ob_foresee(double* out, const double* x, const double* g, const double* r, int prior,
                     Py_ssize_t n) noexcept nogil
     void ob_grow(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
@@ -270,7 +270,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         cdef Notes* notes = <Notes*> work.notes
         cdef double* reciprocals = self.block(work, RECIPROCALS, 2)
         work.w = self.block(work, WEIGHTS, 0)
-        notes.larger = ob_count_larger(work.x, reciprocals, work.n)
+        notes.larger = <Py_ssize_t> ob_count_larger(work.x, reciprocals, work.n)
         if notes.larger > 0:
             ob_foresee(scratch(work, 3), work.x, self.block(work, SUMS, 1), reciprocals, self.prior, work.n)
             work.x = scratch(work, 3)

@@ -9,11 +9,11 @@
 #define OB_UNSEEN DBL_MAX
 
 /* How many values of a row are larger than any before */
-OB_CLONES static ptrdiff_t ob_count_larger(const double *restrict x, const double *restrict r, ptrdiff_t n) {
+OB_CLONES static double ob_count_larger(const double *restrict x, const double *restrict r, ptrdiff_t n) {
     int64_t larger = 0;
     for (ptrdiff_t i = 0; i < n; ++i)
         larger += fabs(x[i]) * r[i] > 1.0;
-    return larger;
+    return (double)larger;
 }
 
 /* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M, or
