@@ -94,7 +94,7 @@ def test_cutting_and_pickling_change_nothing(state):
 
 
 def test_sparse_rows_of_many_columns_have_no_second_order_members():
-    X = sparse.random_array((200, 3000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random(200, 3000, density=0.01, random_state=0, format="csr")
     y = (X @ np.random.default_rng(1).normal(size=3000) > 0).astype(int)
     model = ParameterFreeClassifier().fit(X, y)
     assert not any(isinstance(estimator, ForwardClassifier) for estimator in model.estimators_)
