@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from types import NoneType
 
 import numpy as np
@@ -59,18 +60,7 @@ _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
 }
 # Whose geometries make the proximal step of which penalties, told by their `l1` and `l2`.
 _PENALTIES: set[tuple[type, type]] = {
-    (SquaredEuclidean, L1),
-    (SquaredEuclidean, L2),
-    (SquaredEuclidean, ElasticNet),
-    (RelativeEntropy, L1),
-    (RelativeEntropy, L2),
-    (RelativeEntropy, ElasticNet),
-    (Burg, L1),
-    (Burg, L2),
-    (Burg, ElasticNet),
-    (BinaryEntropy, L1),
-    (BinaryEntropy, L2),
-    (BinaryEntropy, ElasticNet),
+    *product((SquaredEuclidean, RelativeEntropy, Burg, BinaryEntropy), (L1, L2, ElasticNet)),
     (PNorm, L1),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {

@@ -75,6 +75,10 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
+    def _keep(self, arguments: dict[str, Any]) -> None:
+        """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
+        vars(self).update({name: value for name, value in arguments.items() if name != "self"})
+
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """The body of `fit` and its like; the wrapper of a public method has checked the parameters."""
         with all_or_nothing(self, *self._members()):
@@ -145,10 +149,6 @@ class LifeCycleMixin(DocumentedMixin):
 
 class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
-
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
-        vars(self).update({name: value for name, value in arguments.items() if name != "self"})
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)

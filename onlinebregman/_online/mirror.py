@@ -79,7 +79,7 @@ class MirrorMixin(DocumentedMixin):
 
     def _make_geometry(self, n_features: int) -> Geometry:
         weights = starting_weights(self._divergence, self.init, n_features, self._signed)
-        constraint, penalty = self._constraint(), self._penalty()
+        constraint, penalty = self._constraint(), self._learned_penalty
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
         if penalty is not None and not self._divergence.adaptive:

@@ -144,15 +144,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
-        self.alpha = alpha
-        self.forward = forward
-        self.forgetting = forgetting
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.random_features = random_features
-        self.gamma = gamma
-        self.random_state = random_state
-        self.warm_start = warm_start
+        self._keep(locals())
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.

@@ -43,7 +43,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return SquaredEuclidean()
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
-        loss = self._loss()
+        loss = self._learned_loss
         if not loss.lipschitz < np.inf:
             raise ValueError(
                 f"The slope of {loss!r} has no bound, which {type(self).__name__} needs; use another loss, such as "

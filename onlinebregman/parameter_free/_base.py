@@ -11,11 +11,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
 from .._online.side_by_side import SideBySideMixin
 from .._online.types import RandomState
-from .._online.validation import read_only
+from .._online.validation import check_rows, read_only
 from .._sklearn_compat import Interval
 
 # Up to this many features there are members with a matrix, which cost n_features^2 a row.
@@ -76,7 +77,7 @@ class ParameterFree(SideBySideMixin):
         raise NotImplementedError
 
     def _nonlinear(self, kind: type, scaled: dict[str, bool]) -> list[Any]:
-        """Second-order models of random features, for the kernels exp(-width |x - x'|^2 / n_features)."""
+        """Second-order models of random features, if any, for the kernels exp(-width |x - x'|^2 / n_features)."""
         rng = check_random_state(self.random_state)
         return [
             kind(
@@ -86,7 +87,7 @@ class ParameterFree(SideBySideMixin):
                 random_state=int(rng.randint(2**31 - 1)),
                 **scaled,
             )
-            for width in (0.1, 0.3, 1.0)
+            for width in ((0.1, 0.3, 1.0) if self.random_features else ())
         ]
 
     def _make_estimators(self, X) -> list[Any]:
@@ -100,6 +101,19 @@ class ParameterFree(SideBySideMixin):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] = {member!r} is not a {kinds}.")
         return [clone(member) for member in members]
+
+    def _outputs(self, X) -> np.ndarray:
+        """What the mixture says of rows, shape (n_rows, n_outputs)."""
+        learner = vars(self).get("_learner")
+        outputs = None if learner is None else learner.predict_fast(vars(self), X)
+        if outputs is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            outputs = learner.predict(X)
+            if outputs is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
+                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
+        return outputs
 
     @read_only
     def weights_(self) -> np.ndarray:
@@ -130,12 +144,11 @@ class ParameterFree(SideBySideMixin):
     def regret_bound_(self) -> float:
         """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
         hedge, n = self._fitted_hedge(), len(self.estimators_)
-        stays = -log1p(-self._learned_share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
+        stays = -log1p(-hedge.share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
         return (log(n) + stays) / hedge.rate + hedge.gap
 
     def _make_hedge(self, rate: float | None) -> Hedge:
-        self._learned_share = float(self.share)
-        return Hedge(len(self.estimators_), rate, self._learned_share)
+        return Hedge(len(self.estimators_), rate, self.share)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

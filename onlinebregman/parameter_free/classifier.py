@@ -9,13 +9,11 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.mixer import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
 from ..linear_model._classifier import OnlineLinearClassifier
@@ -80,12 +78,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         class_weight: dict | Literal["balanced"] | None = None,
         random_state: RandomState = 0,
     ) -> None:
-        self.members = members
-        self.share = share
-        self.standardize = standardize
-        self.random_features = random_features
-        self.random_state = random_state
-        self.class_weight = class_weight
+        self._keep(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -151,16 +144,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         probabilities : ndarray of shape (n_samples, n_classes)
             They sum to 1.
         """
-        learner = vars(self).get("_learner")
-        p = None if learner is None else learner.predict_fast(vars(self), X)
-        if p is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            p = learner.predict(X)
-            if p is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
-                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
-        return p
+        return self._outputs(X)
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -211,7 +195,6 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999)
             ]
-        if self.random_features and second_order:
             members += self._nonlinear(ForwardClassifier, scaled)
         return members
 

@@ -9,12 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.mixer import ScoreMixer
 from .._online.compiled import make_loss
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_rows
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
 from ..linear_model._base import OnlineLinearRegressor
@@ -82,12 +80,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         random_features: int = 64,
         random_state: RandomState = 0,
     ) -> None:
-        self.members = members
-        self.loss = loss
-        self.share = share
-        self.standardize = standardize
-        self.random_features = random_features
-        self.random_state = random_state
+        self._keep(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -131,15 +124,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         y : ndarray of shape (n_samples,)
             The weighted mean of the members' scores, through the link of the loss.
         """
-        learner = vars(self).get("_learner")
-        scores = None if learner is None else learner.predict_fast(vars(self), X)
-        if scores is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            scores = learner.predict(X)
-            if scores is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
-                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
+        scores = self._outputs(X)
         return np.asarray(self._learned_loss.link(scores[:, 0]))
 
     def _default_members(self, second_order: bool, sparse: bool) -> list:
@@ -157,7 +142,6 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
                 for alpha in (0.1, 1.0, 10.0)
                 for forgetting in (1.0, 0.999, 0.99)
             ]
-        if self.random_features and second_order and loss.translation_invariant:
             members += self._nonlinear(ForwardRegressor, scaled)
         return members
 
