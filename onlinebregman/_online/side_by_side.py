@@ -54,9 +54,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         self.classes_ = leader.classes_
         return replace(data, y=data.y.astype(np.float64))
 
-    def _configure(self) -> None:
-        self._learner.configure({})
-
     def _begin(self, data: Examples) -> None:
         said = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
         if {True, False} <= set(said):

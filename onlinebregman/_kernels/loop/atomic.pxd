@@ -57,6 +57,10 @@ cdef class AtomicLearner:
     cdef int return_to(self, Mark mark) except -1
 
 
+cdef class Ensemble(AtomicLearner):
+    cdef readonly tuple learners
+
+
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
     """Has a signal raised an exception? Asked for once in a while, going by how many numbers were touched."""
     learner.patience -= work

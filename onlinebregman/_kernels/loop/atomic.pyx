@@ -223,3 +223,82 @@ cdef class AtomicLearner:
     cdef int return_to(self, Mark mark) except -1:
         """Put back the settings, and what else the mark has noted."""
         return 0
+
+
+cdef class Ensemble(AtomicLearner):
+    """Learners of the same number of features that learn the same rows: all of them the rows of a call, or none.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+        They share what rows are standardised by.
+    """
+
+    def __cinit__(self, learners, *arguments, **more):
+        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
+        if not self.learners:
+            raise ValueError("at least one learner is needed")
+        self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
+        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
+            raise ValueError("learners of the same rows share what rows are standardised by")
+
+    @property
+    def t(self):
+        return self.learners[0].t
+
+    # --- a call: each learner can undo its part -------------------------------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t length = 0
+        for learner in self.learners:
+            length = max(length, learner.vector_length(widest))
+        return length
+
+    cdef int claim(self) except -1:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t claimed = 0
+        AtomicLearner.claim(self)
+        try:
+            for learner in self.learners:
+                learner.claim()
+                claimed += 1
+        except BaseException:
+            for learner in self.learners[:claimed]:
+                learner.release()
+            AtomicLearner.release(self)
+            raise
+        return 0
+
+    cdef void release(self) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.release()
+        AtomicLearner.release(self)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.begin(self, rows, complete)
+        for learner in self.learners:
+            learner.begin(rows, complete)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.undo(rows)
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.keep(rows)
+        AtomicLearner.keep(self, rows)
+
+    cdef object interruption(self):
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            error = learner.interruption()
+            if error is not None:
+                return error
+        return self.interrupt

@@ -113,7 +113,7 @@ cdef class Hedge:
         """A row on which the experts had these losses, and the mixture this one; `weights` is room for as many."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = INFINITY, rise = INFINITY, mixed, mass = 0.0, total = 0.0, lost
-        cdef bint deal = self.share > 0 and rate < INFINITY and self.gap >= ROUNDING * self.loss
+        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
         for k in range(self.n_experts):
             best = min(best, self.costs[k])
@@ -131,7 +131,7 @@ cdef class Hedge:
             self.costs[k] += losses[k]
         self.loss += loss
         self.gap += max(loss - mixed, 0.0)
-        if deal or (self.share > 0 and not isnan(self.fixed_rate)):
+        if self.share > 0 and known:
             self.deal_out(weights, rate)
         self.n_rows += 1
         if self.n_rows % self.interval == 0:

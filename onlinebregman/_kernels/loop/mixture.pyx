@@ -8,11 +8,10 @@ from libc.stdlib cimport free, malloc
 from onlinebregman._kernels.geometries.geometry cimport (
     Workspace, free_workspace, make_workspace
 )
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
@@ -28,7 +27,7 @@ cdef struct Part:             # what the loop over rows needs to know of a learn
 
 
 @cython.final
-cdef class MixtureLearner(AtomicLearner):
+cdef class MixtureLearner(Ensemble):
     """Learners of the same number of features that learn the same rows, and a mixer of their scores.
 
     It is all learners or none that learn the rows of a call.
@@ -42,28 +41,22 @@ cdef class MixtureLearner(AtomicLearner):
         targets are the numbers of classes; None: it learns the targets themselves.
     """
 
-    cdef readonly tuple learners
     cdef readonly Mixer mixer
     cdef readonly tuple books
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
     cdef Py_ssize_t n
     cdef Part* parts
     cdef double[::1] scores   # of the row that is learned
-    cdef tuple validated
 
     def __cinit__(self, learners, Mixer mixer not None, books=None):
         cdef AtomicLearner learner
         cdef Py_ssize_t k
         cdef const double[:, ::1] book
-        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
         self.mixer, self.n = mixer, len(self.learners)
         self.books = (None,) * self.n if books is None else tuple([
             None if given is None else np.array(given, dtype=np.float64).reshape(len(given), -1) for given in books
         ])
-        self.n_features, self.n_targets, self.target_ndim = self.learners[0].n_features, 1, 1
-        self.standardizer = self.learners[0].standardizer
-        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
-            raise ValueError("learners of the same rows share what rows are standardised by")
+        self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         if self.parts == NULL:
             raise MemoryError()
@@ -83,35 +76,13 @@ cdef class MixtureLearner(AtomicLearner):
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.books)
 
-    @property
-    def t(self):
-        return self.learners[0].t
-
-    @property
-    def failure(self):
-        """See `Learner.failure`."""
-        return next((learner.failure for learner in self.learners if getattr(learner, "failure", None)), None)
-
-    @property
-    def cumulative_loss(self):
-        return self.mixer.hedge.loss
-
-    def configure(self, validated):
-        """The fast path is open as long as the estimator holds these very objects."""
-        check_idle(self.busy)
-        self.validated = tuple(dict(validated).items())
-
     cpdef bint in_force(self, dict attributes):
-        if self.validated is None:
-            return False
-        for name, value in self.validated:
-            if attributes.get(name) is not value:
-                return False
+        """Parameters are read when learning starts."""
         return True
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, order=None):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None):
         """Learn validated rows with their targets, or the numbers of their classes.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
@@ -120,7 +91,6 @@ cdef class MixtureLearner(AtomicLearner):
         cdef Block block
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        rows.take_in_order(order)
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
@@ -160,62 +130,15 @@ cdef class MixtureLearner(AtomicLearner):
 
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        cdef AtomicLearner learner
-        cdef Py_ssize_t length = 0
-        for learner in self.learners:
-            length = max(length, learner.vector_length(widest))
-        return length
-
-    cdef int claim(self) except -1:
-        cdef AtomicLearner learner
-        cdef Py_ssize_t claimed = 0
-        AtomicLearner.claim(self)
-        try:
-            for learner in self.learners:
-                learner.claim()
-                claimed += 1
-        except BaseException:
-            for learner in self.learners[:claimed]:
-                learner.release()
-            AtomicLearner.release(self)
-            raise
-        return 0
-
-    cdef void release(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            learner.release()
-        AtomicLearner.release(self)
-
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef AtomicLearner learner
-        AtomicLearner.begin(self, rows, complete)
-        for learner in self.learners:
-            learner.begin(rows, complete)
+        Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
         return 0
 
     cdef int undo(self, Rows rows) except -1:
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            learner.undo(rows)
+        Ensemble.undo(self, rows)
         self.mixer.go_back()
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            learner.keep(rows)
-        AtomicLearner.keep(self, rows)
-
-    cdef object interruption(self):
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            error = learner.interruption()
-            if error is not None:
-                return error
-        return self.interrupt
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t k, i

@@ -7,7 +7,7 @@ from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.descent cimport descent_step
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
@@ -29,7 +29,7 @@ cdef struct Member:           # what the loop over rows needs to know of a learn
 
 
 @cython.final
-cdef class MultiLearner(AtomicLearner):
+cdef class MultiLearner(Ensemble):
     """Learners of the same number of features that learn the same rows: one for each class, or for each rate.
 
     It is all learners or none that learn the rows of a call.
@@ -42,7 +42,6 @@ cdef class MultiLearner(AtomicLearner):
         alternatives.
     """
 
-    cdef readonly tuple learners
     cdef bint summed
     cdef bint separate        # is there a target for each learner, or one for all?
     cdef Py_ssize_t n
@@ -52,15 +51,9 @@ cdef class MultiLearner(AtomicLearner):
     cdef bint descend         # do all learn by gradient descent on the squared loss?
 
     def __cinit__(self, learners, bint summed=True):
-        self.learners = tuple([<Learner?> learner for learner in learners])
-        if not self.learners:
-            raise ValueError("at least one learner is needed")
         self.summed = self.separate = summed
         self.n = self.n_targets = self.n_scores = len(self.learners)
-        self.n_features, self.target_ndim = self.learners[0].n_features, 2
-        self.standardizer = self.learners[0].standardizer
-        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
-            raise ValueError("learners of the same rows share what rows are standardised by")
+        self.target_ndim = 2
         self.members = <Member*> malloc(self.n * sizeof(Member))
         self.dots = <double*> malloc(2 * self.n * sizeof(double))
         if self.members == NULL or self.dots == NULL:
@@ -74,10 +67,6 @@ cdef class MultiLearner(AtomicLearner):
 
     def __reduce__(self):
         return type(self), (self.learners, self.summed)
-
-    @property
-    def t(self):
-        return self.learners[0].t
 
     @property
     def cumulative_losses(self):
@@ -168,36 +157,8 @@ cdef class MultiLearner(AtomicLearner):
         for learner in self.learners:
             learner.commit()
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        cdef Learner learner
-        cdef Py_ssize_t length = 0
-        for learner in self.learners:
-            length = max(length, learner.vector_length(widest))
-        return length
-
-    cdef int claim(self) except -1:
-        cdef Learner learner
-        cdef Py_ssize_t claimed = 0
-        try:
-            for learner in self.learners:
-                learner.claim()
-                claimed += 1
-        except BaseException:
-            for learner in self.learners[:claimed]:
-                learner.release()
-            raise
-        return 0
-
-    cdef void release(self) noexcept:
-        cdef Learner learner
-        for learner in self.learners:
-            learner.release()
-
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Learner learner
-        AtomicLearner.begin(self, rows, complete)
-        for learner in self.learners:
-            learner.begin(rows, complete)
+        Ensemble.begin(self, rows, complete)
         self.bind()
         return 0
 
@@ -209,24 +170,6 @@ cdef class MultiLearner(AtomicLearner):
         for k, learner in enumerate(self.learners):
             self.members[k] = Member(<void*> learner, &learner.geometry.weights[0])
             self.descend = self.descend and learner.descends
-
-    cdef int undo(self, Rows rows) except -1:
-        cdef Learner learner
-        for learner in self.learners:
-            learner.undo(rows)
-        return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        cdef Learner learner
-        for learner in self.learners:
-            learner.keep(rows)
-
-    cdef object interruption(self):
-        cdef Learner learner
-        error = self.interrupt
-        for learner in self.learners:
-            error = error or learner.interruption()
-        return error
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t i, k
