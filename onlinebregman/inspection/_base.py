@@ -54,6 +54,11 @@ class Display(DocumentedMixin):
         self.figure_ = self.ax_.figure
         return self.ax_
 
+    def _explain(self) -> None:
+        """A legend, if there is something to say."""
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+
     @classmethod
     def _pyplot(cls) -> Any:
         """What makes figures; class methods ask for it before they compute anything."""

@@ -86,10 +86,10 @@ class LearningRateDisplay(Display):
         )
         self.mixture_line_ = None
         if self.mixture_loss is not None:
-            self.mixture_line_ = ax.axhline(self.mixture_loss, color=color, linestyle="--", label="their mixture")
+            label = "mixture" if name is None else f"{name}: mixture"
+            self.mixture_line_ = ax.axhline(self.mixture_loss, color=color, linestyle="--", label=label)
         ax.set(xscale="log", yscale="log", xlabel="learning rate eta0", ylabel="mean loss")
-        if name is not None or self.mixture_line_ is not None:
-            ax.legend()
+        self._explain()
         return self
 
     @classmethod

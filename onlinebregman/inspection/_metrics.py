@@ -133,7 +133,7 @@ class MetricDisplay(Display):
         ax.autoscale_view()
         ax.set_aspect("equal", adjustable="datalim")
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        ax.legend()
+        self._explain()
         return self
 
     @classmethod

@@ -104,8 +104,7 @@ class ProgressiveScoreDisplay(Display):
             style = {"color": self.line_.get_color(), "linewidth": 0.8, "alpha": 0.6}
             (self.window_line_,) = ax.plot(self.n_rows, sign * self.window_scores, **style)
         ax.set(xlabel="rows", ylabel=self.score_name.removeprefix("neg_") if negate else self.score_name)
-        if name is not None:
-            ax.legend()
+        self._explain()
         return self
 
     @classmethod

@@ -90,7 +90,8 @@ class RegretDisplay(Display):
         """
         ax = self._open(ax)
         name = self.name if name is None else name
-        (self.line_,) = ax.plot(self.n_rows, self.regret, **{"label": name or self.regret_name} | (line_kw or {}))
+        label = self.regret_name if name is None and self.bound is not None else name
+        (self.line_,) = ax.plot(self.n_rows, self.regret, **{"label": label} | (line_kw or {}))
         self.bound_line_ = None
         if self.bound is not None:
             label = "bound" if name is None else f"{name}: bound"
@@ -98,8 +99,7 @@ class RegretDisplay(Display):
                 self.n_rows, self.bound, color=self.line_.get_color(), linestyle="--", label=label
             )
         ax.set(xlabel="rows", ylabel=self.regret_name)
-        if name is not None or self.bound is not None:
-            ax.legend()
+        self._explain()
         return self
 
     @classmethod

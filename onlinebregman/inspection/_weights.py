@@ -109,7 +109,7 @@ class ExpertWeightsDisplay(Display):
             self.areas_ = ax.stackplot(self.n_rows, curves.T, **{"labels": labels} | style)
         ax.set(xlabel="rows", ylabel="weight", ylim=(0, 1.02 if kind == "line" else 1))
         ax.margins(x=0)
-        ax.legend()
+        self._explain()
         return self
 
     @classmethod
