@@ -2,9 +2,10 @@
 Densities, and what not knowing them cost
 =========================================
 
-The loss of a density is minus the logarithm of what it gave to the next row. A family that learns its parameters on
-the way pays for them by a regret that grows with the logarithm of the number of rows, and a mixture of families pays
-no more than :math:`\\ln K` for not knowing which of :math:`K` it is.
+The loss of a density is minus the logarithm of what it gave to the next row. A family
+that learns its parameters on the way pays for them by a regret that grows with the
+logarithm of the number of rows, and a mixture of families pays no more than
+:math:`\\ln K` for not knowing which of :math:`K` it is.
 """
 
 import matplotlib.pyplot as plt
@@ -16,14 +17,15 @@ from onlinebregman.inspection import ExpertWeightsDisplay, RegretDisplay
 # %%
 # The regret of coins
 # -------------------
-# Coins with three different chances, learned from nothing: the regret against the best chance in hindsight stays
-# below :math:`\frac12 \ln(T + 1) + 1`, whatever the coin.
+# Coins with three different chances, learned from nothing: the regret against the best
+# chance in hindsight stays below :math:`\frac12 \ln(T + 1) + 1`, whatever the coin.
 
 rng = np.random.default_rng(0)
 n_rows = np.unique(np.geomspace(1, 20_000, 100).astype(int))
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for chance in (0.5, 0.1, 0.001):
-    tosses, coin, regret, bound = rng.uniform(size=(20_000, 1)) < chance, OnlineExponentialFamily("bernoulli"), [], []
+    tosses = rng.uniform(size=(20_000, 1)) < chance
+    coin, regret, bound = OnlineExponentialFamily("bernoulli"), [], []
     for start, stop in zip([0, *n_rows], n_rows, strict=False):
         coin.partial_fit(tosses[start:stop])
         regret.append(coin.regret_)
@@ -37,8 +39,8 @@ plt.show()
 # %%
 # Which family?
 # -------------
-# Waiting times, each of which is the sum of three exponential ones: a mixture of four densities finds out that they
-# are gamma variables.
+# Waiting times, each of which is the sum of three exponential ones: a mixture of four
+# densities finds out that they are gamma variables.
 
 waits = rng.gamma(3.0, size=(150, 1))
 families = [

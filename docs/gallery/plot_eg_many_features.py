@@ -2,9 +2,10 @@
 Five of 500 features
 ====================
 
-Gradient descent looks for weights that are small in the Euclidean norm, and spreads them over all features.
-Exponentiated gradient multiplies weights instead of adding to them: few large weights among many small ones are what
-it finds first, and the number of features costs it but a logarithm.
+Gradient descent looks for weights that are small in the Euclidean norm, and spreads them
+over all features. Exponentiated gradient multiplies weights instead of adding to them:
+few large weights among many small ones are what it finds first, and the number of
+features costs it but a logarithm.
 """
 
 import matplotlib.pyplot as plt
@@ -20,26 +21,23 @@ X = rng.normal(size=(1000, 500))
 y = X @ truth + 0.1 * rng.normal(size=1000)
 
 # %%
-# Both learn the stream at 16 rates at once (:class:`~onlinebregman.LearningRatePath`), and we look at the better
-# ones. EG knows that the absolute values of the weights sum to at most 1, and that is all it is told.
+# Both learn the stream at 16 rates at once (:class:`~onlinebregman.LearningRatePath`),
+# and we look at the better one. EG knows that the absolute values of the weights sum to
+# at most 1, and that is all it is told.
 
 models = {
     "gradient descent": ImplicitGDRegressor(fit_intercept=False),
     "exponentiated gradient": EGRegressor(weights="signed", total=1.0, fit_intercept=False),
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
-left.plot(np.flatnonzero(truth), truth[truth != 0], "o", color="black", fillstyle="none", ms=10, label="true weights")
+used = np.flatnonzero(truth)
+left.plot(used, truth[used], "ko", fillstyle="none", markersize=10, label="true weights")
 for (name, model), color in zip(models.items(), ("C1", "C0"), strict=True):
     best = LearningRatePath(model).fit(X, y).best_eta0_
-    display = ProgressiveScoreDisplay.from_estimator(
-        model.set_params(eta0=best),
-        X,
-        y,
-        scoring="neg_mean_squared_error",
-        negate=True,
-        ax=right,
-        name=name,
-        line_kw={"color": color},
+    model.set_params(eta0=best)
+    shown = {"ax": right, "negate": True, "name": name, "line_kw": {"color": color}}
+    ProgressiveScoreDisplay.from_estimator(
+        model, X, y, scoring="neg_mean_squared_error", **shown
     )
     after_200 = model.partial_fit(X[:200], y[:200]).coef_
     left.plot(after_200, ".", color=color, label=name)

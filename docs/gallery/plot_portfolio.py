@@ -2,9 +2,9 @@
 What a portfolio becomes
 ========================
 
-A capital that is dealt out anew each day by fixed weights can gain where no asset does. Exponentiated gradient moves
-the weights after each day, and in the long run gains at the rate of the best fixed ones, which nobody knows
-beforehand.
+A capital that is dealt out anew each day by fixed weights can gain where no asset does.
+Exponentiated gradient moves the weights after each day towards the best fixed ones, which
+nobody knows beforehand; how much less it gains is bounded.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,9 @@ from onlinebregman.experts import best_constant_portfolio
 from onlinebregman.inspection import ExpertWeightsDisplay
 
 # %%
-# Three assets over 4000 days: two of them go up and down, each in its own way, and are where they were in the end; the
-# third loses a little each day. In the legend is what a capital of 1 has become.
+# Three assets over 4000 days: two of them go up and down, each in its own way, and are
+# where they were in the end; the third loses a little each day. In the legend is what a
+# capital of 1 has become.
 
 rng = np.random.default_rng(2)
 prices = np.zeros((4001, 2))  # their logarithms
@@ -33,9 +34,11 @@ wealth = {
     **{name: np.cumprod(relatives[:, number]) for number, name in enumerate(names)},
 }
 
-figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.5, 6), layout="constrained", sharex=True)
-for (name, curve), style in zip(wealth.items(), ("C3-", "k--", "C0-", "C1-", "C2-"), strict=True):
-    upper.plot(curve, style, label=f"{name}: {curve[-1]:.2f}", linewidth=2 if name == "EG" else 1)
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.5, 6), layout="constrained")
+for style, (name, curve) in zip(
+    ("C3", "k--", "C0", "C1", "C2"), wealth.items(), strict=True
+):
+    upper.plot(curve, style, label=f"{name}: {curve[-1]:.2f}", linewidth=1)
 upper.set(yscale="log", ylabel="wealth", ylim=(0.03, 2000))
 upper.legend(loc="upper left", ncols=2)
 ExpertWeightsDisplay.from_estimator(model, names=names, kind="area", ax=lower)
@@ -44,6 +47,7 @@ lower.legend(loc="lower left")
 plt.show()
 
 # %%
-# The logarithm of the wealth is within a bound of that of the best fixed weights, for this very run:
+# The logarithm of the wealth is within a bound of that of the best fixed weights, for
+# this very run:
 
 print(f"{np.log(best.wealth / model.wealth_):.3f} <= {model.regret_bound_:.3f}")
