@@ -64,7 +64,7 @@ _NAMES = re.compile(r"\{([*\w]+(?:, [*\w]+)*)\}")
 class DocumentedMixin:
     """Fills in the docstrings of its subclasses and of their methods."""
 
-    def __init_subclass__(cls, **kwargs) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)

@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from onlinebregman.typing import ArrayLike
+
 from .._online.docs import DocumentedMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
@@ -172,5 +174,5 @@ class Mahalanobis:
     def __init__(self, components: np.ndarray) -> None:
         self.components = components
 
-    def __call__(self, a, b) -> float:
+    def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
         return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
