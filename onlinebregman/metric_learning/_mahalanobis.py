@@ -5,11 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-
-from onlinebregman.typing import ArrayLike
 
 from .._online.docs import DocumentedMixin
 from .._online.factors import factor
