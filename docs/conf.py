@@ -25,6 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "local_links",
     "mathml",
 ]
 templates_path = ["_templates"]

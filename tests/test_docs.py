@@ -20,14 +20,13 @@ DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks():
-    """The python blocks of README and tour, each moved down to its own lines so that errors point there."""
-    readme, tour = README.read_text(encoding="utf-8"), (DOCS / "tour.rst").read_text(encoding="utf-8")
-    found = [(README, readme, match) for match in re.finditer(r"^```python\n(.*?)^```", readme, re.M | re.S)]
-    directive = r"^\.\. code-block:: python\n\n((?: {4}.*\n|\n)+)"
-    found += [(DOCS / "tour.rst", tour, match) for match in re.finditer(directive, tour, re.M)]
-    for page, text, match in found:
-        first_line = text[: match.start(1)].count("\n")
-        yield pytest.param("\n" * first_line + textwrap.dedent(match[1]), page, id=f"{page.name}:{first_line + 1}")
+    """The python blocks of these pages, each moved down to its own lines so that errors point there."""
+    for page in (README, README.parent / "CONTRIBUTING.md", DOCS / "tour.rst"):
+        text = page.read_text(encoding="utf-8")
+        block = r"^```python\n(.*?)^```" if page.suffix == ".md" else r"^\.\. code-block:: python\n\n((?: {4}.*\n|\n)+)"
+        for match in re.finditer(block, text, re.M | re.S if page.suffix == ".md" else re.M):
+            first_line = text[: match.start(1)].count("\n")
+            yield pytest.param("\n" * first_line + textwrap.dedent(match[1]), page, id=f"{page.name}:{first_line + 1}")
 
 
 def public_modules():
@@ -72,7 +71,7 @@ def run_examples(test):
 
 
 @pytest.mark.parametrize("code, page", list(blocks()))
-def test_each_block_of_readme_and_tour_runs_by_itself(code, page, elsewhere):
+def test_each_block_of_code_runs_by_itself(code, page, elsewhere):
     exec(compile(code, str(page), "exec"), {"__name__": page.stem})
 
 
@@ -87,6 +86,10 @@ def test_the_readme_is_short_and_says_how_to_start():
     assert "make demo" in text and "make test" in text
 
 
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {onlinebregman.__version__}\n" in (README.parent / "CITATION.cff").read_text(encoding="utf-8")
+
+
 def test_the_tour_shows_every_public_estimator():
     shown = "".join(block.values[0] for block in blocks() if block.values[1].stem == "tour")
     assert [name for name in public_estimators() if name not in shown] == []
@@ -95,6 +98,13 @@ def test_the_tour_shows_every_public_estimator():
 def test_every_public_estimator_is_among_those_to_choose_from():
     text = (DOCS / "choosing.rst").read_text(encoding="utf-8")
     assert [name for name in public_estimators() if f"~onlinebregman.{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", public_estimators())
+def test_the_html_representation_links_to_the_page_of_the_estimator(name):
+    estimator = object.__new__(getattr(onlinebregman, name))
+    assert estimator._get_doc_link().endswith(f"/generated/onlinebregman.{name}.html")
+    assert re.search(rf"^   {name}$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
 
 
 @pytest.mark.parametrize("test", list(docstring_examples()))
