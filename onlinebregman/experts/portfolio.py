@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call, Examples, OnlineEstimator
@@ -83,7 +84,11 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     }
 
     def __init__(
-        self, learning_rate: float | Literal["theory"] = 0.05, *, data_bounds: dict | None = None, history: int = 0
+        self,
+        learning_rate: float | Literal["theory"] = 0.05,
+        *,
+        data_bounds: dict[str, tuple[float, float]] | None = None,
+        history: int = 0,
     ) -> None:
         self.learning_rate = learning_rate
         self.data_bounds = data_bounds
@@ -166,7 +171,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags

@@ -66,7 +66,7 @@ class LearningRateDisplay(Display):
         self.mixture_loss = mixture_loss
         self.name = name
 
-    def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict | None = None) -> Self:
+    def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
         """Draw the losses over the rates, both on logarithmic axes.
 
         Parameters
@@ -99,7 +99,7 @@ class LearningRateDisplay(Display):
         *,
         ax: Any = None,
         name: str | None = None,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw what the models of a path, or of a mixture, have lost.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import Display
+from ._base import Array, Display
 
 
 class MetricDisplay(Display):
@@ -72,7 +72,7 @@ class MetricDisplay(Display):
         y: ArrayLike | None = None,
         feature_names: tuple[str, str] = ("feature 0", "feature 1"),
     ) -> None:
-        self.metric = np.asarray(metric, dtype=np.float64)
+        self.metric: Array = np.asarray(metric, dtype=np.float64)
         if self.metric.shape != (2, 2) or not np.allclose(self.metric, self.metric.T):
             raise ValueError(f"metric has the shape {self.metric.shape}; give a symmetric matrix of two features.")
         if not np.linalg.eigvalsh(self.metric)[0] > 0:
@@ -90,10 +90,12 @@ class MetricDisplay(Display):
         self.y = None if y is None else np.asarray(y)
         if self.y is not None and (self.X is None or len(self.X) != len(self.y)):
             raise ValueError("y are the labels of the rows X; give one for each.")
-        self.radius = float(radius)
+        self.radius: float = float(radius)
         self.feature_names = feature_names
 
-    def plot(self, ax: Any = None, *, point_kw: dict | None = None, ellipse_kw: dict | None = None) -> Self:
+    def plot(
+        self, ax: Any = None, *, point_kw: dict[str, Any] | None = None, ellipse_kw: dict[str, Any] | None = None
+    ) -> Self:
         """Draw rows, ellipses and circles.
 
         Parameters
@@ -147,8 +149,8 @@ class MetricDisplay(Display):
         radius: float | None = None,
         feature_names: tuple[str, str] | None = None,
         ax: Any = None,
-        point_kw: dict | None = None,
-        ellipse_kw: dict | None = None,
+        point_kw: dict[str, Any] | None = None,
+        ellipse_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the metric that was learned, in two of its features.
 

@@ -77,7 +77,7 @@ class ProgressiveScoreDisplay(Display):
         name: str | None = None,
         windows: bool = False,
         negate: bool = False,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the score over the rows.
 
@@ -124,7 +124,7 @@ class ProgressiveScoreDisplay(Display):
         name: str | None = None,
         windows: bool = False,
         negate: bool = False,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Let a copy of an estimator learn a stream, and draw its score.
 
@@ -168,7 +168,7 @@ class ProgressiveScoreDisplay(Display):
         name: str | None = None,
         windows: bool = False,
         negate: bool = False,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw what `progressive_val_score` has returned.
 

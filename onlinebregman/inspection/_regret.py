@@ -77,7 +77,7 @@ class RegretDisplay(Display):
         self.regret_name = regret_name
         self.name = name
 
-    def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict | None = None) -> Self:
+    def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
         """Draw the regret over the rows, and its bound as a dashed line of the same colour.
 
         Parameters
@@ -114,7 +114,7 @@ class RegretDisplay(Display):
         n_points: int = 100,
         ax: Any = None,
         name: str | None = None,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Let a copy of an estimator learn a stream, and draw its regret and what bounds it.
 
@@ -174,7 +174,7 @@ class RegretDisplay(Display):
         loss: str | Loss = "squared_error",
         ax: Any = None,
         name: str | None = None,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the regret of predictions that were made before their rows were learned.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import Display, as_curve
+from ._base import Array, Display, as_curve
 
 
 class ExpertWeightsDisplay(Display):
@@ -54,7 +54,7 @@ class ExpertWeightsDisplay(Display):
 
     def __init__(self, *, n_rows: ArrayLike, weights: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.n_rows = as_curve("n_rows", n_rows)
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.weights: Array = np.asarray(weights, dtype=np.float64)
         if self.weights.ndim != 2 or len(self.weights) != len(self.n_rows):
             raise ValueError(
                 f"weights have the shape {self.weights.shape}; give a row for each of the {len(self.n_rows)} n_rows."
@@ -69,7 +69,7 @@ class ExpertWeightsDisplay(Display):
         *,
         kind: Literal["line", "area"] = "line",
         n_shown: int = 8,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the weights over the rows.
 
@@ -121,7 +121,7 @@ class ExpertWeightsDisplay(Display):
         ax: Any = None,
         kind: Literal["line", "area"] = "line",
         n_shown: int = 8,
-        line_kw: dict | None = None,
+        line_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the weights that a mixture has kept.
 
