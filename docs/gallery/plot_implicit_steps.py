@@ -3,8 +3,8 @@ Rates that blow up, and steps that do not
 =========================================
 
 A gradient step goes as far as the rate says. An implicit step,
-:math:`w' = \arg\min D(w', w) + \eta L(w')`, asks what the loss is at the place where it
-arrives, and never goes beyond the target of its row.
+:math:`w' = \operatorname{argmin} D(w', w) + \eta L(w')`, asks what the loss is at the place
+where it arrives, and never goes beyond the target of its row.
 """
 
 import matplotlib.pyplot as plt
