@@ -39,7 +39,18 @@ html_title = f"onlinebregman {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_sidebars = {
-    page: [] for page in ("index", "choosing", "coming_from", "install", "tour", "changelog", "design", "references")
+    page: []
+    for page in (
+        "index",
+        "choosing",
+        "coming_from",
+        "install",
+        "tour",
+        "benchmarks",
+        "changelog",
+        "design",
+        "references",
+    )
 }
 html_show_sourcelink = False
 html_theme_options = {
