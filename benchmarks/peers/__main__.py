@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def section(name: str, heading: str) -> str:
