@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -26,20 +27,20 @@ from ._experiment import RESULTS, Claim, load, markdown, names, tables
 PAPERS = {
     "JKD07": "Jain, Kulis, Dhillon, *Online Linear Regression using Burg Entropy*, TR-07-08 (2007)",
     "KB10": "Kulis, Bartlett, *Implicit Online Learning*, ICML 2010",
-    "TRW04": "Tsuda, Rätsch, Warmuth, *Matrix Exponential Gradient Updates for On-line Learning and Bregman Projection*, "
-    "NIPS 2004",
+    "TRW04": "Tsuda, Rätsch, Warmuth, *Matrix Exponential Gradient Updates for On-line Learning and Bregman "
+    "Projection*, NIPS 2004",
     "W": "Warmuth, *Bregman divergences and on-line learning* (slides)",
     "S18": "Schapire, *COS 511 lecture 20: maximum entropy* (2018)",
-    "Portfolios": "Cover, *Universal portfolios* (1991); Helmbold, Schapire, Singer, Warmuth, *On-line portfolio selection "
-    "using multiplicative updates* (1998)",
+    "Portfolios": "Cover, *Universal portfolios* (1991); Helmbold, Schapire, Singer, Warmuth, *On-line portfolio "
+    "selection using multiplicative updates* (1998)",
 }
 INTRODUCTION = """# The papers' experiments, rerun
 
 Written by `python -m benchmarks.papers`, which reruns them and draws each figure beside what the paper reports
-(`results/NAME/figure.png`, not kept in the repository). What is done exactly, with all parameters and seeds, stands at the
-top of NAME.py. `--runs N` sets how often an experiment is repeated, `--full` takes the full number. Losses are
-(a - y)^2 / 2. "agrees" and "differs" are decided by the code, from the tables; rates and starts were not tuned for them
-except where it says so.
+(`results/NAME/figure.png`, not kept in the repository). What is done exactly, with all parameters and seeds, stands at
+the top of NAME.py. `--runs N` sets how often an experiment is repeated, `--full` takes the full number. Losses are
+(a - y)^2 / 2 where it does not say otherwise. "agrees" and "differs" are decided by the code, from the tables; rates
+and starts were not tuned for them except where it says so; "-" stands where the paper claims nothing.
 """
 
 
@@ -57,10 +58,10 @@ def section(name: str, experiment, claims: list[Claim], known: dict) -> str:
     """Of the page of results."""
     title = experiment.__doc__.splitlines()[0].rstrip(".")
     lines = [f"### {experiment.PLACE}: {title}\n"]
-    lines.append("| the paper says | what came out | verdict |\n| --- | --- | --- |")
-    lines += [f"| {claim.says} | {claim.found} | {claim.verdict} |" for claim in claims]
+    rows = [(claim.says, claim.found, claim.verdict) for claim in claims]
+    lines.append(markdown(pd.DataFrame(rows, columns=["the paper says", "what came out", "verdict"])))
     full = "" if known["runs"] >= experiment.FULL else f" of {experiment.FULL} in full"
-    lines.append(f"\nLeft open, and chosen: {experiment.OPEN}\n")
+    lines.append(f"\n{experiment.WHY}\n\nLeft open, and chosen: {experiment.OPEN}\n")
     lines.append(f"`{name}.py`; repetitions: {known['runs']}{full}; {known['seconds']:.0f} s.\n")
     return "\n".join(lines)
 
@@ -85,8 +86,9 @@ def main() -> None:
         experiment = load(name)
         print(f"{name}: {experiment.__doc__.splitlines()[0]}", file=sys.stderr, flush=True)
         try:
-            found, known = tables(name, experiment.FULL if options.full else options.runs, options.jobs,
-                                  fresh=options.fresh)  # fmt: skip
+            found, known = tables(
+                name, experiment.FULL if options.full else options.runs, options.jobs, fresh=options.fresh
+            )
         except FileNotFoundError as error:
             print(f"{name}: left out, its data are not there. {error}", file=sys.stderr)
             continue

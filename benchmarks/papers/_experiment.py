@@ -5,6 +5,7 @@ A file NAME.py whose name has no underscore in front is an experiment and has
     __doc__     its first line the title; then the protocol: what is done, with which parameters and seeds
     PAPER       "KB10": where it was printed, PLACE "figure 2" there
     OPEN        what the paper leaves open, and what was chosen
+    WHY         why it came out as it did
     RUNS, FULL  how often it is repeated, by default and in full (the paper's number where it tells one)
     run(runs, jobs) -> dict of data frames, by name
     verdict(tables) -> list of Claim
@@ -36,7 +37,7 @@ import onlinebregman
 
 Tables = dict[str, pd.DataFrame]
 
-CONTRACT = ("PAPER", "PLACE", "OPEN", "RUNS", "FULL", "run", "verdict", "draw")
+CONTRACT = ("PAPER", "PLACE", "OPEN", "WHY", "RUNS", "FULL", "run", "verdict", "draw")
 RESULTS = Path(__file__).parent / "results"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A5A5A", "#000000")
 
@@ -100,8 +101,15 @@ def fingerprint(experiment: ModuleType) -> str:
     """Of what an experiment measures, not of how it is told."""
 
     def told(node: ast.stmt) -> bool:
-        targets = {target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)}
-        return getattr(node, "name", None) in ("verdict", "draw") or bool(targets & {"OPEN", "FULL", "RUNS"})
+        targets = {
+            part.id
+            for target in getattr(node, "targets", ())
+            for part in ast.walk(target)
+            if isinstance(part, ast.Name)
+        }
+        return getattr(node, "name", None) in ("verdict", "draw") or bool(
+            targets & {"OPEN", "WHY", "FULL", "RUNS", "PAPER", "PLACE"}
+        )
 
     _, *body = ast.parse(Path(experiment.__file__).read_text(encoding="utf-8")).body  # without the docstring
     source = "\n".join(ast.unparse(node) for node in body if not told(node))
@@ -133,7 +141,8 @@ def markdown(frame: pd.DataFrame) -> str:
     """A table."""
 
     def cell(value) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        return text.replace("|", "\\|")
 
     rows = [frame.columns, ["---"] * frame.shape[1], *frame.itertuples(index=False)]
     return "\n".join("| " + " | ".join(cell(value) for value in row) + " |" for row in rows)

@@ -22,14 +22,27 @@ from ._experiment import COLORS, Claim, Tables, parallel
 PAPER, PLACE = "KB10", "Figure 2"
 RUNS, FULL = 10, 10
 OPEN = (
-    "k, the preprocessing and the coding of categories, which Soybean, and eta0. k = 4, as in the authors' ITML; Soybean "
-    "is the large one; missing values imputed by the commonest. Readings: categories one-hot or coded 0, 1, ...; "
-    "columns as they are, standardised, or on [0, 1]; eta0 = 1 in the units of the data, eta0 = 1 over the square of the "
-    "larger target (`scale_eta=True`, the estimators' default), or for each method and set the eta0 of the smallest mean "
-    "test error among 0.001, 0.01, 0.1, 1 (which favours all methods alike)."
+    "k, the preprocessing and the coding of categories, which Soybean, and eta0. k = 4, as in the authors' ITML; "
+    "Soybean is the large one; missing values imputed by the commonest. Readings: categories one-hot or coded 0, "
+    "1, ...; columns as they are, standardised, or on [0, 1]; eta0 = 1 in the units of the data, eta0 = 1 over "
+    "the square of the larger target (`scale_eta=True`, the estimators' default), or for each method and set the "
+    "eta0 of the smallest mean test error among 0.001, 0.01, 0.1, 1 (which favours all methods alike)."
 )
-SETS = {"Iris": "iris", "Balance Scale": "balance_scale", "Soybean": "soybean_large", "Car": "car",
-        "Audiology": "audiology"}  # fmt: skip
+WHY = (
+    "With eta_t = 1/sqrt(t) in the units of the data, which is what the text says, the claim holds, on columns "
+    "as they are and on standardised ones: explicit von Neumann steps diverge, explicit Frobenius steps "
+    "overshoot, LogDet is lowest on 4 of 5 sets. Where the rate is divided by the squared target, as the "
+    "estimators do by default, or columns lie in [0, 1], steps are small: explicit and implicit ones come to "
+    "nearly the same, on Iris and Balance Scale above all, and LogDet has no clear lead. With the best rate for "
+    "each it is lowest on 4 of 5 sets, by half a point in the mean."
+)
+SETS = {
+    "Iris": "iris",
+    "Balance Scale": "balance_scale",
+    "Soybean": "soybean_large",
+    "Car": "car",
+    "Audiology": "audiology",
+}
 METHODS = {
     "von Neumann": (VonNeumannMetricLearner, "explicit"),
     "von Neumann, implicit": (VonNeumannMetricLearner, "implicit"),
@@ -105,10 +118,15 @@ def run(runs: int, jobs: int) -> Tables:
         lines += [(*task, *line) for line in found]
     every = pd.DataFrame(lines, columns=["reading", "set", "run", "method", "eta0", "error", "pairs"])
     by = ["reading", "set", "method", "eta0"]
-    means = every.groupby(by, sort=False).agg(
-        error=("error", "mean"), deviation=("error", "std"),
-        broke_off=("pairs", lambda pairs: int((pairs < N_PAIRS).sum())),
-    ).reset_index()  # fmt: skip
+    means = (
+        every.groupby(by, sort=False)
+        .agg(
+            error=("error", "mean"),
+            deviation=("error", "std"),
+            broke_off=("pairs", lambda pairs: int((pairs < N_PAIRS).sum())),
+        )
+        .reset_index()
+    )
     means.loc[means.method == "Euclid", "broke_off"] = 0
     best = means.loc[means.groupby(["reading", "set", "method"], sort=False).error.idxmin()]
     order = {name: k for k, name in enumerate(SETS)}
@@ -141,7 +159,9 @@ def verdict(tables: Tables) -> list[Claim]:
             for family in ("von Neumann", "Frobenius"):
                 pair = wide.loc[name, family], wide.loc[name, f"{family}, implicit"]
                 parts.append(f"{name}, {family} {pair[0]:.1f} and {pair[1]:.1f}")
-        claims.append(Claim(f"(both updates are drawn) explicit and implicit errors % [{reading}]", "; ".join(parts), None))
+        claims.append(
+            Claim(f"(both updates are drawn) explicit and implicit errors % [{reading}]", "; ".join(parts), None)
+        )
     return claims
 
 
@@ -151,8 +171,13 @@ def draw(figure, tables: Tables) -> None:
     for ax, reading in zip(figure.subplots(1, 3, sharey=True), shown, strict=True):
         wide = table[table.reading == reading].pivot(index="set", columns="method", values="error")
         for k, (method, color) in enumerate(zip(METHODS, COLORS, strict=False)):
-            ax.bar(np.arange(len(SETS)) + (k - 2.5) * 0.14, wide.loc[list(SETS), method] / 100, 0.13, color=color,
-                   label=method)  # fmt: skip
+            ax.bar(
+                np.arange(len(SETS)) + (k - 2.5) * 0.14,
+                wide.loc[list(SETS), method] / 100,
+                0.13,
+                color=color,
+                label=method,
+            )
         ax.set_xticks(np.arange(len(SETS)), list(SETS), fontsize=8)
         ax.set(title=reading, ylim=(0, 0.5))
         ax.spines[["top", "right"]].set_visible(False)

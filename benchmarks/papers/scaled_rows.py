@@ -4,7 +4,6 @@ d = 20, w uniform on [0, 1], x uniform on [-1/2, 1/2] times 1, 2, 2.5, noise of 
 6000 rows, eta_t = 1/sqrt(t), start 0; run i has seed i, the same rows and noise at every scale.
 """
 
-import numpy as np
 import pandas as pd
 
 from onlinebregman import ImplicitGDRegressor
@@ -15,8 +14,14 @@ from ._experiment import COLORS, Claim, Tables, losses, parallel
 PAPER, PLACE = "KB10", "Figure 1, first three panels"
 RUNS, FULL = 20, 100
 OPEN = (
-    "the number of runs (20; the curves look like one), and the noise: the text says variance 0.1, with which no method "
-    "could stay below 300 at scale 1, where the axis ends at 60; with the standard deviation 0.1 taken here the axes fit."
+    "the number of runs (20; the curves look like one), and the noise: the text says variance 0.1, with which no "
+    "method could stay below 300 at scale 1, where the axis ends at 60; with the standard deviation 0.1 taken "
+    "here the axes fit."
+)
+WHY = (
+    "The order is the paper's, the size at 2.5 is not: x.x is about 10.4 there, so that explicit errors grow by "
+    "up to nine times a row at first and shrink only after some 27 rows, where eta_t x.x < 2. A total below "
+    "1000 needs smaller first steps than 1/sqrt(t)."
 )
 SCALES = {1.0: 60, 2.0: 400, 2.5: 1000}  # and where the paper's axes end
 SAYS = {
@@ -39,11 +44,15 @@ def run(runs: int, jobs: int) -> Tables:
     for (scale, update, seed), (ends, found) in zip(tasks, parallel(curve, tasks, jobs), strict=True):
         rows += [(scale, update, seed, end, loss) for end, loss in zip(ends, found, strict=True)]
     curves = pd.DataFrame(rows, columns=["scale", "update", "run", "rows", "loss"])
-    last = curves[curves.rows == 6000].pivot_table(index=["scale", "run"], columns="update", values="loss").reset_index()
+    last = (
+        curves[curves.rows == 6000].pivot_table(index=["scale", "run"], columns="update", values="loss").reset_index()
+    )
     summary = last.groupby("scale").agg(
-        explicit=("explicit", "median"), worst_explicit=("explicit", "max"), implicit=("implicit", "median"),
+        explicit=("explicit", "median"),
+        worst_explicit=("explicit", "max"),
+        implicit=("implicit", "median"),
         worst_implicit=("implicit", "max"),
-    )  # fmt: skip
+    )
     return {"summary": summary.reset_index(), "curves": curves}
 
 
@@ -51,7 +60,7 @@ def verdict(tables: Tables) -> list[Claim]:
     claims = []
     for line in tables["summary"].itertuples():
         ratio = line.explicit / line.implicit
-        holds = {1.0: abs(ratio - 1) < 0.1, 2.0: 1.1 < ratio, 2.5: 2 < ratio}[line.scale]
+        holds = {1.0: abs(ratio - 1) < 0.1, 2.0: ratio > 1.1, 2.5: ratio > 2}[line.scale]
         fits = line.implicit < SCALES[line.scale]
         found = (
             f"medians: explicit {line.explicit:.4g}, implicit {line.implicit:.4g} (the paper's axis ends at "
@@ -79,7 +88,8 @@ def draw(figure, tables: Tables) -> None:
         top = SCALES[scale]
         ax.axhline(top, color="#5A5A5A", linestyle=":", linewidth=1)
         ax.annotate("the paper's axis ends here", (6000, top), ha="right", va="top", color="#5A5A5A", fontsize=8)
-        ax.set(title=SAYS[scale].replace(": ", ", paper:\n"), xlabel="rows", ylim=(0, 1.25 * top))
+        limits = {"ylim": (0, 1.25 * top)} if scale < 2.5 else {"ylim": (10, 3e6), "yscale": "log"}
+        ax.set(title=SAYS[scale].replace(": ", ", paper:\n"), xlabel="rows", **limits)
         ax.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("cumulative loss")
     figure.axes[0].legend(frameon=False, loc="lower right")
