@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 10,
     "abort_on_example_error": True,
+    "within_subsection_order": "gallery_order.Order",
     "doc_module": ("onlinebregman",),
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"onlinebregman": None},
