@@ -36,7 +36,7 @@ class ParameterFree(HedgedMixin):
         Of the members of the default set: learn rows centred and in units of their columns' deviations so far. Streams
         that start with sparse rows are learned as they are.
     random_features : int
-        Of the default set: models of so many random Fourier features as further members, of kernels of three widths,
+        Of the default set: models of this many random Fourier features as further members, of kernels of three widths,
         for up to 128 columns. Each costs the square of this number in time and memory. 0: linear members alone.
     random_state : int, RandomState instance or None
         For drawing the features. A number, as by default, for the same features every time.
