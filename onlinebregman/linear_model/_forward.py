@@ -25,7 +25,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     ----------
     alpha : float
         Strength of the penalty alpha |w|^2 / 2 on the weights w, of all classes where there are several, intercepts
-        included; > 0. Read when learning starts.
+        included unless `penalize_intercept` says otherwise; > 0. Read when learning starts.
     forgetting : float
         By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
         the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
