@@ -60,12 +60,18 @@ VARIANTS = {
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
     ],
-    "ForwardClassifier": [{"forgetting": 0.9, "alpha": 0.1}, {"fit_intercept": False}, {"standardize": True}],
+    "ForwardClassifier": [
+        {"forgetting": 0.9, "alpha": 0.1},
+        {"fit_intercept": False},
+        {"standardize": True},
+        {"penalize_intercept": False, "handle_unknown": "add"},
+    ],
     "ForwardRegressor": [
         {"forward": False},
         {"alpha": 0.01, "fit_intercept": False},
         {"forgetting": 0.9},
         {"standardize": True},
+        {"penalize_intercept": False},
     ],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [

@@ -31,7 +31,17 @@ class StreamClassifierMixin(ClassifierMixin):
     class_weight: dict | Literal["balanced"] | None = None
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
-        """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
+        """The number of each label's class."""
+        self._settle_classes(y, classes, call)
+        return self._known_codes(
+            y,
+            "give all labels that will come as `classes` to the first call of partial_fit"
+            if call.partial
+            else "set warm_start=False to begin again with other classes",
+        )
+
+    def _settle_classes(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> None:
+        """At the start set `classes_`, later make sure that they are the same."""
         if call.first:
             self._set_classes(y, classes, call.partial)
         elif classes is not None:
@@ -41,22 +51,13 @@ class StreamClassifierMixin(ClassifierMixin):
                     f"classes = {given.tolist()} is not the same as on the first call to partial_fit, "
                     f"{self.classes_.tolist()}; leave it out."
                 )
-        return self._known_codes(
-            y,
-            "give all labels that will come as `classes` to the first call of partial_fit"
-            if call.partial
-            else "set warm_start=False to begin again with other classes",
-        )
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
         if not partial:
             check_classification_targets(y)
-        self.classes_ = check_classes(classes) if partial else np.unique(y)
-        labels = self.classes_.tolist()
-        if any(isinstance(label, float) and not isfinite(label) for label in labels):
-            raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
+        self.classes_ = finite_labels(check_classes(classes) if partial else np.unique(y))
         if len(self.classes_) < self._fewest_classes:
             needed = ("one class", "two classes")[self._fewest_classes - 1]
             n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
@@ -155,3 +156,11 @@ def check_classes(classes) -> np.ndarray:
         raise ValueError(
             f"classes = {labels.tolist()!r} cannot be sorted ({error}); give labels of one kind."
         ) from error
+
+
+def finite_labels(classes: np.ndarray) -> np.ndarray:
+    """The same, unless there is a number among them that cannot be the label of a row."""
+    labels = classes.tolist()
+    if any(isinstance(label, float) and not isfinite(label) for label in labels):
+        raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
+    return classes

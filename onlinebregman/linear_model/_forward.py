@@ -32,6 +32,9 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
+    penalize_intercept : bool
+        Whether the intercept has the penalty of the other weights; see Notes for what False leaves of it. Read when
+        learning starts.
     random_features : int
         Learn so many random Fourier features of the rows instead of their values, and the model is one of the kernel
         exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
@@ -48,6 +51,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean"],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],

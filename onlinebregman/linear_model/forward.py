@@ -39,12 +39,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    {forgetting, fit_intercept}
-    penalize_intercept : bool
-        Whether the intercept has the penalty of the other weights. False: it has none, as in
-        :class:`sklearn.linear_model.Ridge`; the first row is predicted as 0, and a constant added to all targets is
-        added to all further predictions of `forward=False`. Read when learning starts.
-    {standardize, random_features, gamma}
+    {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     {random_state, warm_start}
 
     Attributes
@@ -107,6 +102,10 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     degrees of freedom; `return_std` gives that root, `predict_interval` the quantiles. `forgetting` makes all of these
     sums of recent rows, and n that many.
 
+    penalize_intercept=False leaves no penalty on the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
+    is then without it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to
+    all targets is added to all further predictions of `forward=False`.
+
     A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
     features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
     learn and for forward predictions; sparse rows are made dense. Several targets share A.
@@ -157,7 +156,6 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     _parameter_constraints: dict = {
         **ForwardEstimator._parameter_constraints,
         "forward": ["boolean"],
-        "penalize_intercept": ["boolean"],
     }
 
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
