@@ -31,17 +31,7 @@ class StreamClassifierMixin(ClassifierMixin):
     class_weight: dict | Literal["balanced"] | None = None
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
-        """The number of each label's class."""
-        self._settle_classes(y, classes, call)
-        return self._known_codes(
-            y,
-            "give all labels that will come as `classes` to the first call of partial_fit"
-            if call.partial
-            else "set warm_start=False to begin again with other classes",
-        )
-
-    def _settle_classes(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> None:
-        """At the start set `classes_`, later make sure that they are the same."""
+        """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
         if call.first:
             self._set_classes(y, classes, call.partial)
         elif classes is not None:
@@ -51,13 +41,19 @@ class StreamClassifierMixin(ClassifierMixin):
                     f"classes = {given.tolist()} is not the same as on the first call to partial_fit, "
                     f"{self.classes_.tolist()}; leave it out."
                 )
+        return self._known_codes(
+            y,
+            "give all labels that will come as `classes` to the first call of partial_fit"
+            if call.partial
+            else "set warm_start=False to begin again with other classes",
+        )
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
         if not partial:
             check_classification_targets(y)
-        self.classes_ = finite_labels(check_classes(classes) if partial else np.unique(y))
+        self.classes_ = check_classes(classes) if partial else finite_labels(np.unique(y))
         if len(self.classes_) < self._fewest_classes:
             needed = ("one class", "two classes")[self._fewest_classes - 1]
             n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
@@ -151,7 +147,7 @@ def check_classes(classes) -> np.ndarray:
     if len(kinds) > 1:
         raise ValueError(f"classes = {list(classes)!r} are words and numbers; give labels of one kind.")
     try:
-        return np.unique(labels)
+        return finite_labels(np.unique(labels))
     except TypeError as error:
         raise ValueError(
             f"classes = {labels.tolist()!r} cannot be sorted ({error}); give labels of one kind."

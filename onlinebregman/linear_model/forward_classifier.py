@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples
-from .._online.labels import StreamClassifierMixin, check_classes, finite_labels
+from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
 from .._sklearn_compat import StrOptions
@@ -225,12 +225,16 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        if call.first:
+            vars(self).pop("_learned_classes", None)
+        if self.handle_unknown == "add":
+            classes = self._joined_classes(call, X, y, classes)
         data = self._check_labels(call, X, y, sample_weight, classes)
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
         n_features = data.X.shape[1]
-        n_classes = len(vars(self).setdefault("_learned_classes", self.classes_))  # a mixture settles those of members
+        n_classes = len(vars(self).setdefault("_learned_classes", self.classes_))
         learner = SoftmaxLearner(
             n_features,
             n_classes,
@@ -244,52 +248,53 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         """Learn the rows up to the first one of a new class, begin that class, and so on."""
+        if len(self._learned_classes) == len(self.classes_):
+            return self._learn_rows(data, 0, len(data.y))
         codes, start = data.y.astype(np.intp), 0
         begun = np.isin(self.classes_, self._learned_classes)
         while start < len(codes):
             new = ~begun[codes[start:]]
             end = start + int(new.argmax()) if new.any() else len(codes)
             numbers = begun.cumsum() - 1.0  # of the classes of the learner
-            self._learn_rows(data, numbers.take(codes[start:end]), slice(start, end))
+            self._learn_rows(replace(data, y=numbers.take(codes)), start, end)
             if end < len(codes):
                 begun[codes[end]] = True
                 self._begin_classes(self.classes_[begun])
             start = end
 
-    def _learn_rows(self, data: Examples, y: np.ndarray, rows: slice) -> None:
-        if len(y) == 0:
+    def _learn_rows(self, data: Examples, start: int, end: int) -> None:
+        """Learn those from `start` to `end`."""
+        X, y, weights = data.X, data.y, data.weights
+        if start == end:
             return
-        weights = None if data.weights is None else data.weights[rows]
-        refused = self._learner.learn(data.X[rows], y, weights, self.forgetting)
+        if end - start < len(y):
+            X, y, weights = X[start:end], y[start:end], None if weights is None else weights[start:end]
+        refused = self._learner.learn(X, y, weights, self.forgetting)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused
-            self._refuse(reason, rows.start + row, data)
+            self._refuse(reason, start + row, data)
 
     def _begin_classes(self, classes: np.ndarray) -> None:
         """Bind a learner that has these classes, more than it had."""
         self._learner = self._learner.with_classes(len(classes), classes.searchsorted(self._learned_classes))
         self._learned_classes = classes
 
-    def _settle_classes(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> None:
-        adds = self.handle_unknown == "add"
-        if call.first or not adds:
-            super()._settle_classes(y, classes, call)
-        elif classes is not None:
-            self._add_classes(check_classes(classes))
-            if len(self.classes_) > len(self._learned_classes):
-                self._begin_classes(self.classes_)
+    def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
+        """What to say of `classes`: at the start with the labels that will join; later nothing, as they join here."""
+        _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False)
         if call.first:
+            if not call.partial or classes is None:
+                return classes
+            self._set_classes(y, classes, partial=True)
             self._learned_classes = self.classes_
-        if adds:
-            self._add_classes(y[~self._encode(y)[1]])
-
-    def _add_classes(self, labels: np.ndarray) -> None:
-        """Let labels be classes, if they are not."""
-        classes = check_classes([*self.classes_.tolist(), *labels.tolist()])
-        if len(classes) > len(self.classes_):
-            self.classes_ = finite_labels(classes)
-            self._keep_code_book()
+            return check_classes([*self.classes_.tolist(), *y.tolist()])
+        self.classes_ = check_classes([*self.classes_.tolist(), *([] if classes is None else check_classes(classes))])
+        if len(self.classes_) > len(self._learned_classes):
+            self._begin_classes(self.classes_)
+        self.classes_ = check_classes([*self.classes_.tolist(), *y.tolist()])
+        self._keep_code_book()
+        return None
 
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""

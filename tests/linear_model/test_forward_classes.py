@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from softmax_replica import Replica, some_rows, weights_of
 
-from onlinebregman import ForwardClassifier
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier
 
 
 def late_rows(n=80, d=4, k=5, seed=0):
@@ -158,3 +158,11 @@ def test_a_free_intercept_follows_rare_classes_far():
     free = ForwardClassifier(alpha=100.0, penalize_intercept=False).fit(X, y).intercept_[0]
     held = ForwardClassifier(alpha=100.0).fit(X, y).intercept_[0]
     assert abs(free - off_line) < 0.1 * abs(off_line) < abs(held - off_line)
+
+
+def test_models_of_a_mixture_do_not_add_classes(unchanged):
+    X, y = late_rows()
+    mixture = ParameterFreeClassifier([ForwardClassifier(handle_unknown="add"), ForwardClassifier(alpha=0.1)])
+    mixture.partial_fit(X[:10], y[:10], classes=[0, 1])
+    with unchanged(mixture, "The label 2 at row 0 is not one of the classes"):
+        mixture.partial_fit(X[10:], y[10:])
