@@ -104,6 +104,9 @@ VARIANTS = {
         {"divergence": "diagonal_newton", "average": 3, "track_regret": True},
         {"divergence": "squared_euclidean", "loss": "squared_hinge", "standardize": True, "average": True},
         {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "loss": "squared_hinge"},
+        {"multi_class": "multinomial"},
+        {"multi_class": "multinomial", "divergence": "relative_entropy", "signed": True, "average": True},
+        {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},

@@ -162,7 +162,7 @@ def test_a_free_intercept_follows_rare_classes_far():
 
 def test_models_of_a_mixture_do_not_add_classes(unchanged):
     X, y = late_rows()
-    mixture = ParameterFreeClassifier([ForwardClassifier(handle_unknown="add"), ForwardClassifier(alpha=0.1)])
+    mixture = ParameterFreeClassifier(members=[ForwardClassifier(handle_unknown="add"), ForwardClassifier(alpha=0.1)])
     mixture.partial_fit(X[:10], y[:10], classes=[0, 1])
     with unchanged(mixture, "The label 2 at row 0 is not one of the classes"):
         mixture.partial_fit(X[10:], y[10:])

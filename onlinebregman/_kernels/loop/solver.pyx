@@ -14,8 +14,8 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scr
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
 
 
-cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
-                                double* slope) noexcept nogil:
+cdef void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                         double* slope) noexcept nogil:
     """a(c), and x'Sx there."""
     if geometry.linear:
         slope[0] = score.slope
