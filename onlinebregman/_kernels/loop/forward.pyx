@@ -393,12 +393,12 @@ cdef class ForwardLearner(AtomicLearner):
                             out[(i + j) * m + q] = ob_dot(z + j * width, &solution[q, 0], self.d)
                 if forward or asked:
                     self.reduce(z, share, n, gamma)
-                for j in range(n):
-                    if asked:
-                        shares[i + j] = share[j]
-                    if forward:
+                if forward:
+                    for j in range(n):
                         for q in range(m):
                             out[(i + j) * m + q] = share[j] * (0.0 - z[j * width + self.d + q])
+                for j in range(n if asked else 0):
+                    shares[i + j] = share[j]
                 i += n
             free_workspace(&work)
             finite = ob_nonfinite(&out[0], out.shape[0]) == 0

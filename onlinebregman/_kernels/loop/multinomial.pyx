@@ -25,7 +25,7 @@ from onlinebregman._kernels.geometries.geometry cimport (
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
-from onlinebregman._kernels.loop.solver cimport Score, evaluate_score, implicit_step
+from onlinebregman._kernels.loop.solver cimport Score, score_after, implicit_step
 from onlinebregman._kernels.loop.state cimport EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, rate
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -246,7 +246,7 @@ cdef class MultinomialLearner(MultiLearner):
         cdef double p, slope
         work.origin = 0.0
         self.c[k] = implicit_step(geometry, self.share, work, &self.scores[k], self.eta[k], y)
-        evaluate_score(geometry, work, &self.scores[k], self.c[k], &p, &slope)
+        score_after(geometry, work, &self.scores[k], self.c[k], &p, &slope)
         p = exp(p - self.share.m)
         excess[0] += (work.origin + self.c[k]) / self.eta[k]
         p /= 1.0 + self.eta[k] * p * (slope + self.scores[k].bias)

@@ -14,8 +14,8 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scr
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
 
 
-cdef void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
-                         double* slope) noexcept nogil:
+cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                                double* slope) noexcept nogil:
     """a(c), and x'Sx there."""
     if geometry.linear:
         slope[0] = score.slope
@@ -23,6 +23,12 @@ cdef void evaluate_score(Geometry geometry, Workspace* work, Score* score, doubl
     else:
         geometry.evaluate(work, c, a, slope)
         a[0] += score.intercept - score.bias * (work.origin + c)
+
+
+cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                      double* slope) noexcept nogil:
+    """The same for other modules."""
+    evaluate_score(geometry, work, score, c, a, slope)
 
 
 cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double slope,
