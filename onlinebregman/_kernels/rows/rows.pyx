@@ -40,6 +40,38 @@ cdef bint is_aligned(const Py_buffer* buffer) noexcept:
     return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
 
 
+cpdef object in_doubles(values):
+    """A plain array of numbers, or a list of int and float, copied to C-contiguous float64; None for all others."""
+    if type(values) is list:
+        for value in values:
+            if type(value) is not float and type(value) is not int:
+                return None
+    elif type(values) is not ndarray or values.dtype.kind not in "fiu":
+        return None
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except OverflowError:
+        return None
+
+
+cdef bint hold_doubles(values, Py_buffer* buffer):
+    """Hold the buffer of numbers as float64, where they are or in a copy; False, and nothing is held, for all others."""
+    cdef int attempt
+    for attempt in range(2):
+        if attempt == 1 or type(values) is not ndarray:
+            values = in_doubles(values)
+            if values is None:
+                return False
+        try:
+            PyObject_GetBuffer(values, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, ValueError):
+            continue
+        if buffer.format == b"d" and is_aligned(buffer):
+            return True
+        PyBuffer_Release(buffer)
+    return False
+
+
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
 
@@ -198,9 +230,14 @@ cdef Rows sparse_rows(X):
 
 
 cdef Rows try_rows(X):
-    """The rows of X if it is an array or CSR as the kernels read it, and no subclass; else None."""
+    """The rows of X if it is an array of numbers, or CSR as the kernels read it, and no subclass; else None."""
+    cdef Rows rows
     if type(X) is ndarray:
-        return dense_rows(X)
+        rows = dense_rows(X)
+        if rows is None and X.ndim == 2:
+            X = X.copy() if X.dtype == np.float32 else in_doubles(X)
+            rows = None if X is None else dense_rows(X)
+        return rows
     if type(X) is csr_matrix or type(X) is csr_array:
         return sparse_rows(X)
     return None
