@@ -94,27 +94,30 @@ class LifeCycleMixin(DocumentedMixin):
         """The body of `partial_fit` and its like."""
         with all_or_nothing(self, *self._members()):
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
-            if call.first or not self._parameters_are_valid():
+            changed = call.first or not self._parameters_are_valid()
+            if changed:
                 validate_parameters(self)
                 self._validated = _Validated(self)
             data = (check or self._check)(call, *given)
-            self._prepare(data, call)
+            self._prepare(data, call, changed)
             (learn or self._learn)(data)
         return self
 
-    def _prepare(self, data, call: Call) -> None:
+    def _prepare(self, data, call: Call, changed: bool = True) -> None:
+        """Begin or go on, with the parameters in force, which may have been `changed` since the last call."""
         if call.first:
             self._begin(data)
         else:
             self._go_on(data, call)
-        self._configure()
+        if changed:
+            self._configure()
 
     def _members(self) -> Iterable:
         """Further estimators that a call changes."""
         return ()
 
     def _parameters_are_valid(self) -> bool:
-        """Are the parameters the very ones that were validated last?"""
+        """Are the parameters the very ones that were validated, and put in force, last?"""
         last = vars(self).get("_validated")
         return last is not None and last.are_those_of(self)
 

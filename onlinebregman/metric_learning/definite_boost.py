@@ -8,7 +8,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
 
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.types import MatrixLike, RandomState
@@ -17,7 +16,7 @@ from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import Reservoir, twin
+from ._memory import Reservoir, random_numbers
 
 
 class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
@@ -175,10 +174,10 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     def _begin(self, data: Examples) -> None:
         self._memory, self._labels = Reservoir(data.X.shape[1], self.memory_size), {}
-        self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._rng = random_numbers(self.random_state)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), twin(self._rng)
+        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), self._rng.copied()
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         for x, label in zip(data.X, data.y.tolist(), strict=True):

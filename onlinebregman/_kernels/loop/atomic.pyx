@@ -49,6 +49,11 @@ cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
     return isfinite(total)
 
 
+def are_positive(const double[::1] weights):
+    """Are they positive numbers with a finite sum?"""
+    return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
+
+
 def note_weights_of(estimator, const double[::1] weights):
     """See `note_weights`."""
     if weights is not None and weights.shape[0] > 0:

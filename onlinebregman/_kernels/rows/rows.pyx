@@ -5,11 +5,13 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef extern from "ops/row.h":
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
     void OB_PREFETCH(const void* p) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
@@ -52,6 +54,35 @@ cpdef object in_doubles(values):
         return np.array(values, dtype=np.float64, order="C")
     except OverflowError:
         return None
+
+
+def all_finite(values):
+    """Is it certain, at one look, that values are finite? False may mean that they are no plain array of floats, too."""
+    cdef Py_buffer buffer
+    cdef Py_ssize_t i, k, n
+    cdef const float* a
+    cdef float[8] sums
+    cdef double total = NAN
+    if type(values) is not ndarray:
+        return False
+    try:
+        PyObject_GetBuffer(values, &buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+    except (BufferError, ValueError):
+        return False
+    if is_aligned(&buffer) and buffer.format == b"d":
+        total = ob_nonfinite(<const double*> buffer.buf, buffer.len // buffer.itemsize)
+    elif is_aligned(&buffer) and buffer.format == b"f":
+        a, n, total = <const float*> buffer.buf, buffer.len // buffer.itemsize, 0.0
+        memset(sums, 0, sizeof(sums))
+        for i in range(0, n - n % 8, 8):
+            for k in range(8):
+                sums[k] += a[i + k] * 0.0
+        for i in range(n - n % 8, n):
+            sums[0] += a[i] * 0.0
+        for k in range(8):
+            total += sums[k]
+    PyBuffer_Release(&buffer)
+    return total == 0
 
 
 cdef bint hold_doubles(values, Py_buffer* buffer):
