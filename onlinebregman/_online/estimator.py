@@ -75,6 +75,8 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
+    _reversible = False  # does the transaction of another estimator take back a row that this one has learned, too?
+
     def _keep(self, arguments: dict[str, Any]) -> None:
         """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
         vars(self).update({name: value for name, value in arguments.items() if name != "self"})
@@ -92,13 +94,15 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _partial_fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """The body of `partial_fit` and its like."""
-        with all_or_nothing(self, *self._members()):
+        with all_or_nothing(self, *self._members()) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
             changed = call.first or not self._parameters_are_valid()
             if changed:
                 validate_parameters(self)
                 self._validated = _Validated(self)
             data = (check or self._check)(call, *given)
+            if not call.first:
+                transaction.add(*self._learning_in_place(data))
             self._prepare(data, call, changed)
             (learn or self._learn)(data)
         return self
@@ -114,6 +118,10 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _members(self) -> Iterable:
         """Further estimators that a call changes."""
+        return ()
+
+    def _learning_in_place(self, data) -> Iterable:
+        """Those of which this depends on the data."""
         return ()
 
     def _parameters_are_valid(self) -> bool:
@@ -152,6 +160,8 @@ class LifeCycleMixin(DocumentedMixin):
 
 class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
+
+    _reversible = True
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
