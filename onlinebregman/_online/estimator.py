@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._kernels.loop.transaction import holds
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
@@ -57,11 +57,11 @@ class _Validated:
     """The parameters of an estimator when they were validated; no copy carries them."""
 
     def __init__(self, estimator: BaseEstimator | None = None) -> None:
-        self.names = _parameter_names(type(estimator)) if estimator is not None else ()
-        self.values = [getattr(estimator, name) for name in self.names]
+        names = _parameter_names(type(estimator)) if estimator is not None else ()
+        self.parameters = tuple((name, getattr(estimator, name)) for name in names)
 
     def are_those_of(self, estimator: BaseEstimator) -> bool:
-        return len(self.names) > 0 and all(map(is_, self.values, map(vars(estimator).get, self.names)))
+        return len(self.parameters) > 0 and holds(vars(estimator), self.parameters)
 
     def __reduce__(self):
         return _Validated, ()

@@ -28,6 +28,14 @@ cdef bint under_way(dict attributes):
     return thread is not None and thread != PyThread_get_thread_ident()
 
 
+def holds(dict attributes, tuple parameters):
+    """Are parameters, pairs of a name and a value, the very ones among the attributes?"""
+    for name, value in parameters:
+        if attributes.get(name) is not value:
+            return False
+    return True
+
+
 cdef Py_ssize_t patience() noexcept:
     """How many numbers a loop may touch before it looks for signals, which only the main thread receives."""
     return PATIENCE if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
