@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from onlinebregman._kernels.rows.rows import in_order
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from onlinebregman import (
@@ -149,3 +152,28 @@ def test_lists_of_other_things_are_validated(targets):
     with pytest.raises((ValueError, TypeError, OverflowError)):
         model.partial_fit(X[:2], targets)
     assert model.t_ == len(X)
+
+
+# --- sparse rows whose columns come in any order ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n_columns", [1, 2, 50, 64, 65, 5000, 2**20, 2**31 - 1])
+def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, index):
+    rng = np.random.default_rng(n_columns)
+    lengths = rng.integers(0, 200, size=20)
+    indptr = np.r_[0, np.cumsum(lengths)].astype(index)
+    columns = rng.integers(n_columns, size=indptr[-1]).astype(index)
+    X = sparse.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(20, n_columns))
+    ordered = in_order(X)
+    assert type(ordered) is type(X) and ordered.data.dtype == np.float32 and ordered.indices.dtype == index
+    for start, end in zip(indptr[:-1], indptr[1:], strict=True):
+        order = np.argsort(columns[start:end], kind="stable")
+        assert_array_equal(ordered.indices[start:end], columns[start:end][order])
+        assert_array_equal(ordered.data[start:end], X.data[start:end][order])
+    assert_array_equal(X.indices, columns)
+
+
+def test_no_rows_and_no_entries_are_in_order():
+    for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
+        assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)

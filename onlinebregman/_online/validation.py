@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from .._kernels.loop.atomic import are_positive
-from .._kernels.rows.rows import all_finite
+from .._kernels.rows.rows import all_finite, in_order
 from .._sklearn_compat import Method
 from .containers import check_kind, readable
 
@@ -189,7 +189,7 @@ def check_rows(
     if not sparse.issparse(X):
         X = np.require(X, requirements="CA")
     elif not X.has_canonical_format:
-        X = X.copy()
+        X = in_order(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()
     if finite:
         check_finite(X)
