@@ -1,5 +1,7 @@
 """The way in for plain numbers: whatever form they come in, the numbers learned are those of validated input."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -167,7 +169,7 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
     X = sparse.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(20, n_columns))
     ordered = in_order(X)
     assert type(ordered) is type(X) and ordered.data.dtype == np.float32 and ordered.indices.dtype == index
-    for start, end in zip(indptr[:-1], indptr[1:], strict=True):
+    for start, end in pairwise(indptr):
         order = np.argsort(columns[start:end], kind="stable")
         assert_array_equal(ordered.indices[start:end], columns[start:end][order])
         assert_array_equal(ordered.data[start:end], X.data[start:end][order])
