@@ -62,9 +62,18 @@ _NAMES = re.compile(r"\{([*\w]+(?:, [*\w]+)*)\}")
 
 
 class DocumentedMixin:
-    """Fills in the docstrings of its subclasses and of their methods."""
+    """Fills in the docstrings of its subclasses and of their methods, and says where their pages are.
 
-    def __init_subclass__(cls, **kwargs) -> None:
+    scikit-learn's HTML representation of an estimator links to the page.
+    """
+
+    _doc_link_module = "onlinebregman"
+    _doc_link_template = "https://onlinebregman.readthedocs.io/en/stable/generated/onlinebregman.{name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"name": type(self).__name__}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)

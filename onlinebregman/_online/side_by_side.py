@@ -47,12 +47,12 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
         if call.first:
-            self.estimators_ = self._make_estimators(X)
+            self.estimators_: list[Any] = self._make_estimators(X)
         leader = self.estimators_[0]
         if not is_classifier(leader):
             return leader._check(call, X, y, sample_weight)
         data = leader._check_labels(call, X, y, sample_weight, *classes)
-        self.classes_ = leader.classes_
+        self.classes_: np.ndarray = leader.classes_
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:

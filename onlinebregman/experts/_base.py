@@ -6,12 +6,12 @@ import copy
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.copies import OwnCopyMixin
@@ -80,7 +80,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
 
     _asks_for = "predict"  # what experts have to have
 
-    def get_params(self, deep: bool = True) -> dict:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
 
         Parameters
@@ -95,7 +95,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         """
         return self._get_params("estimators", deep=deep)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, experts by their names, and parameters of experts as name__parameter.
 
         Parameters
@@ -172,7 +172,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         pairs = self.estimators if isinstance(self.estimators, list) else []
         experts = [get_tags(pair[1]) for pair in pairs if _is_pair(pair)]
@@ -192,12 +192,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         self._history = History(np.empty((0, n_experts))) if self.history else None
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self.estimators_ = copies_to_learn(self.estimators_, len(data))
+        self.estimators_: list[Any] = copies_to_learn(self.estimators_, len(data))
 
-    def _learning_in_place(self, data: Examples) -> list:
+    def _learning_in_place(self, data: Examples) -> list[Any]:
         return reversible(self.estimators_, len(data))
 
-    def _fresh_experts(self) -> list:
+    def _fresh_experts(self) -> list[Any]:
         if self.estimators is None:
             return []
         for pair in self.estimators:

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call, Examples, OnlineEstimator
@@ -78,7 +79,12 @@ class EGPortfolio(OnlineEstimator):
         "data_bounds": [dict, None],
     }
 
-    def __init__(self, learning_rate: float | Literal["theory"] = 0.05, *, data_bounds: dict | None = None) -> None:
+    def __init__(
+        self,
+        learning_rate: float | Literal["theory"] = 0.05,
+        *,
+        data_bounds: dict[str, tuple[float, float]] | None = None,
+    ) -> None:
         self.learning_rate = learning_rate
         self.data_bounds = data_bounds
 
@@ -159,7 +165,7 @@ class EGPortfolio(OnlineEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags

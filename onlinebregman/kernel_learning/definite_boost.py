@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -161,7 +161,7 @@ class DefiniteBoost(KernelLearner):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Find the kernel for these constraints alone.
 
         Parameters
@@ -179,7 +179,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._fit(X, y, sense)
 
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
 
         Parameters
@@ -193,7 +193,7 @@ class DefiniteBoost(KernelLearner):
         return self._partial_fit(X, y, sense)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense=None) -> Self:
+    def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense: ArrayLike | None = None) -> Self:
         """Find the kernel for these bounds on distances between objects alone.
 
         Parameters
@@ -215,7 +215,7 @@ class DefiniteBoost(KernelLearner):
         return self._fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_pairs(
-        self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense=None
+        self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense: ArrayLike | None = None
     ) -> Self:
         """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
 
@@ -230,7 +230,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
-    def partial_fit_matrices(self, C) -> Self:
+    def partial_fit_matrices(self, C: ArrayLike) -> Self:
         """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
 
         Parameters
@@ -261,7 +261,7 @@ class DefiniteBoost(KernelLearner):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _check(self, call: Call, X, y, sense=None) -> Bounds:
+    def _check(self, call: Call, X, y, sense: ArrayLike | None = None) -> Bounds:
         return _bounds(*self._check_rows(call, X, y), sense)
 
     def _check_pairs(self, call: Call, pairs, distances, n_objects, sense) -> Bounds:
@@ -274,7 +274,7 @@ class DefiniteBoost(KernelLearner):
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
         return vars(self).get("_geometry")
 
-    def _reconstruction_attributes(self) -> dict:
+    def _reconstruction_attributes(self) -> dict[str, Any]:
         return {"_geometry": copy.deepcopy(self._geometry)}
 
     def _begin(self, data: Bounds) -> None:
@@ -294,7 +294,7 @@ class DefiniteBoost(KernelLearner):
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
         self._extend(data)
         with few_threads(self.n_features_in_):
-            self.n_iter_ = self._run(self._round, self.max_iter, "round", X, y)
+            self.n_iter_: int = self._run(self._round, self.max_iter, "round", X, y)
         self._assess()
 
     def _extend(self, data: Bounds) -> None:
@@ -399,7 +399,7 @@ class DefiniteBoost(KernelLearner):
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
-        self.alpha_ = self.alpha_.copy()
+        self.alpha_: np.ndarray = self.alpha_.copy()
         self.alpha_[j] += step
         self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
@@ -410,8 +410,9 @@ class DefiniteBoost(KernelLearner):
         self._check_finite(residuals)
         values = violations * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(values))
-        self.dual_gap_ = float(-self.alpha_ @ values)
-        self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
+        self.dual_gap_: float = float(-self.alpha_ @ values)
+        self.max_violation_: float = float(values[worst])
+        self.kkt_residual_: float = float(residuals.max())
         found = f"constraint {worst} is violated most, by {values[worst]:g}"
         if self._hopeless:
             warn_caller(

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
@@ -97,7 +97,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
@@ -113,7 +113,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     def _make_estimators(self, X) -> list[OnlineLinearModel]:
         rates = self._rates()
-        self.eta0s_ = np.array(rates)
+        self.eta0s_: np.ndarray = np.array(rates)
         return [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
 
     def _make_learner(self) -> MixtureLearner:
@@ -128,7 +128,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         index = self.best_index_
         return float(self.eta0s_[index])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self._kind())
         tags.estimator_type = inner.estimator_type

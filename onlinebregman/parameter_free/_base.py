@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
@@ -150,7 +150,7 @@ class ParameterFree(SideBySideMixin):
     def _make_hedge(self, rate: float | None) -> Hedge:
         return Hedge(len(self.estimators_), rate, self.share)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
