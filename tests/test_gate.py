@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.rows.rows import in_order
+from onlinebregman._kernels.rows.rows import all_finite, in_order, running
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
@@ -179,3 +179,31 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
 def test_no_rows_and_no_entries_are_in_order():
     for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
         assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)
+
+
+# --- looks and sums ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 40])
+def test_one_look_finds_every_number_that_is_not_finite(n, dtype):
+    values = np.full((2, n), np.finfo(dtype).max, dtype=dtype)
+    assert all_finite(values) and all_finite(values[0]) and all_finite(-values)
+    for place in np.ndindex(values.shape):
+        for bad in (np.nan, np.inf, -np.inf):
+            spoiled = values.copy()
+            spoiled[place] = bad
+            assert not all_finite(spoiled)
+
+
+def test_one_look_is_not_certain_of_other_things():
+    for values in (np.ones((3, 4))[:, ::2], np.ones(3, dtype=int), [1.0], np.ma.array([1.0]), np.ones(2, dtype=">f8")):
+        assert not all_finite(values)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (0, 3), (1, 3), (5, 3), (5, 1)])
+def test_running_sums_are_added_up_in_order(shape):
+    steps = np.random.default_rng(0).normal(size=shape)
+    start = np.full(shape[1:], 0.1) if shape[1:] else 0.1
+    expected = np.cumsum(np.concatenate([np.asarray(start)[None], steps]), axis=0)
+    assert_array_equal(running(start, steps), expected)
