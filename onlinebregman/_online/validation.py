@@ -19,6 +19,11 @@ FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # None is what a user passes who forgot y
 
 
+def is_finite(values: np.ndarray) -> bool:
+    """Are all values finite?"""
+    return all_finite(values) or bool(np.isfinite(values).all())
+
+
 def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
     """Index of the first value that is not finite; None if there is none."""
     if all_finite(values):  # one pass settles almost every case

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.rows.rows import all_finite, running
-from .._online.validation import check_dense_rows, read_only
+from .._kernels.rows.rows import running
+from .._online.validation import check_dense_rows, is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
 from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64
@@ -338,7 +338,7 @@ class OnlineExponentialFamily(OnlineDensity):
             base = running(now.base, -h * self._family.log_base(U).sum(axis=1))
             square = ((U - mean) ** 2 / self._family.variance).sum(axis=1)
             quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
-        if not all(map(all_finite, (loss, base, quadratic, total))):
+        if not all(map(is_finite, (loss, base, quadratic, total))):
             good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
             row = int(np.argmin(good)) - 1
             raise ValueError(
