@@ -45,12 +45,11 @@ class DefiniteBoost(KernelLearner):
 
         W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
 
-    and each round moves one alpha_j, the one farthest from its optimality conditions: that of the most violated
-    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round on a row or
-    pair changes the eigendecomposition of W by rank one, a round on a general matrix makes it afresh.
+    and each round moves one alpha_j, see `selection`. A round on a row or pair changes the eigendecomposition of W by
+    rank one, a round on a general matrix makes it afresh.
 
-    With diagonal C this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights of the examples on the
-    diagonal of W, and alpha_j the vote of h_j.
+    With diagonal C and selection="violation" this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights
+    of the examples on the diagonal of W, and alpha_j the vote of h_j.
 
     Parameters
     ----------
@@ -58,13 +57,20 @@ class DefiniteBoost(KernelLearner):
         "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
         rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on the dual
         objective. Least time with many constraints or a small `tol`; Theorem 4.1 then says nothing of a round.
+    selection : {"optimality", "violation"}
+        Which alpha_j a round moves. "optimality": the one farthest from its optimality conditions, which is that of the
+        most violated constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back.
+        "violation", the paper's: always that of the most violated constraint. No alpha_j ever falls, and learning is
+        done as soon as all constraints hold, within `tol`; the kernel then keeps them, but need not be the nearest one.
+        Not for "corrective", which moves all alpha_j.
     init : array-like of shape (n_features, n_features) or None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
     max_iter : int
         Largest number of rounds of one call.
     tol : float
-        Accuracy: stop when `kkt_residual_` <= tol. Then tr(W C_j) <= tol * spread_j / n_features for all j, where
-        spread_j, the distance of the extreme eigenvalues of C_j, is |z|^2 for rows and 1 for pairs.
+        Accuracy: stop when `kkt_residual_` <= tol; with selection="violation", when the violations in it are. Then
+        tr(W C_j) <= tol * spread_j / n_features for all j, where spread_j, the distance of the extreme eigenvalues of
+        C_j, is |z|^2 for rows and 1 for pairs.
     verbose : int
         Print the state of every hundredth round.
 
@@ -76,7 +82,7 @@ class DefiniteBoost(KernelLearner):
     max_violation_ : float
         Largest tr(W C_j), in units of y; negative if all constraints hold with room to spare.
     kkt_residual_ : float
-        Largest distance of a constraint from its optimality conditions, without units: with the violation
+        Largest distance of a constraint from its optimality conditions, without units: with the relative violation
         v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)).
     dual_gap_ : float
         D(W, W_1) minus the lower bound that the dual objective gives for the solution, which is -sum alpha_j tr(W C_j).
@@ -140,6 +146,7 @@ class DefiniteBoost(KernelLearner):
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
         "projection": [StrOptions({"approximate", "exact", "corrective"})],
+        "selection": [StrOptions({"optimality", "violation"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
@@ -149,12 +156,14 @@ class DefiniteBoost(KernelLearner):
         self,
         *,
         projection: Literal["approximate", "exact", "corrective"] = "approximate",
+        selection: Literal["optimality", "violation"] = "optimality",
         init: ArrayLike | None = None,
         max_iter: int = 5000,
         tol: float = 1e-3,
         verbose: int = 0,
     ) -> None:
         self.projection = projection
+        self.selection = selection
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -318,6 +327,11 @@ class DefiniteBoost(KernelLearner):
         violations = self._constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
         return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
+    @property
+    def _only_violations(self) -> bool:
+        """Do rounds look at violations alone?"""
+        return self.selection == "violation" and self.projection != "corrective"
+
     def _check_finite(self, residuals: Array) -> None:
         """Raise a ValueError if something overflowed."""
         found = np.append(residuals, [self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads])
@@ -337,7 +351,9 @@ class DefiniteBoost(KernelLearner):
         violations, residuals = self._conditions()
         self._check_finite(residuals)
         j = int(np.argmax(violations))
-        if violations[j] < residuals.max():
+        if self._only_violations:
+            residuals = violations
+        elif violations[j] < residuals.max():
             j = int(np.argmax(residuals))
         if self.verbose and i % 100 == 0:
             print(
@@ -420,10 +436,10 @@ class DefiniteBoost(KernelLearner):
                 f"other, and {found}. Loosen their bounds, or leave some out.",
                 ConvergenceWarning,
             )
-        elif self.kkt_residual_ > self.tol:
+        elif (residual := violations.max() if self._only_violations else self.kkt_residual_) > self.tol:
             warn_caller(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_="
-                f"{self.kkt_residual_:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
+                f"{residual:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
                 "falls on and on, the constraints cannot all be met.",
                 ConvergenceWarning,
             )
