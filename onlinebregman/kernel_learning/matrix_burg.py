@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -189,6 +190,9 @@ class MatrixBurgRegressor(
         -------
         {self}
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and not issparse(X) and learner.learn_fast(vars(self), X, y, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
