@@ -82,7 +82,7 @@ class MatrixBurgRegressor(
         few hundred, however long the stream.
     {n_iter_, loss_curve_}
     weighted_loss_ : float
-        Sum of rates times weights times losses before each step, since regret is tracked.
+        Sum of eta_t L_t(W_t), each before its step, since regret is tracked.
     n_left_out_ : int
         Rows without a step, as W is at its bound in their direction; the bounds below are for runs where it is 0.
     divergence_ : LogDet
@@ -255,14 +255,14 @@ class MatrixBurgRegressor(
         Parameters
         ----------
         kernel : array-like of shape (n_features, n_features)
-            U.
+            The matrix U to compare with.
         comparator_loss : float, default=0.0
-            L_U, its cumulative loss over the same rows, each as often as it was learned; 0 if the targets are its own.
+            L_U, its loss over the rows that were learned.
 
         Returns
         -------
         bound : float
-            The right side.
+            What `cumulative_loss_` does not exceed.
 
         Raises
         ------
@@ -289,8 +289,7 @@ class MatrixBurgRegressor(
 
         Returns
         -------
-        bound : float
-            The right side, from the row on at which `track_regret` was set.
+        {bound}
 
         Raises
         ------

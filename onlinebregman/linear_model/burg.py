@@ -177,7 +177,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         coef : array-like of shape (n_features,)
             Weights of the comparator, positive.
         intercept : float, default=0.0
-            Its intercept; has to be 0 if none is learned.
+            Its intercept, 0 if none is learned.
         comparator_loss : float, default=0.0
             L_u, its cumulative loss over the same rows, each as often as it was learned; 0 if the targets are its own.
 
