@@ -39,7 +39,18 @@ html_title = f"onlinebregman {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_sidebars = {
-    page: [] for page in ("index", "choosing", "coming_from", "install", "tour", "changelog", "design", "references")
+    page: []
+    for page in (
+        "index",
+        "choosing",
+        "coming_from",
+        "install",
+        "tour",
+        "benchmarks",
+        "changelog",
+        "design",
+        "references",
+    )
 }
 html_show_sourcelink = False
 html_theme_options = {
@@ -61,6 +72,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 10,
     "abort_on_example_error": True,
+    "within_subsection_order": "gallery_order.Order",
     "doc_module": ("onlinebregman",),
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"onlinebregman": None},

@@ -33,7 +33,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
     random_features : int
-        Learn so many random Fourier features of the rows instead of their values, and the model is one of the kernel
+        Number of random Fourier features that are learned instead of the columns; the model is one of the kernel
         exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
         values themselves. Read when learning starts.
     gamma : float or None

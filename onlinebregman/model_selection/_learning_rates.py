@@ -15,7 +15,7 @@ from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import ScoreMixer, Unmixed
 from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
-from .._online.side_by_side import SideBySideMixin
+from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
 from .._sklearn_compat import Interval, available_if, fit_context
@@ -33,8 +33,6 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     Attributes
     ----------
-    best_estimator_ : object
-        The model with the smallest loss so far.
     best_eta0_ : float
         Its learning rate.
     eta0s_ : ndarray of shape (n_rates,)
@@ -248,7 +246,7 @@ class LearningRatePath(_LearningRates):
         return self.best_estimator_
 
 
-class LearningRateMixture(RegressorMixin, _LearningRates):
+class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
     """One online regressor at many learning rates, learned side by side and mixed by their progressive losses.
 
     The prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k the losses so
@@ -268,10 +266,7 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_rates,)
-        Weights of the models in the next prediction.
-    cumulative_loss_ : float
-        Loss of the mixture over all rows, each predicted before it was learned.
+    {weights_, weights_history_, weights_history_t_, cumulative_loss_, regret_bound_}
     cumulative_losses_ : ndarray of shape (n_rates,)
         Losses of the models.
     loss_bound_ : float
@@ -346,16 +341,6 @@ class LearningRateMixture(RegressorMixin, _LearningRates):
     def intercept_(self) -> float:
         """Mean of the models' intercepts."""
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
-
-    @read_only
-    def weights_(self) -> np.ndarray:
-        """Weights of the models in the next prediction, shape (n_rates,)."""
-        return self._fitted_hedge().weights
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._fitted_hedge().loss
 
     @property
     def gap_(self) -> float:
