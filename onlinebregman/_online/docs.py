@@ -51,6 +51,8 @@ Returns
 -------
 self : object
     The estimator.
+bound : float
+    The right side, from the row on at which `track_regret` was set.
 """
 
 Function = TypeVar("Function", bound=Callable)
