@@ -51,6 +51,8 @@ Returns
 -------
 self : object
     The estimator.
+probabilities : ndarray of shape (n_samples, n_classes)
+    They sum to 1.
 """
 
 Function = TypeVar("Function", bound=Callable)
