@@ -13,9 +13,9 @@ probability and how often that label was right, in ten bins of probabilities), a
 one row took; of each regressor, the mean squared error after the first 2 % of the rows, and the time; targets have mean
 0 and deviation 1.
 
-Vowpal Wabbit and river are left out where they are not installed. --tuned adds the best of 28 settings of SGD and Vowpal
-Wabbit by the errors on the very stream, raw or scaled: seven rates, two schedules, two losses. --results is a file of
-results: those in it are not measured again. --tables prints what is in such a file as tables, see `_stream_tables.py`.
+Vowpal Wabbit and river are left out where they are not installed. --tuned adds the best of 28 settings of SGD and of
+Vowpal Wabbit by the errors on the very stream: seven rates, two schedules, two losses. --results is a file of results:
+those in it are not measured again. --tables prints what is in such a file as tables, see `_stream_tables.py`.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import os
 import platform
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import _stream_peers as peers
@@ -237,16 +238,13 @@ def main():
                 continue
             X, y = load(name)
             runs = [
-                (*place, lambda model=model, rows=rows: learn(model, rows, y))
-                for *place, model, rows in settings(learners, X)
+                (learner, columns, partial(learn, model, rows, y))
+                for learner, columns, model, rows in settings(learners, X)
             ]
-            if options.tuned:
-                runs += [
-                    (learner, columns, lambda grid=grid, make=make: best_of(grid, learn, make(X), y))
-                    for learner, grid in tuned.items()
-                    for columns, make in (("scaled", scaled), ("raw", lambda X: X))
-                    if columns == "raw" or not issparse(X)
-                ]
+            for learner, grid in tuned.items() if options.tuned else ():
+                if not issparse(X):
+                    runs.append((learner, "scaled", partial(best_of, grid, learn, scaled(X), y)))
+                runs.append((learner, "raw", partial(best_of, grid, learn, X, y)))
             for learner, columns, run in runs:
                 if not learner.strip().startswith(tuple(options.learners)):
                     continue
