@@ -132,7 +132,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     def _begin(self, data: Examples) -> None:
         rng = check_random_state(self.random_state)
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
-        self._first: tuple[np.ndarray, np.ndarray] | None = (data.X[:0], data.y[:0])
+        self._first: tuple[np.ndarray, list] | None = (data.X[:0], [])  # the first rows and labels
         self._spread = Spread(np.zeros(data.X.shape[1]))
 
     def _go_on(self, data: Examples, call: Call) -> None:
@@ -153,11 +153,12 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self._spread.add(data.X)
         X, y = data.X, data.y
         if self._first is not None:
-            X, y = (np.concatenate(parts) for parts in zip(self._first, (X, y), strict=True))
-            first = X[:START], y[:START]
-            self.metric_learners_ = self._new_metrics(first[0])
-            self._teach(*first)
-            self._first = first if len(X) < START else None
+            known, labels = self._first
+            X, labels = np.concatenate([known, X]), labels + y.tolist()
+            self._first = (X, labels) if len(X) < START else None
+            self.metric_learners_ = self._new_metrics(X[:START])
+            y = np.array(labels)
+            self._teach(X[:START], y[:START])
             X, y = X[START:], y[START:]
         self._teach(X, y)
 
