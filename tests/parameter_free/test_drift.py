@@ -35,7 +35,7 @@ def test_a_share_costs_little_where_nothing_drifts(seed, labels):
 
 @pytest.mark.parametrize("labels", [True, False])
 def test_after_a_change_other_members_lead(labels):
-    """The weights on record show it: those whose rates do not fall go up, and those that take all rows alike go down."""
+    """The weights on record show it: those of steady rates go up, those that take all rows alike down."""
     X, y = stream(0, labels, n_parts=2)
     make = ParameterFreeClassifier if labels else ParameterFreeRegressor
     model = make(random_features=0).fit(X, y)
