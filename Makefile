@@ -31,7 +31,7 @@ test: $(VENV)/installed-test $(VENV)/requirements-docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/$(PYTEST)
-	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -b doctest docs docs/_build/doctest
+	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -D plot_gallery=0 -b doctest docs docs/_build/doctest
 	@echo "All is well. Tests that xfailed are checks of scikit-learn that shuffle the rows of a stream."
 
 test-exhaustive: $(VENV)/installed-test

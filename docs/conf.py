@@ -1,8 +1,13 @@
 """Sphinx configuration; how to build is said at the top of design.rst."""
 
 import doctest
+import os
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "onlinebregman"
 author = "The onlinebregman developers"
@@ -14,11 +19,17 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "myst_parser",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "local_links",
+    "mathml",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 default_role = "literal"  # docstrings put names between single backticks
 
 smartquotes = False  # w' is not a quotation
@@ -27,9 +38,54 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"onlinebregman {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
-html_sidebars = {"design": [], "references": []}
+html_sidebars = {
+    page: []
+    for page in (
+        "index",
+        "choosing",
+        "coming_from",
+        "install",
+        "tour",
+        "benchmarks",
+        "changelog",
+        "design",
+        "references",
+    )
+}
 html_show_sourcelink = False
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+}
+html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10,
+    "abort_on_example_error": True,
+    "within_subsection_order": "gallery_order.Order",
+    "doc_module": ("onlinebregman",),
+    "backreferences_dir": "generated/backreferences",
+    "reference_url": {"onlinebregman": None},
+}
+
+if os.environ.get("ONLINEBREGMAN_DOCS_LINKS"):  # links to other projects' pages need a network when the pages are built
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
 
 toc_object_entries_show_parents = "hide"
 

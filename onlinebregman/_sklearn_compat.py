@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import _fit_context
 from sklearn.utils import metaestimators
@@ -30,29 +30,35 @@ __all__ = [
 
 Method = TypeVar("Method", bound=Callable)
 
-try:  # callbacks came with scikit-learn 1.9 and are still experimental there
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from sklearn.callback import CallbackSupportMixin
-except ImportError:
-
-    class _NoCallbacks:
-        """What a callback context does when there are no callbacks: nothing."""
-
-        def subcontext(self, **kwargs):
-            return self
-
-        def call_on_fit_task_begin(self, **kwargs):
-            return None
-
-        def call_on_fit_task_end(self, **kwargs):
-            return False
+if TYPE_CHECKING:  # scikit-learn does not state its types
 
     class CallbackSupportMixin:
-        """Stand-in for scikit-learn below 1.9, which has no callbacks."""
+        def _init_callback_context(self, **kwargs: Any) -> Any: ...
 
-        def _init_callback_context(self, **kwargs):
-            return _NoCallbacks()
+else:
+    try:  # callbacks came with scikit-learn 1.9 and are still experimental there
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from sklearn.callback import CallbackSupportMixin
+    except ImportError:
+
+        class _NoCallbacks:
+            """What a callback context does when there are no callbacks: nothing."""
+
+            def subcontext(self, **kwargs):
+                return self
+
+            def call_on_fit_task_begin(self, **kwargs):
+                return None
+
+            def call_on_fit_task_end(self, **kwargs):
+                return False
+
+        class CallbackSupportMixin:
+            """Stand-in for scikit-learn below 1.9, which has no callbacks."""
+
+            def _init_callback_context(self, **kwargs):
+                return _NoCallbacks()
 
 
 # What scikit-learn's own fit context has to find again after an error, to tear its callbacks down.

@@ -84,7 +84,7 @@ class UpperBound(Constraint):
     """
 
     def __init__(self, bound: float | ArrayLike) -> None:
-        self.bound = _ends(bound, "bound")
+        self.bound: float | Array = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
             raise ValueError(f"bound = {spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
 
@@ -123,7 +123,8 @@ class Box(Constraint):
     """
 
     def __init__(self, lower: float | ArrayLike, upper: float | ArrayLike) -> None:
-        self.lower, self.upper = _ends(lower, "lower"), _ends(upper, "upper")
+        self.lower: float | Array = _ends(lower, "lower")
+        self.upper: float | Array = _ends(upper, "upper")
         low, high = check_box(self.lower, self.upper, np.shape(self.lower) or np.shape(self.upper) or (1,))
         if (low == np.inf).any() or (high == -np.inf).any():
             raise ValueError(f"{self!r} is empty; use lower < infinity and upper > -infinity.")
@@ -159,10 +160,10 @@ class Simplex(Constraint):
     array([0.7, 0.3, 0. ])
     """
 
-    lower = 0.0
+    lower: float = 0.0
 
     def __init__(self, total: float = 1.0) -> None:
-        self.total = check_total(total)
+        self.total: float = check_total(total)
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total."""
@@ -196,7 +197,7 @@ class L1Ball(Constraint):
     """
 
     def __init__(self, radius: float = 1.0) -> None:
-        self.radius = check_radius(radius)
+        self.radius: float = check_radius(radius)
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius."""
@@ -228,7 +229,7 @@ class L2Ball(Constraint):
     """
 
     def __init__(self, radius: float = 1.0) -> None:
-        self.radius = check_radius(radius)
+        self.radius: float = check_radius(radius)
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius."""

@@ -100,7 +100,8 @@ class ElasticNet(Penalty):
     """
 
     def __init__(self, alpha: float = 0.0001, l1_ratio: float = 0.15) -> None:
-        self.alpha, self.l1_ratio = _check_alpha(alpha), l1_ratio
+        self.alpha: float = _check_alpha(alpha)
+        self.l1_ratio: float = l1_ratio
         if isinstance(l1_ratio, bool) or not isinstance(l1_ratio, Real) or not 0 <= l1_ratio <= 1:
             raise ValueError(f"l1_ratio = {l1_ratio!r} is not a number from 0 to 1; 1 is L1 and 0 is L2.")
 
@@ -143,10 +144,10 @@ class L1(ElasticNet):
     array([ 0.8471, -1.8424,  0.0396])
     """
 
-    l1_ratio = 1.0
+    l1_ratio: float = 1.0
 
     def __init__(self, alpha: float = 0.0001) -> None:
-        self.alpha = _check_alpha(alpha)
+        self.alpha: float = _check_alpha(alpha)
 
 
 class L2(ElasticNet):
@@ -167,10 +168,10 @@ class L2(ElasticNet):
     array([0.5   , 0.5931])
     """
 
-    l1_ratio = 0.0
+    l1_ratio: float = 0.0
 
     def __init__(self, alpha: float = 0.0001) -> None:
-        self.alpha = _check_alpha(alpha)
+        self.alpha: float = _check_alpha(alpha)
 
 
 PENALTIES = ("l1", "l2", "elasticnet")

@@ -6,8 +6,9 @@ import copy
 import functools
 import inspect
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 
+from joblib import Memory
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn import get_config
@@ -91,11 +92,11 @@ class OnlinePipeline(Pipeline):
 
     def partial_fit(
         self,
-        X,
-        y=None,
+        X: Any,
+        y: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        **params,
+        **params: Any,
     ) -> Self:
         """Let each step learn these rows, once, as the steps before it map them; all steps or, if one raises, none.
 
@@ -220,7 +221,10 @@ for _name in ("decision_function", "score", "score_samples", "transform", "inver
 
 @described_by(OnlinePipeline)
 def make_online_pipeline(
-    *steps: BaseEstimator | str | None, memory=None, transform_input: list[str] | None = None, verbose: bool = False
+    *steps: BaseEstimator | str | None,
+    memory: str | Memory | None = None,
+    transform_input: list[str] | None = None,
+    verbose: bool = False,
 ) -> OnlinePipeline:
     """An `OnlinePipeline` of these steps, with names made of their types as `make_pipeline` makes them.
 
@@ -249,19 +253,19 @@ def make_online_pipeline(
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def learns(step) -> bool:
+def learns(step: Any) -> bool:
     """Whether `partial_fit` moves this estimator; frozen and stateless ones stand still."""
     return hasattr(step, "partial_fit") and not isinstance(step, FrozenEstimator)
 
 
-def check_instance(estimator, what: str) -> None:
+def check_instance(estimator: Any, what: str) -> None:
     """Raise a ValueError if this is a class of estimators, and not one of them."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise ValueError(f"{what} is the class {name}; give an estimator of it, {name}().")
 
 
-def check_online(step, what: str) -> None:
+def check_online(step: Any, what: str) -> None:
     """Raise a ValueError if the estimator would have to learn, but cannot do so in steps."""
     if not (learns(step) or isinstance(step, FrozenEstimator)) and get_tags(step).requires_fit:
         raise ValueError(
@@ -270,7 +274,9 @@ def check_online(step, what: str) -> None:
         )
 
 
-def learn_more(step, X, y=None, classes=None, **parameters) -> None:
+def learn_more(
+    step: Any, X: Any, y: ArrayLike | None = None, classes: ArrayLike | None = None, **parameters: Any
+) -> None:
     """Let an estimator learn rows by `partial_fit`, with `y` and `classes` if it takes them.
 
     One that stands still is only told, once, what the features are, for the sake of their names.

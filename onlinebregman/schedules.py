@@ -53,8 +53,8 @@ class Schedule:
     """
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
-        self.scale = _positive(scale, "scale")
-        self.power = self._check_power(power, "power")
+        self.scale: float = _positive(scale, "scale")
+        self.power: float = self._check_power(power, "power")
 
     @staticmethod
     def _check_power(power: float, name: str) -> float:
@@ -107,7 +107,7 @@ class Constant(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1) -> None:
-        self.eta0 = _positive(eta0, "eta0")
+        self.eta0: float = _positive(eta0, "eta0")
         super().__init__(self.eta0, 0.0)
 
     def _parameters(self) -> dict[str, float]:
@@ -136,8 +136,8 @@ class InverseScaling(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
-        self.eta0 = _positive(eta0, "eta0")
-        self.power_t = self._check_power(power_t, "power_t")
+        self.eta0: float = _positive(eta0, "eta0")
+        self.power_t: float = self._check_power(power_t, "power_t")
         super().__init__(self.eta0, self.power_t)
 
     def _parameters(self) -> dict[str, float]:
@@ -164,7 +164,7 @@ class StronglyConvex(Schedule):
     """
 
     def __init__(self, strong_convexity: float = 1.0) -> None:
-        self.strong_convexity = _positive(strong_convexity, "strong_convexity")
+        self.strong_convexity: float = _positive(strong_convexity, "strong_convexity")
         super().__init__(1.0 / self.strong_convexity, 1.0)
 
     def _parameters(self) -> dict[str, float]:
@@ -193,8 +193,8 @@ class DiameterOverGradient(Schedule):
     """
 
     def __init__(self, diameter: float, gradient_bound: float) -> None:
-        self.diameter = _positive(diameter, "diameter")
-        self.gradient_bound = _positive(gradient_bound, "gradient_bound")
+        self.diameter: float = _positive(diameter, "diameter")
+        self.gradient_bound: float = _positive(gradient_bound, "gradient_bound")
         super().__init__(self.diameter / self.gradient_bound, 0.5)
 
     def _parameters(self) -> dict[str, float]:

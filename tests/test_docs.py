@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,19 @@ from sklearn.base import BaseEstimator
 import onlinebregman
 
 README = Path(__file__).parents[1] / "README.md"
-GUIDE = sorted((README.parent / "docs").glob("*.rst"))
+DOCS = README.parent / "docs"
+GUIDE = sorted(DOCS.glob("*.rst"))
 DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def readme_blocks():
-    """The python blocks of the README, each moved down to its own lines so that errors point there."""
-    text = README.read_text(encoding="utf-8")
-    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        first_line = text[: match.start()].count("\n") + 1
-        yield pytest.param("\n" * first_line + match[1], id=f"line {first_line + 1}")
+def blocks():
+    """The python blocks of these pages, each moved down to its own lines so that errors point there."""
+    for page in (README, README.parent / "CONTRIBUTING.md", DOCS / "tour.rst"):
+        text = page.read_text(encoding="utf-8")
+        block = r"^```python\n(.*?)^```" if page.suffix == ".md" else r"^\.\. code-block:: python\n\n((?: {4}.*\n|\n)+)"
+        for match in re.finditer(block, text, re.M | re.S if page.suffix == ".md" else re.M):
+            first_line = text[: match.start(1)].count("\n")
+            yield pytest.param("\n" * first_line + textwrap.dedent(match[1]), page, id=f"{page.name}:{first_line + 1}")
 
 
 def public_modules():
@@ -66,22 +70,41 @@ def run_examples(test):
     return "".join(report)
 
 
-@pytest.mark.parametrize("code", list(readme_blocks()))
-def test_each_block_of_the_readme_runs_by_itself(code, elsewhere):
-    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+@pytest.mark.parametrize("code, page", list(blocks()))
+def test_each_block_of_code_runs_by_itself(code, page, elsewhere):
+    exec(compile(code, str(page), "exec"), {"__name__": page.stem})
 
 
-def test_the_readme_shows_every_public_estimator():
+def public_estimators():
+    named = ((name, getattr(onlinebregman, name)) for name in onlinebregman.__all__)
+    return [name for name, value in named if inspect.isclass(value) and issubclass(value, BaseEstimator)]
+
+
+def test_the_readme_is_short_and_says_how_to_start():
     text = README.read_text(encoding="utf-8")
-    shown = "".join(block.values[0] for block in readme_blocks())
-    names = [
-        name
-        for name in onlinebregman.__all__
-        if inspect.isclass(getattr(onlinebregman, name)) and issubclass(getattr(onlinebregman, name), BaseEstimator)
-    ]
-    assert names
-    assert [name for name in names if name not in shown] == []
+    assert len(text.splitlines()) <= 110
     assert "make demo" in text and "make test" in text
+
+
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {onlinebregman.__version__}\n" in (README.parent / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_tour_shows_every_public_estimator():
+    shown = "".join(block.values[0] for block in blocks() if block.values[1].stem == "tour")
+    assert [name for name in public_estimators() if name not in shown] == []
+
+
+def test_every_public_estimator_is_among_those_to_choose_from():
+    text = (DOCS / "choosing.rst").read_text(encoding="utf-8")
+    assert [name for name in public_estimators() if f"~onlinebregman.{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", public_estimators())
+def test_the_html_representation_links_to_the_page_of_the_estimator(name):
+    estimator = object.__new__(getattr(onlinebregman, name))
+    assert estimator._get_doc_link().endswith(f"/generated/onlinebregman.{name}.html")
+    assert re.search(rf"^   {name}$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
 
 
 @pytest.mark.parametrize("test", list(docstring_examples()))

@@ -63,6 +63,7 @@ from sklearn.base import clone
 import onlinebregman._kernels
 from onlinebregman import losses as losses_in_numpy
 from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
 
 # --- the ways ---------------------------------------------------------------------------------------------------------
@@ -110,6 +111,11 @@ def through_memmap(model, folder):
     return joblib.load(folder / "model", mmap_mode="r")
 
 
+def through_save_model(model, folder):
+    save_model(model, folder / "model.zip")
+    return load_model(folder / "model.zip")
+
+
 def through_deepcopy(model, folder):
     return copy.deepcopy(model)
 
@@ -125,6 +131,7 @@ WAYS = [
     through_skops,
     through_joblib,
     through_memmap,
+    through_save_model,
     through_deepcopy,
     through_copy,
 ]

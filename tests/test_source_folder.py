@@ -38,8 +38,8 @@ def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
     assert error.startswith(f"ImportError: onlinebregman was imported from its source folder, {sources},")
     assert "python -P" in error
     *_, prepare, _, install, _ = error.split("`")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert prepare in readme and install in readme
+    page = (ROOT / "docs" / "install.rst").read_text(encoding="utf-8")
+    assert prepare in page and install in page
 
 
 def test_an_installation_that_lacks_a_module_is_not_taken_for_it(sources):

@@ -2,9 +2,9 @@
 
 In the sections of a docstring a line of names in braces, such as `{tol, shuffle}`, stands for the entries of these
 names. What a class leaves out so is described by the nearest of its bases that describes it, and what a method leaves
-out by the method of that name of a base, by the method without `partial_`, or by `fit`; what nearly all have, by
-`COMMON`. Functions name theirs: `described_by`. Defaults are those of the signature. All of it is filled in when a
-class is made: `help` shows it whole.
+out by the method of that name of a base, by the method without `partial_`, by `fit`, or by `plot` of a display; what
+nearly all have, by `COMMON`. Functions name theirs: `described_by`. Defaults are those of the signature. All of it is
+filled in when a class is made: `help` shows it whole.
 """
 
 from __future__ import annotations
@@ -64,14 +64,23 @@ _NAMES = re.compile(r"\{([*\w]+(?:, [*\w]+)*)\}")
 
 
 class DocumentedMixin:
-    """Fills in the docstrings of its subclasses and of their methods."""
+    """Fills in the docstrings of its subclasses and of their methods, and says where their pages are.
 
-    def __init_subclass__(cls, **kwargs) -> None:
+    scikit-learn's HTML representation of an estimator links to the page.
+    """
+
+    _doc_link_module = "onlinebregman"
+    _doc_link_template = "https://onlinebregman.readthedocs.io/en/stable/generated/onlinebregman.{name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"name": type(self).__name__}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)
         for name, member in vars(cls).items():
-            method = getattr(member, "fn", member)  # of `available_if`
+            method = getattr(member, "fn", getattr(member, "__func__", member))  # of `available_if`, of a class method
             if inspect.isfunction(method) and _NAMES.search(method.__doc__ or ""):
                 method.__doc__ = _filled(method.__doc__, _docs_of_relatives(cls, name), method)
 
@@ -90,7 +99,7 @@ def described_by(*sources: Callable) -> Callable[[Function], Function]:
 def _docs_of_relatives(cls: type, name: str) -> list[str | None]:
     """Docstrings of the methods whose arguments those of a method are taken to be, the nearest first."""
     relatives = [vars(base).get(name) for base in cls.__mro__[1:]]
-    for other in dict.fromkeys((name.removeprefix("partial_"), "fit")):
+    for other in dict.fromkeys((name.removeprefix("partial_"), "fit", "plot")):
         if other != name:
             relatives += [vars(base).get(other) for base in cls.__mro__]
     return [method.__doc__ for method in relatives if method is not None]

@@ -171,7 +171,7 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
         context.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
         return i + 1
 
-    def _reconstruction_attributes(self) -> dict:
+    def _reconstruction_attributes(self) -> dict[str, Any]:
         """Fitted attributes that go on changing in place, copied: what a callback needs to evaluate the model now."""
         return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
 
@@ -225,7 +225,7 @@ class EpochEstimator(OnlineEstimator):
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
         rng = check_random_state(self.random_state) if self.shuffle else None
-        self.loss_curve_ = []
+        self.loss_curve_: list[float] = []
         best, stale = np.inf, 0
 
         def epoch(i: int) -> bool:
@@ -240,7 +240,7 @@ class EpochEstimator(OnlineEstimator):
             best = min(best, loss)
             return stale >= self.n_iter_no_change
 
-        self.n_iter_ = self._run(epoch, self.max_iter, "epoch", X, y)
+        self.n_iter_: int = self._run(epoch, self.max_iter, "epoch", X, y)
         if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
             warn_caller(
                 f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss settled to within "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ class StreamClassifierMixin(ClassifierMixin):
     """
 
     _fewest_classes = 2
-    class_weight: dict | Literal["balanced"] | None = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
@@ -53,7 +53,7 @@ class StreamClassifierMixin(ClassifierMixin):
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
         if not partial:
             check_classification_targets(y)
-        self.classes_ = check_classes(classes) if partial else np.unique(y)
+        self.classes_: np.ndarray = check_classes(classes) if partial else np.unique(y)
         labels = self.classes_.tolist()
         if any(isinstance(label, float) and not isfinite(label) for label in labels):
             raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")

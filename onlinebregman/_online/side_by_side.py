@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log, log1p
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,12 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
         if call.first:
-            self.estimators_ = self._make_estimators(X)
+            self.estimators_: list[Any] = self._make_estimators(X)
         leader = self.estimators_[0]
         if not is_classifier(leader):
             return leader._check(call, X, y, sample_weight)
         data = leader._check_labels(call, X, y, sample_weight, *classes)
-        self.classes_ = leader.classes_
+        self.classes_: np.ndarray = leader.classes_
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
@@ -139,8 +140,53 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _fitted_models(self) -> list[Any]:
         return fitted(self, vars(self).get("estimators_"))
 
-    def _fitted_hedge(self) -> Hedge:
-        return fitted(self, vars(self).get("_learner")).mixer.hedge
-
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
+
+
+class HedgedMixin(SideBySideMixin):
+    """Models side by side, mixed by exponential weights on the losses they had.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_models,)
+        Weights of the models in the next prediction.
+    weights_history_ : ndarray of shape (n_noted, n_models)
+        Weights after some of the rows, 64 to 128 once there were as many: who led when.
+    weights_history_t_ : ndarray of shape (n_noted,)
+        After how many rows, at even intervals.
+    cumulative_loss_ : float
+        Loss of the mixture over all rows, each predicted before it was learned.
+    regret_bound_ : float
+        Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run.
+    """
+
+    @read_only
+    def weights_(self) -> np.ndarray:
+        """Weights of the models in the next prediction, shape (n_models,)."""
+        return self._fitted_hedge().weights
+
+    @read_only
+    def weights_history_(self) -> np.ndarray:
+        """Weights after some of the rows, shape (n_noted, n_models)."""
+        return self._fitted_hedge().weights_log[1]
+
+    @read_only
+    def weights_history_t_(self) -> np.ndarray:
+        """After how many rows, shape (n_noted,)."""
+        return self._fitted_hedge().weights_log[0]
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Loss of the mixture over all rows, each predicted before it was learned."""
+        return self._fitted_hedge().loss
+
+    @property
+    def regret_bound_(self) -> float:
+        """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
+        hedge, n = self._fitted_hedge(), len(self.estimators_)
+        stays = -log1p(-hedge.share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
+        return (log(n) + stays) / hedge.rate + hedge.gap
+
+    def _fitted_hedge(self) -> Hedge:
+        return fitted(self, vars(self).get("_learner")).mixer.hedge

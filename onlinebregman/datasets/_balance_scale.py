@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -18,7 +19,7 @@ lever rule the scale tips to the side of the larger weight x distance (L, R) or 
 """
 
 
-def load_balance_scale(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple:
+def load_balance_scale(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
     """Return the balance scale data: all 625 cases of the lever rule.
 
     The features are the weight and the distance on the left and on the right arm, each from 1 to 5. The class is B

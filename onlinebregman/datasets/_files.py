@@ -7,6 +7,7 @@ import gzip
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -17,7 +18,7 @@ DATA_HOME_VARIABLE = "ONLINEBREGMAN_DATA"
 _SUFFIXES = (".csv", ".csv.gz")
 
 
-def _resolve_data_home(data_home: str | os.PathLike | None) -> Path:
+def _resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     if data_home is None:
         data_home = os.environ.get(DATA_HOME_VARIABLE)
         if not data_home:
@@ -37,7 +38,7 @@ def _files(folder: Path) -> dict[str, Path]:
     return {path.name.removesuffix(s): path for s in reversed(_SUFFIXES) for path in sorted(folder.glob(f"*{s}"))}
 
 
-def list_datasets(data_home: str | os.PathLike | None = None) -> list[str]:
+def list_datasets(data_home: str | os.PathLike[str] | None = None) -> list[str]:
     """Return the names that `load_dataset` knows.
 
     Parameters
@@ -67,10 +68,10 @@ def list_datasets(data_home: str | os.PathLike | None = None) -> list[str]:
 def load_dataset(
     name: str,
     *,
-    data_home: str | os.PathLike | None = None,
+    data_home: str | os.PathLike[str] | None = None,
     return_X_y: bool = False,
     as_frame: bool = False,
-) -> Bunch | tuple:
+) -> Bunch | tuple[Any, Any]:
     """Load a data set from a folder of CSV files.
 
     A file has a header row, commas, UTF-8, an empty field where a value is missing, and its target in the last column,

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.validation import check_dense_rows, read_only
@@ -272,7 +272,7 @@ class OnlineExponentialFamily(OnlineDensity):
             "with this prior and these weights; regret_ is what it is"
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.family != "gaussian"
         return tags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -331,7 +331,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._values = self.domain_
         if self.features is not None:
             points = self.domain if hasattr(self, "feature_names_in_") else self.domain_
-            self.transformer_ = clone(self.features).fit(points)
+            self.transformer_: Any = clone(self.features).fit(points)
             values = self.transformer_.transform(points)
             if issparse(values):
                 raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
@@ -363,7 +363,7 @@ class MaxEntDensity(Density, OnlineEstimator):
                 total += self._weight * self._observed
             self._weight += float(weights.sum())
             self._observed = total / self._weight  # less the origin, so that no digits are lost
-            self.empirical_expectations_ = self._origin + self._observed
+            self.empirical_expectations_: np.ndarray = self._origin + self._observed
         if not (self._weight < np.inf and np.isfinite(self.empirical_expectations_).all()):
             raise ValueError(
                 "The observations, times their weights, add up to infinity; scale the weights, or the features "
@@ -392,10 +392,12 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
         self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
-        self.lambda_ = np.where(features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw)
-        self.expectations_ = features.low + features.span * expected
+        self.lambda_: np.ndarray = np.where(
+            features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw
+        )
+        self.expectations_: np.ndarray = features.low + features.span * expected
         self._matched = empirical, expected  # of the scaled features
-        self.entropy_bound_ = scaling.step(expected, multipliers)[1]
+        self.entropy_bound_: float = scaling.step(expected, multipliers)[1]
         if not np.isfinite([*self.expectations_, self.log_loss_, self.entropy_, self.dual_gap_]).all():
             raise ValueError(
                 "The expectations of the features, or the log-loss, overflow; scale the features "

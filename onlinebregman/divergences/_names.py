@@ -10,7 +10,7 @@ from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
 from .euclidean import SquaredEuclidean
 from .pnorm import PNorm
 
-DIVERGENCES = {
+DIVERGENCES: dict[str, type[Divergence]] = {
     "squared_euclidean": SquaredEuclidean,
     "relative_entropy": RelativeEntropy,
     "simplex_entropy": SimplexEntropy,

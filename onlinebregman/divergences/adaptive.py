@@ -29,7 +29,7 @@ class AdaptiveDivergence(SquaredEuclidean):
     """
 
     adaptive = True
-    constant_rate = 1.0
+    constant_rate: float = 1.0
 
     @abstractmethod
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -115,7 +115,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     array([20.,  1.])
     """
 
-    constant_rate = 3.0
+    constant_rate: float = 3.0
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         return np.abs(as_array(X)).max(axis=0) * AdaGrad().metric(X, g, sample_weight)
@@ -160,7 +160,7 @@ class DiagonalNewton(AdaptiveDivergence):
     array([41.,  2.])
     """
 
-    constant_rate = 4.0
+    constant_rate: float = 4.0
 
     def __init__(self, curvature: float | None = None) -> None:
         if curvature is not None and not 0 < curvature < np.inf:

@@ -81,7 +81,7 @@ class Scaled(Divergence):
         if not 0 < scale < np.inf:
             raise ValueError(f"scale = {scale:g}: a multiple of a divergence needs a positive finite scale.")
         self.primal = primal
-        self.scale = float(scale)
+        self.scale: float = float(scale)
 
     @property
     def domain(self) -> str:

@@ -53,7 +53,7 @@ class RelativeEntropy(SeparableDivergence):
     """
 
     domain = "w > 0"
-    lower = 0.0
+    lower: float = 0.0
     _remedy = "use positive weights (floor zeros at a small number, write signed weights as a difference of two)"
 
     def potential(self, w: ArrayLike) -> float:
@@ -127,11 +127,11 @@ class SimplexEntropy(VectorDivergence):
     array([0.4, 0.4, 0.2])
     """
 
-    lower = 0.0
+    lower: float = 0.0
     _remedy = "use positive weights (floor zeros at a small number, then project_simplex)"
 
     def __init__(self, total: float = 1.0) -> None:
-        self.total = check_total(total)
+        self.total: float = check_total(total)
 
     @property
     def domain(self) -> str:
@@ -312,7 +312,7 @@ class Burg(SeparableDivergence):
     """
 
     domain = "w > 0"
-    lower = 0.0
+    lower: float = 0.0
     _closed = False
     _remedy = "use positive weights, floor zeros at a small number"
 
@@ -393,7 +393,8 @@ class BinaryEntropy(SeparableDivergence):
     """
 
     domain = "0 < w < 1"
-    lower, upper = 0.0, 1.0
+    lower: float = 0.0
+    upper: float = 1.0
     _remedy = "use weights strictly between 0 and 1, rescaled or clipped"
 
     def potential(self, w: ArrayLike) -> float:

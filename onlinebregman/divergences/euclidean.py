@@ -122,7 +122,7 @@ class WeightedSquaredEuclidean(SeparableDivergence):
     domain = "all finite w"
 
     def __init__(self, weights: ArrayLike) -> None:
-        self.weights = as_array(weights)
+        self.weights: Array = as_array(weights)
         sound = (self.weights > 0) & (self.weights < np.inf)
         if self.weights.ndim != 1 or not sound.all():
             raise ValueError(f"weights = {weights}: give one positive finite number for each coordinate.")

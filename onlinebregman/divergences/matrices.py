@@ -166,7 +166,7 @@ class VonNeumann(MatrixDivergence):
     _definite = True
 
     def __init__(self, trace: float | None = None) -> None:
-        self.trace = None if trace is None else check_total(trace)
+        self.trace: float | None = None if trace is None else check_total(trace)
 
     @property
     def domain(self) -> str:  # type: ignore[override]

@@ -55,7 +55,7 @@ class PNorm(VectorDivergence):
     homogeneous = True
 
     def __init__(self, p: float = 2.0) -> None:
-        self.p = float(p)
+        self.p: float = float(p)
         if not 2 <= self.p < np.inf:
             raise ValueError(f"p = {p:g} is not a finite number >= 2; use p=2 for gradient descent, 2 ln n for EG.")
 

@@ -7,12 +7,12 @@ import inspect
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.copies import OwnCopyMixin
@@ -20,7 +20,7 @@ from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import check_rows, fitted, read_only
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns
-from ._weights import Array, ExpertWeights, History
+from ._weights import Array, ExpertWeights, RemembersWeights
 
 
 class RowCosts(NamedTuple):
@@ -38,7 +38,7 @@ class Forecasts(Examples):
     targets: np.ndarray | None = None
 
 
-class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
     A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
@@ -53,15 +53,11 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
     share : float
         Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
         Read, as `prior` is, when learning starts.
-    history : int
-        Number of last rows whose weights are kept in `weights_history_`; read at each call.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_experts,)
         Weights in the next forecast.
-    weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
     cumulative_loss_ : float
         Loss of the mixture.
     regret_bound_ : float
@@ -76,12 +72,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         "estimators": [list, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "prior": ["array-like", None],
-        "history": [Interval(Integral, 0, None, closed="left")],
+        **RemembersWeights._parameter_constraints,
     }
 
     _asks_for = "predict"  # what experts have to have
 
-    def get_params(self, deep: bool = True) -> dict:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
 
         Parameters
@@ -96,7 +92,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         """
         return self._get_params("estimators", deep=deep)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, experts by their names, and parameters of experts as name__parameter.
 
         Parameters
@@ -138,14 +134,6 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         """Rows that were forecast and counted; rows of weight zero are not."""
         return self._fitted_mix().n_rows
 
-    @property
-    def weights_history_(self) -> Array:
-        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts); not writeable."""
-        history = vars(self).get("_history")
-        if history is None:
-            raise AttributeError("weights_history_ is kept of rows that are learned with history > 0")
-        return history.rows
-
     def tracking_bound(self, n_switches: int) -> float:
         """Bound on `cumulative_loss_` beyond that of the best sequence of experts with a number of switches.
 
@@ -173,7 +161,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         pairs = self.estimators if isinstance(self.estimators, list) else []
         experts = [get_tags(pair[1]) for pair in pairs if _is_pair(pair)]
@@ -190,12 +178,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         self._mix = ExpertWeights(self._prior(n_experts), self._rate(n_experts), float(self.share))
-        self._history = History(np.empty((0, n_experts))) if self.history else None
+        self._forget(n_experts)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self.estimators_ = copies_to_learn(self.estimators_)
+        self.estimators_: list[Any] = copies_to_learn(self.estimators_)
 
-    def _fresh_experts(self) -> list:
+    def _fresh_experts(self) -> list[Any]:
         if self.estimators is None:
             return []
         for pair in self.estimators:
@@ -262,9 +250,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseCompos
                         raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
                 self._ready = True
         self._mix = mix
-        if history:
-            known = self._history or History(np.empty((0, len(mix.losses))))
-            self._history = known.extended(history, self.history)
+        self._remember(history)
 
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"

@@ -203,7 +203,9 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
 
 
 @described_by(wealth)
-def universal_wealth(relatives: ArrayLike, *, n_points: int = 10_000, random_state=0) -> float:
+def universal_wealth(
+    relatives: ArrayLike, *, n_points: int = 10_000, random_state: int | np.random.RandomState | None = 0
+) -> float:
     """Wealth of Cover's universal portfolio: the mean over all constant rebalanced portfolios, uniformly weighted.
 
     Its logarithm is within (n_assets - 1) ln(n_days + 1) of that of the best one.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import expm1, inf, log, log1p
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._sklearn_compat import Interval
 
 Array = NDArray[np.float64]
 
@@ -159,3 +161,39 @@ class History:
 
     def __reduce__(self):
         return History, (self.rows.copy(),)
+
+
+class RemembersWeights:
+    """Keeps the weights of the last `history` rows.
+
+    Parameters
+    ----------
+    history : int
+        Number of last rows whose weights are kept in `weights_history_`; read at each call.
+
+    Attributes
+    ----------
+    weights_history_ : ndarray of shape (n_rows, n_experts)
+        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+    """
+
+    _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}
+
+    history: int
+
+    @property
+    def weights_history_(self) -> Array:
+        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts); not writeable."""
+        history = vars(self).get("_history")
+        if history is None:
+            raise AttributeError("weights_history_ is kept of rows that are learned with history > 0")
+        return history.rows
+
+    def _forget(self, n_experts: int) -> None:
+        self._history = History(np.empty((0, n_experts))) if self.history else None
+
+    def _remember(self, weights: list[Array]) -> None:
+        """Keep those of further rows, bound anew."""
+        if weights:
+            known = self._history or History(np.empty((0, len(weights[0]))))
+            self._history = known.extended(weights, self.history)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from ._classifier import MixtureClassifier
@@ -61,7 +63,7 @@ class BayesMixture(MixtureClassifier):
 
     def __init__(
         self,
-        estimators: list | None = None,
+        estimators: list[tuple[str, Any]] | None = None,
         *,
         share: float = 0.0,
         prior: ArrayLike | None = None,

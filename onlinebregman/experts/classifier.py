@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -83,7 +83,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
 
     def __init__(
         self,
-        estimators: list | None = None,
+        estimators: list[tuple[str, Any]] | None = None,
         *,
         strategy: Literal["average", "eg"] = "average",
         loss: Literal["log_loss", "brier"] = "log_loss",

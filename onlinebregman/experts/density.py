@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,7 +93,7 @@ class DensityMixture(Density, ExpertMixture):
 
     def __init__(
         self,
-        estimators: list | None = None,
+        estimators: list[tuple[str, Any]] | None = None,
         *,
         share: float = 0.0,
         prior: ArrayLike | None = None,

@@ -8,16 +8,17 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import check_dense_rows, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ._wealth import check_relatives, from_log
-from ._weights import Array, ExpertWeights, are_numbers, hoeffding_rate
+from ._weights import Array, ExpertWeights, RemembersWeights, are_numbers, hoeffding_rate
 
 
-class EGPortfolio(OnlineEstimator):
+class EGPortfolio(RemembersWeights, OnlineEstimator):
     """Portfolio that is rebalanced each day by exponentiated gradient steps on the log-loss -ln(w.x).
 
     After a day with price relatives x, w_k ~ w_k exp(rate x_k / (w.x)): a mixture of the assets that in the long run
@@ -31,11 +32,14 @@ class EGPortfolio(OnlineEstimator):
     data_bounds : dict or None
         For "theory": "ratio", r, the smallest relative of a day divided by its largest at the worst, and "n_rows", the
         number of days T.
+    {history}
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_assets,)
         Shares of the capital for the next day.
+    weights_history_ : ndarray of shape (n_days, n_assets)
+        Shares on each of the last `history` days.
     wealth_ : float
         What a capital of 1 has become.
     cumulative_loss_ : float
@@ -76,11 +80,19 @@ class EGPortfolio(OnlineEstimator):
     _parameter_constraints: dict = {
         "learning_rate": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "data_bounds": [dict, None],
+        **RemembersWeights._parameter_constraints,
     }
 
-    def __init__(self, learning_rate: float | Literal["theory"] = 0.05, *, data_bounds: dict | None = None) -> None:
+    def __init__(
+        self,
+        learning_rate: float | Literal["theory"] = 0.05,
+        *,
+        data_bounds: dict[str, tuple[float, float]] | None = None,
+        history: int = 0,
+    ) -> None:
         self.learning_rate = learning_rate
         self.data_bounds = data_bounds
+        self.history = history
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
@@ -159,7 +171,7 @@ class EGPortfolio(OnlineEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_mix" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
@@ -170,13 +182,15 @@ class EGPortfolio(OnlineEstimator):
     def _begin(self, data: Examples) -> None:
         n_assets = data.X.shape[1]
         self._mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
+        self._forget(n_assets)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        mix = copy.copy(self._mix)
+        mix, history = copy.copy(self._mix), []
         with np.errstate(all="ignore"):  # an asset that is lost; what overflows is refused below
             for day, relatives in enumerate(data.X):
                 logs = mix.log_weights()
-                gain = float(np.sum(np.exp(logs) * relatives))
+                weights = np.exp(logs)
+                gain = float(np.sum(weights * relatives))
                 if gain == 0:
                     raise ValueError(
                         f"All that the portfolio holds is lost in row {day}; leave the day out, or add an asset that "
@@ -188,7 +202,10 @@ class EGPortfolio(OnlineEstimator):
                         f"The price relatives of row {day} (from {relatives.min():g} to {relatives.max():g}) are too "
                         "far apart to be added up; correct them, or lower learning_rate."
                     )
+                if self.history:
+                    history.append(weights)
         self._mix = mix
+        self._remember(history)
 
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,13 +118,13 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     def __init__(
         self,
-        estimators: list | None = None,
+        estimators: list[tuple[str, Any]] | None = None,
         *,
         strategy: Literal["average", "eg"] = "average",
         loss: Literal["squared_error", "absolute_error"] = "squared_error",
         learning_rate: Literal["adaptive", "theory"] | float = "adaptive",
         share: float = 0.0,
-        data_bounds: dict | None = None,
+        data_bounds: dict[str, tuple[float, float]] | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
     ) -> None:

@@ -85,7 +85,7 @@ class LossBoundsMixin(DocumentedMixin):
         fastest = self._largest_weight * rate
         if used.update == "implicit":
             return (1 + fastest / 4) * (comparator_loss + start)
-        if fastest > 4:
+        if fastest > 4 * (1 + 1e-12):  # the square of a pair's length is 1 up to rounding
             raise ValueError(
                 f"There is no bound for explicit steps with eta = {fastest:g} / spread^2, above 4 / spread^2, sample "
                 "weights included; use a lower eta0 or update='implicit'."

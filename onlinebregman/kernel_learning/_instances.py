@@ -30,7 +30,7 @@ class Rows:
         Ends of an interval that holds all eigenvalues of each instance.
     """
 
-    def __init__(self, rows) -> None:
+    def __init__(self, rows: np.ndarray | sparse.csr_matrix) -> None:
         self.data = rows
 
     def __len__(self) -> int:

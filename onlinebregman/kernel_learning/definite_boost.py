@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,12 +45,11 @@ class DefiniteBoost(KernelLearner):
 
         W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
 
-    and each round moves one alpha_j, the one farthest from its optimality conditions: that of the most violated
-    constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back. A round on a row or
-    pair changes the eigendecomposition of W by rank one, a round on a general matrix makes it afresh.
+    and each round moves one alpha_j, see `selection`. A round on a row or pair changes the eigendecomposition of W by
+    rank one, a round on a general matrix makes it afresh.
 
-    With diagonal C this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights of the examples on the
-    diagonal of W, and alpha_j the vote of h_j.
+    With diagonal C and selection="violation" this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights
+    of the examples on the diagonal of W, and alpha_j the vote of h_j.
 
     Parameters
     ----------
@@ -58,13 +57,20 @@ class DefiniteBoost(KernelLearner):
         "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
         rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on the dual
         objective. Least time with many constraints or a small `tol`; Theorem 4.1 then says nothing of a round.
+    selection : {"optimality", "violation"}
+        Which alpha_j a round moves. "optimality": the one farthest from its optimality conditions, which is that of the
+        most violated constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back.
+        "violation", the paper's: always that of the most violated constraint. No alpha_j ever falls, and learning is
+        done as soon as all constraints hold, within `tol`; the kernel then keeps them, but need not be the nearest one.
+        Not for "corrective", which moves all alpha_j.
     init : array-like of shape (n_features, n_features) or None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
     max_iter : int
         Largest number of rounds of one call.
     tol : float
-        Accuracy: stop when `kkt_residual_` <= tol. Then tr(W C_j) <= tol * spread_j / n_features for all j, where
-        spread_j, the distance of the extreme eigenvalues of C_j, is |z|^2 for rows and 1 for pairs.
+        Accuracy: stop when `kkt_residual_` <= tol; with selection="violation", when the violations in it are. Then
+        tr(W C_j) <= tol * spread_j / n_features for all j, where spread_j, the distance of the extreme eigenvalues of
+        C_j, is |z|^2 for rows and 1 for pairs.
     verbose : int
         Print the state of every hundredth round.
 
@@ -76,7 +82,7 @@ class DefiniteBoost(KernelLearner):
     max_violation_ : float
         Largest tr(W C_j), in units of y; negative if all constraints hold with room to spare.
     kkt_residual_ : float
-        Largest distance of a constraint from its optimality conditions, without units: with the violation
+        Largest distance of a constraint from its optimality conditions, without units: with the relative violation
         v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)).
     dual_gap_ : float
         D(W, W_1) minus the lower bound that the dual objective gives for the solution, which is -sum alpha_j tr(W C_j).
@@ -140,6 +146,7 @@ class DefiniteBoost(KernelLearner):
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
         "projection": [StrOptions({"approximate", "exact", "corrective"})],
+        "selection": [StrOptions({"optimality", "violation"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
@@ -149,19 +156,21 @@ class DefiniteBoost(KernelLearner):
         self,
         *,
         projection: Literal["approximate", "exact", "corrective"] = "approximate",
+        selection: Literal["optimality", "violation"] = "optimality",
         init: ArrayLike | None = None,
         max_iter: int = 5000,
         tol: float = 1e-3,
         verbose: int = 0,
     ) -> None:
         self.projection = projection
+        self.selection = selection
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Find the kernel for these constraints alone.
 
         Parameters
@@ -179,7 +188,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._fit(X, y, sense)
 
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense=None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
 
         Parameters
@@ -193,7 +202,7 @@ class DefiniteBoost(KernelLearner):
         return self._partial_fit(X, y, sense)
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense=None) -> Self:
+    def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense: ArrayLike | None = None) -> Self:
         """Find the kernel for these bounds on distances between objects alone.
 
         Parameters
@@ -215,7 +224,7 @@ class DefiniteBoost(KernelLearner):
         return self._fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_pairs(
-        self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense=None
+        self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense: ArrayLike | None = None
     ) -> Self:
         """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
 
@@ -230,7 +239,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
-    def partial_fit_matrices(self, C) -> Self:
+    def partial_fit_matrices(self, C: ArrayLike) -> Self:
         """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
 
         Parameters
@@ -261,7 +270,7 @@ class DefiniteBoost(KernelLearner):
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def _check(self, call: Call, X, y, sense=None) -> Bounds:
+    def _check(self, call: Call, X, y, sense: ArrayLike | None = None) -> Bounds:
         return _bounds(*self._check_rows(call, X, y), sense)
 
     def _check_pairs(self, call: Call, pairs, distances, n_objects, sense) -> Bounds:
@@ -274,7 +283,7 @@ class DefiniteBoost(KernelLearner):
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
         return vars(self).get("_geometry")
 
-    def _reconstruction_attributes(self) -> dict:
+    def _reconstruction_attributes(self) -> dict[str, Any]:
         return {"_geometry": copy.deepcopy(self._geometry)}
 
     def _begin(self, data: Bounds) -> None:
@@ -294,7 +303,7 @@ class DefiniteBoost(KernelLearner):
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
         self._extend(data)
         with few_threads(self.n_features_in_):
-            self.n_iter_ = self._run(self._round, self.max_iter, "round", X, y)
+            self.n_iter_: int = self._run(self._round, self.max_iter, "round", X, y)
         self._assess()
 
     def _extend(self, data: Bounds) -> None:
@@ -318,6 +327,11 @@ class DefiniteBoost(KernelLearner):
         violations = self._constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
         return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
+    @property
+    def _only_violations(self) -> bool:
+        """Do rounds look at violations alone?"""
+        return self.selection == "violation" and self.projection != "corrective"
+
     def _check_finite(self, residuals: Array) -> None:
         """Raise a ValueError if something overflowed."""
         found = np.append(residuals, [self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads])
@@ -337,7 +351,9 @@ class DefiniteBoost(KernelLearner):
         violations, residuals = self._conditions()
         self._check_finite(residuals)
         j = int(np.argmax(violations))
-        if violations[j] < residuals.max():
+        if self._only_violations:
+            residuals = violations
+        elif violations[j] < residuals.max():
             j = int(np.argmax(residuals))
         if self.verbose and i % 100 == 0:
             print(
@@ -399,7 +415,7 @@ class DefiniteBoost(KernelLearner):
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
-        self.alpha_ = self.alpha_.copy()
+        self.alpha_: np.ndarray = self.alpha_.copy()
         self.alpha_[j] += step
         self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
@@ -410,8 +426,9 @@ class DefiniteBoost(KernelLearner):
         self._check_finite(residuals)
         values = violations * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(values))
-        self.dual_gap_ = float(-self.alpha_ @ values)
-        self.max_violation_, self.kkt_residual_ = float(values[worst]), float(residuals.max())
+        self.dual_gap_: float = float(-self.alpha_ @ values)
+        self.max_violation_: float = float(values[worst])
+        self.kkt_residual_: float = float(residuals.max())
         found = f"constraint {worst} is violated most, by {values[worst]:g}"
         if self._hopeless:
             warn_caller(
@@ -419,10 +436,10 @@ class DefiniteBoost(KernelLearner):
                 f"other, and {found}. Loosen their bounds, or leave some out.",
                 ConvergenceWarning,
             )
-        elif self.kkt_residual_ > self.tol:
+        elif (residual := violations.max() if self._only_violations else self.kkt_residual_) > self.tol:
             warn_caller(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_="
-                f"{self.kkt_residual_:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
+                f"{residual:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
                 "falls on and on, the constraints cannot all be met.",
                 ConvergenceWarning,
             )

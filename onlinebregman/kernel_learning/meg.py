@@ -157,7 +157,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     True
     """
 
-    trace = 1.0  # of W
+    trace: float = 1.0  # of W
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
         **EpochEstimator._epoch_constraints,
@@ -309,7 +309,9 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """
         return self._partial_fit(X, y, sample_weight, check=self._check_matrices)
 
-    def partial_fit_factors(self, factors, y: ArrayLike, signs=None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit_factors(
+        self, factors: ArrayLike, y: ArrayLike, signs: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from instances of low rank, X = sum_k sign_k z_k z_k', once, in their order; the prediction is tr(W X).
 
         With a relative distance, z_1 of one pair and z_2 of another with signs 1 and -1, the target is by how much the
@@ -397,7 +399,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
             )
         self.n_collapsed_ += int(collapsed.sum())
         if len(index):
-            self.spread_ = float(spread[-1])
+            self.spread_: float = float(spread[-1])
             self._largest_weight = max(self._largest_weight, float(weight.max()))
             losses = weight * self._squares(X, y, index, weight / spread**2 if self._scaled else weight) / 2
             self._loss_sum = float(np.cumsum(np.r_[before, losses])[-1])  # one by one: however the stream is cut

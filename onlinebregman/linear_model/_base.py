@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.learner import Learner
@@ -293,7 +294,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
                 + (f"compare with intercept {held[0]!r}." if len(set(held)) == 1 else "no certificate holds for both.")
             )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -322,7 +323,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
     loss: str | Loss = "squared_error"  # where it is no parameter
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0

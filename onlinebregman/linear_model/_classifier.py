@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         **OnlineLinearModel._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
-    class_weight: dict | Literal["balanced"] | None
+    class_weight: dict[Any, float] | Literal["balanced"] | None
 
     _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
 

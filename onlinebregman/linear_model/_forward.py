@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
@@ -33,7 +33,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
     random_features : int
-        Learn so many random Fourier features of the rows instead of their values, and the model is one of the kernel
+        Number of random Fourier features that are learned instead of the columns; the model is one of the kernel
         exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
         values themselves. Read when learning starts.
     gamma : float or None
@@ -97,7 +97,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -30,7 +30,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
     _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
-    update, learning_rate, power_t, data_bounds = "explicit", "constant", 0.5, None
+    update: str = "explicit"
+    learning_rate: str = "constant"
+    power_t: float = 0.5
+    data_bounds: None = None
 
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)

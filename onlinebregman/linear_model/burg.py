@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
@@ -181,7 +182,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         """Rows (t, rate) at which the rate of update="gradient" had fallen by a tenth or more, shape (n_changes, 2)."""
         return self._fitted_learner().rate_history
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.update == "gradient"
         tags.target_tags.positive_only = self.update == "gradient"

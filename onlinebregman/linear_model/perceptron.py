@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -57,7 +57,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         *,
         eta0: float = 1.0,
         init: ArrayLike | float | None = None,
-        class_weight: dict | Literal["balanced"] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -188,7 +188,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
-        class_weight: dict | Literal["balanced"] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
         max_iter: int = 1000,

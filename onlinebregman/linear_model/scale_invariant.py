@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,10 @@ class ScaleInvariantMixin(MirrorMixin):
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
 
-    update, learning_rate, eta0, power_t = "explicit", "constant", 1.0, 0.5
+    update: str = "explicit"
+    learning_rate: str = "constant"
+    eta0: float = 1.0
+    power_t: float = 0.5
     data_bounds = init = None
     track_regret = False
     _read_at_each_call = ("fit_intercept", "average")
@@ -52,7 +55,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
 
     @property
-    def divergence_(self):
+    def divergence_(self) -> NoReturn:
         """There is none: weights are bets."""
         raise AttributeError(f"{type(self).__name__} moves in no divergence")
 
@@ -154,14 +157,15 @@ class ScaleInvariantMixin(MirrorMixin):
     def _terms_of_bounds(self) -> dict[str, Any]:
         return {"average": bool(self.average), "fit_intercept": self.fit_intercept}
 
-    def _not_tracked(self):
+    def _not_tracked(self) -> NoReturn:
         """There is a regret_certificate of every run, without rates."""
         raise AttributeError(f"{type(self).__name__} has a regret_certificate and a regret_bound for each comparator.")
 
-    weighted_loss_ = regret_bound_ = property(_not_tracked)
+    weighted_loss_: property = property(_not_tracked)
+    regret_bound_: property = property(_not_tracked)
 
 
-def _without_rates(constraints: dict) -> dict:
+def _without_rates(constraints: dict) -> dict[str, Any]:
     gone = ("eta0", "learning_rate", "power_t", "data_bounds", "update", "init", "track_regret")
     return {name: values for name, values in constraints.items() if name not in gone}
 
@@ -291,7 +295,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         self,
         *,
         loss: str | Loss = "log_loss",
-        class_weight: dict | Literal["balanced"] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

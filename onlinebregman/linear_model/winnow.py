@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -78,7 +78,7 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         total: float = 1.0,
         eta0: float = 0.1,
         init: ArrayLike | float | None = None,
-        class_weight: dict | Literal["balanced"] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

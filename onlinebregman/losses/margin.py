@@ -14,8 +14,8 @@ class MarginLoss(Loss):
     """Loss of the margin y a: targets are labels, and the link is the sign of the score."""
 
     domain = "y = -1 or 1"
-    target_range = (-1.0, 1.0)
-    tasks = ("classification",)
+    target_range: tuple[float, float] = (-1.0, 1.0)
+    tasks: tuple[str, ...] = ("classification",)
     _remedy = "encode the two classes as -1 and 1"
 
     def link(self, a: ArrayLike) -> Array:
@@ -65,10 +65,10 @@ class HingeLoss(MarginLoss):
     array([-1., -1.,  0.,  0.])
     """
 
-    lipschitz = 1.0
+    lipschitz: float = 1.0
 
     def __init__(self, margin: float = 1.0) -> None:
-        self.margin = check_parameter(margin, "margin", positive=False)
+        self.margin: float = check_parameter(margin, "margin", positive=False)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -101,7 +101,7 @@ class SquaredHingeLoss(MarginLoss):
     (array([4., 1., 0., 0.]), array([-4., -2.,  0.,  0.]))
     """
 
-    curvature_range = (0.0, 2.0)
+    curvature_range: tuple[float, float] = (0.0, 2.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -144,8 +144,8 @@ class ModifiedHuberLoss(MarginLoss):
     """
 
     probabilistic = True
-    lipschitz = 4.0
-    curvature_range = (0.0, 2.0)
+    lipschitz: float = 4.0
+    curvature_range: tuple[float, float] = (0.0, 2.0)
 
     def link(self, a: ArrayLike) -> Array:
         """The score cut to [-1, 1]."""

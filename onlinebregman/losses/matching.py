@@ -30,7 +30,7 @@ class SquaredLoss(ResidualLoss):
     """
 
     degree = 2
-    curvature_range = (1.0, 1.0)
+    curvature_range: tuple[float, float] = (1.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -60,12 +60,13 @@ class LogisticLoss(Loss):
     """
 
     domain = "0 <= y <= 1"
-    target_range = labels = (0.0, 1.0)
-    tasks = ("regression", "classification")
+    target_range: tuple[float, float] = (0.0, 1.0)
+    labels: tuple[float, float] = (0.0, 1.0)
+    tasks: tuple[str, ...] = ("regression", "classification")
     sigmoid = True
     probabilistic = True
-    lipschitz = 1.0
-    curvature_range = (0.0, 0.25)
+    lipschitz: float = 1.0
+    curvature_range: tuple[float, float] = (0.0, 0.25)
     _remedy = "encode the two classes as 0 and 1, or rescale targets to probabilities"
 
     def link(self, a: ArrayLike) -> Array:
@@ -114,7 +115,7 @@ class PoissonLoss(Loss):
     """
 
     domain = "y >= 0"
-    target_range = (0.0, np.inf)
+    target_range: tuple[float, float] = (0.0, np.inf)
     _remedy = "use counts or other non-negative targets, or SquaredLoss"
 
     def link(self, a: ArrayLike) -> Array:

@@ -21,7 +21,7 @@ class InsensitiveLoss(ResidualLoss):
     """max(0, abs(a - y) - epsilon)."""
 
     epsilon: float
-    lipschitz = 1.0
+    lipschitz: float = 1.0
     degree = 1
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
@@ -52,7 +52,7 @@ class AbsoluteLoss(InsensitiveLoss):
     (array([2., 0., 3.]), array([-1.,  0.,  1.]))
     """
 
-    epsilon = 0.0
+    epsilon: float = 0.0
 
     def kinks(self, y: ArrayLike) -> Array:
         return np.array(y, dtype=np.float64)[np.newaxis]
@@ -85,7 +85,7 @@ class EpsilonInsensitiveLoss(InsensitiveLoss):
     """
 
     def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon = check_parameter(epsilon, "epsilon", positive=False)
+        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
 
     def kinks(self, y: ArrayLike) -> Array:
         y = np.asarray(y, dtype=np.float64)
@@ -117,10 +117,10 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
     """
 
     degree = 2
-    curvature_range = (0.0, 2.0)
+    curvature_range: tuple[float, float] = (0.0, 2.0)
 
     def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon = check_parameter(epsilon, "epsilon", positive=False)
+        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -168,7 +168,7 @@ class QuantileLoss(ResidualLoss):
     degree = 1
 
     def __init__(self, quantile: float = 0.5) -> None:
-        self.quantile = check_parameter(quantile, "quantile", positive=True)
+        self.quantile: float = check_parameter(quantile, "quantile", positive=True)
         if self.quantile >= 1:
             raise ValueError(f"quantile = {quantile!r} is not between 0 and 1; use 0 < quantile < 1.")
 
@@ -220,10 +220,10 @@ class HuberLoss(ResidualLoss):
     """
 
     degree = 2
-    curvature_range = (0.0, 1.0)
+    curvature_range: tuple[float, float] = (0.0, 1.0)
 
     def __init__(self, epsilon: float = 1.35) -> None:
-        self.epsilon = check_parameter(epsilon, "epsilon", positive=True)
+        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=True)
 
     @property
     def lipschitz(self) -> float:
@@ -279,7 +279,7 @@ class BoundLoss(ResidualLoss):
 
     translation_invariant = False
     degree = 2
-    curvature_range = (0.0, 1.0)
+    curvature_range: tuple[float, float] = (0.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         with np.errstate(over="ignore"):

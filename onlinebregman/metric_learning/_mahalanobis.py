@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -172,5 +173,5 @@ class Mahalanobis:
     def __init__(self, components: np.ndarray) -> None:
         self.components = components
 
-    def __call__(self, a, b) -> float:
+    def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
         return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))

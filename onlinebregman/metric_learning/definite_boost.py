@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.types import MatrixLike, RandomState
@@ -184,7 +184,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         for x, label in zip(data.X, data.y.tolist(), strict=True):
             self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
         d, constraints = data.X.shape[1], self._constraints(self._memory.rows, self._memory.classes)
-        self.boost_ = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
+        self.boost_: DefiniteBoost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
         self._matrix, self.n_iter_ = np.eye(d), 0
         if len(constraints):
             self.boost_.partial_fit_matrices(constraints)
@@ -219,7 +219,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     def _metric(self) -> tuple[int, np.ndarray]:
         return 0, self._matrix
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True

@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.copies import OwnCopyMixin
@@ -243,7 +243,9 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     # --- neighbours -----------------------------------------------------------------------------------------------
 
-    def kneighbors(self, X: MatrixLike, n_neighbors: int | None = None, return_distance: bool = True):
+    def kneighbors(
+        self, X: MatrixLike, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Nearest rows of the window in the current metric, if there is but one.
 
         Parameters
@@ -350,7 +352,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @metric_.setter
     def metric_(self, metric: BaseEstimator) -> None:
-        self.metric_learners_ = [metric]
+        self.metric_learners_: list[Any] = [metric]
 
     @property
     def X_(self) -> np.ndarray:
@@ -379,7 +381,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     def __sklearn_is_fitted__(self) -> bool:
         return "_window" in vars(self)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

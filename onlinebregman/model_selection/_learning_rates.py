@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
-from .._online.side_by_side import SideBySideMixin
+from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
 from .._sklearn_compat import Interval, available_if, fit_context
@@ -36,8 +36,6 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     Attributes
     ----------
-    best_estimator_ : object
-        The model with the smallest loss so far.
     best_eta0_ : float
         Its learning rate.
     eta0s_ : ndarray of shape (n_rates,)
@@ -135,7 +133,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     def _make_estimators(self, X) -> list[OnlineLinearModel]:
         rates = self._rates()
-        self.eta0s_ = np.array(rates)
+        self.eta0s_: np.ndarray = np.array(rates)
         return [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
 
     def _make_learner(self) -> MixtureLearner:
@@ -150,7 +148,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         index = self.best_index_
         return float(self.eta0s_[index])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self._kind())
         tags.estimator_type = inner.estimator_type
@@ -248,7 +246,7 @@ class LearningRatePath(_LearningRates):
         return self.best_estimator_
 
 
-class LearningRateMixture(_LearningRates):
+class LearningRateMixture(HedgedMixin, _LearningRates):
     """One online model at many learning rates, learned side by side and mixed by their progressive losses.
 
     Of a regressor, the prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k
@@ -269,10 +267,7 @@ class LearningRateMixture(_LearningRates):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_rates,)
-        Weights of the models in the next prediction.
-    cumulative_loss_ : float
-        Loss of the mixture over all rows, each predicted before it was learned.
+    {weights_, weights_history_, weights_history_t_, cumulative_loss_, regret_bound_}
     cumulative_losses_ : ndarray of shape (n_rates,)
         Losses of the models; of classifiers the log losses.
     loss_bound_ : float
@@ -378,16 +373,6 @@ class LearningRateMixture(_LearningRates):
         """Mean of the models' intercepts, of a regressor."""
         self._check_linear()
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
-
-    @read_only
-    def weights_(self) -> np.ndarray:
-        """Weights of the models in the next prediction, shape (n_rates,)."""
-        return self._fitted_hedge().weights
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._fitted_hedge().loss
 
     @property
     def gap_(self) -> float:

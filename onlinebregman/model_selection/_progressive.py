@@ -7,6 +7,7 @@ import inspect
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from ._scoring import Record, as_scorer, scores, why_no_weights
 
 def progressive_val_score(
     estimator: BaseEstimator,
-    X: ArrayLike | Iterable[tuple],
+    X: ArrayLike | Iterable[tuple[Any, ...]],
     y: ArrayLike | None = None,
     *,
     scoring: str | Callable | None = None,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, log1p
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from .._kernels.loop.hedge import Hedge
-from .._online.side_by_side import SideBySideMixin
+from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
@@ -22,7 +21,7 @@ from .._sklearn_compat import Interval
 SECOND_ORDER = 128
 
 
-class ParameterFree(SideBySideMixin):
+class ParameterFree(HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed by the losses they had.
 
     Parameters
@@ -36,25 +35,15 @@ class ParameterFree(SideBySideMixin):
         Of the members of the default set: learn rows centred and in units of their columns' deviations so far. Streams
         that start with sparse rows are learned as they are.
     random_features : int
-        Of the default set: models of so many random Fourier features as further members, of kernels of three widths,
+        Of the default set: models of this many random Fourier features as further members, of kernels of three widths,
         for up to 128 columns. Each costs the square of this number in time and memory. 0: linear members alone.
     random_state : int, RandomState instance or None
         For drawing the features. A number, as by default, for the same features every time.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_members,)
-        Weights of the models in the next prediction.
-    weights_history_ : ndarray of shape (n_noted, n_members)
-        Weights after some of the rows, 64 to 128 once there were as many: who led when.
-    weights_history_t_ : ndarray of shape (n_noted,)
-        After how many rows, at even intervals.
     cumulative_losses_ : ndarray of shape (n_members,)
         Losses of the models over all rows, each predicted before it was learned.
-    cumulative_loss_ : float
-        That of the mixture.
-    regret_bound_ : float
-        Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run.
     """
 
     _parameter_constraints: dict = {
@@ -102,41 +91,14 @@ class ParameterFree(SideBySideMixin):
         return [clone(member) for member in members]
 
     @read_only
-    def weights_(self) -> np.ndarray:
-        """Weights of the models in the next prediction, shape (n_members,)."""
-        return self._fitted_hedge().weights
-
-    @read_only
-    def weights_history_(self) -> np.ndarray:
-        """Weights after some of the rows, shape (n_noted, n_members)."""
-        return self._fitted_hedge().weights_log[1]
-
-    @read_only
-    def weights_history_t_(self) -> np.ndarray:
-        """After how many rows, shape (n_noted,)."""
-        return self._fitted_hedge().weights_log[0]
-
-    @read_only
     def cumulative_losses_(self) -> np.ndarray:
         """Losses of the models over all rows, each predicted before it was learned, shape (n_members,)."""
         return self._fitted_hedge().expert_losses
 
-    @property
-    def cumulative_loss_(self) -> float:
-        """That of the mixture."""
-        return self._fitted_hedge().loss
-
-    @property
-    def regret_bound_(self) -> float:
-        """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
-        hedge, n = self._fitted_hedge(), len(self.estimators_)
-        stays = -log1p(-hedge.share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
-        return (log(n) + stays) / hedge.rate + hedge.gap
-
     def _make_hedge(self, rate: float | None) -> Hedge:
         return Hedge(len(self.estimators_), rate, self.share)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

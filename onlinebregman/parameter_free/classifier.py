@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,11 +71,11 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     def __init__(
         self,
         *,
-        members: Sequence | None = None,
+        members: Sequence[Any] | None = None,
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 64,
-        class_weight: dict | Literal["balanced"] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())
@@ -163,10 +163,10 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
         if call.first:
-            self.estimators_ = self._make_estimators(data.X)
+            self.estimators_: list[Any] = self._make_estimators(data.X)
         return replace(data, y=data.y.astype(np.float64))
 
-    def _default_members(self, second_order: bool, sparse: bool) -> list:
+    def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         scaled = {"standardize": self.standardize and not sparse}
         gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     def __init__(
         self,
         *,
-        members: Sequence | None = None,
+        members: Sequence[Any] | None = None,
         loss: str | Loss = "squared_error",
         share: float = 0.001,
         standardize: bool = True,
@@ -127,7 +127,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         scores = self._outputs(X)
         return np.asarray(self._learned_loss.link(scores[:, 0]))
 
-    def _default_members(self, second_order: bool, sparse: bool) -> list:
+    def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         loss, scaled = resolve_loss(self.loss), {"standardize": self.standardize and not sparse}
         make = partial(MirrorDescentRegressor, loss=self.loss, **scaled)
         gradient = partial(make, divergence="squared_euclidean")

@@ -293,3 +293,17 @@ def test_the_two_stocks_of_cover():
     assert max(wealths) > universal_wealth(pair) > best.wealth / (len(pair) + 1)
     model = EGPortfolio(0.05).fit(pair)
     assert best_asset(pair).wealth < universal_wealth(pair) < model.wealth_ < best.wealth
+
+
+def test_the_last_shares_are_kept_if_they_are_asked_for():
+    x = np.random.default_rng(0).lognormal(0.0, 0.1, size=(50, 3))
+    model, shares = EGPortfolio(0.5, history=10), []
+    for day in x:
+        shares.append(model.weights_ if shares else np.full(3, 1 / 3))
+        model.partial_fit(day[np.newaxis])
+    assert_allclose(model.weights_history_, shares[-10:], rtol=1e-15)
+    assert model.weights_history_.tobytes() == EGPortfolio(0.5, history=10).fit(x).weights_history_.tobytes()
+    with pytest.raises(ValueError, match="row 1"):
+        model.partial_fit([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    assert_allclose(model.weights_history_, shares[-10:], rtol=1e-15)
+    assert not hasattr(EGPortfolio().fit(x), "weights_history_")

@@ -217,23 +217,27 @@ def test_exact_projection_meets_its_constraint():
 # --- AdaBoost ---------------------------------------------------------------------------------------------------------
 
 
-def test_diagonal_constraints_are_adaboost():
-    """All decision stumps of both signs: the rounds, the votes and the weights of the examples are AdaBoost's."""
+@pytest.mark.parametrize("selection, signs", [("optimality", (1, -1)), ("violation", (1, -1)), ("violation", (1,))])
+def test_diagonal_constraints_are_adaboost(selection, signs):
+    """All decision stumps: the rounds, the votes and the weights of the examples are AdaBoost's.
+
+    With selection="optimality" those of both signs: to take a vote back is to vote for the opposite.
+    """
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.5, 1, -1)
-    stumps = [sign * np.sign(X[:, f] - t) for f in range(3) for t in np.linspace(-1, 1, 7) for sign in (1, -1)]
+    stumps = [sign * np.sign(X[:, f] - t) for f in range(3) for t in np.linspace(-1, 1, 7) for sign in signs]
     margins = y * np.array(stumps)  # y_i h_j(x_i)
     matrices = np.zeros((len(margins), 40, 40))
     matrices[:, range(40), range(40)] = margins
     weights, votes = np.full(40, 1 / 40), np.zeros(len(margins))
-    for n in range(1, 16):
+    for n in range(1, 21):
         edges = margins @ weights
         j = np.argmax(edges)
         vote = np.log((1 + edges[j]) / (1 - edges[j])) / 2
         votes[j] += vote
         weights = weights * np.exp(-vote * margins[j])
         weights /= weights.sum()
-        model = DefiniteBoost(max_iter=n).partial_fit_matrices(matrices)
+        model = DefiniteBoost(selection=selection, tol=1e-9, max_iter=n).partial_fit_matrices(matrices)
         assert_allclose(model.alpha_, votes, rtol=1e-9, atol=1e-12)
         assert_allclose(model.kernel_, np.diag(weights), rtol=0, atol=1e-12)
         assert model.dual_objective_[-1] == pytest.approx(np.exp(-votes @ margins).sum(), rel=1e-10)
@@ -249,6 +253,24 @@ def test_scikit_learns_adaboost():
         model.partial_fit_matrices(np.diag(y * stump.predict(X)).astype(float)[None])
         assert model.alpha_[-1] == pytest.approx(vote / 2, rel=1e-9)  # SAMME counts ln((1 - err) / err), twice that
     assert np.count_nonzero(model.alpha_) == 6
+
+
+@strict
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact"]))
+def test_most_violated_constraints_alone(seed, projection):
+    """selection="violation" ends with all constraints kept, no vote ever falls, and the nearest kernel is nearer."""
+    rows, bounds, senses = feasible(np.random.default_rng(seed))
+    plain = {"projection": projection, "max_iter": 20_000}
+    model = DefiniteBoost(selection="violation", **plain).fit(rows, bounds, sense=senses)
+    assert model.max_violation_ <= model.tol * (rows**2).sum(axis=1).max() / 5 * (1 + 1e-9)
+    early = DefiniteBoost(selection="violation", projection=projection, max_iter=max(model.n_iter_ // 2, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        early.fit(rows, bounds, sense=senses)
+    assert (early.alpha_ <= model.alpha_).all()
+    nearest = DefiniteBoost(projection="corrective", tol=1e-6).fit(rows, bounds, sense=senses)
+    assert nearest.dual_objective_[-1] <= model.dual_objective_[-1] * (1 + 1e-6)
 
 
 # --- more constraints -------------------------------------------------------------------------------------------------

@@ -50,6 +50,15 @@ def test_factors_equal_matrices(seed, rank, update, each):
     assert one.cumulative_loss_ == pytest.approx(other.cumulative_loss_, rel=1e-9)
 
 
+def test_the_papers_rate_has_its_bound():
+    """eta r^2 = 4, the paper's eta = 2, where the squared length of a pair's row is 1 up to rounding."""
+    model = MEGKernelLearner(update="explicit", eta0=4.0, learning_rate="constant", scale_eta=False)
+    kernel = density(np.random.default_rng(0), 4)
+    model.partial_fit_pairs([[0, 1], [2, 3]], [0.1, 0.1], 4)
+    divergence = VonNeumann(trace=1.0).divergence(kernel, np.eye(4) / 4)
+    assert model.loss_bound(kernel) == pytest.approx(divergence / 4, rel=1e-10)
+
+
 def test_one_factor_is_a_row():
     rng = np.random.default_rng(0)
     rows, y = rng.normal(size=(20, 4)), rng.random(20)

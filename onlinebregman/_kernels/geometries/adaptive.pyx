@@ -85,7 +85,7 @@ cdef class AdaptiveGeometry(Geometry):
         self._resume(state)
 
     def arrange(self, blocks):
-        """Let the state have so many blocks; further ones are 0."""
+        """Let the state have this number of blocks; further ones are 0."""
         size = blocks * self.n_features
         self.weights, self.per_feature = aligned(resized(self.weights, size)), blocks
         if self.averaging:

@@ -44,7 +44,7 @@ def aligned(values):
 
 
 def average_of(weights, total, time, average_over):
-    """The average of weights over so many steps, from their sum up to when they last moved, and the time since."""
+    """The average of weights over a number of steps, from their sum up to when they last moved, and the time since."""
     with np.errstate(over="ignore"):
         average = (total + weights * time) / average_over
     if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
@@ -174,7 +174,7 @@ cdef class Geometry:
         return values
 
     def coef(self, average_over=0.0):
-        """The weights, or their average over so many steps; a new array."""
+        """The weights, or their average over a number of steps; a new array."""
         weights = self._now()
         if average_over > 0:
             time = self.state.clock - np.asarray(self.stamp)

@@ -164,7 +164,7 @@ cdef class Hedge:
         self.n_logged += 1
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Note what `go_back` puts back; so many rows come next."""
+        """Note what `go_back` puts back; `n_rows` rows come next."""
         self.n_rows_before, self.n_logged_before, self.interval_before = self.n_rows, self.n_logged, self.interval
         self.log_before = self.log.copy() if self.n_logged + n_rows // self.interval >= LOGGED else None
         memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))

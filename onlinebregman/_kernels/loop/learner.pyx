@@ -161,7 +161,7 @@ cdef class Learner(AtomicLearner):
             Rate of row t: scale / t^power.
         fit_intercept : bool
         average : bool or int
-            Average the weights after so many rows; True is 1.
+            Row after which averaging begins; True is 1.
         track_regret : bool
             Accumulate what the regret certificate needs, from the present weights on.
         validated : dict

@@ -51,7 +51,7 @@ cdef class Mixer:
         """The mixture's outputs for a row's scores."""
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Note what `go_back` puts back; so many rows come next."""
+        """Note what `go_back` puts back; `n_rows` rows come next."""
         if self.hedge is not None:
             self.hedge.save(n_rows)
 

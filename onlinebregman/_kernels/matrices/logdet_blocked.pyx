@@ -24,7 +24,7 @@ cdef extern from "ops/matrix.h":
     void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
     bint ob_any_below(const double* w, const double* first, double part, Py_ssize_t n) noexcept nogil
     void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
-# So many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may add
+# This many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may add
 # one more. Their vectors and those of as many rows to come fill whole tiles of the product.
 cdef enum:
     BLOCK = 64

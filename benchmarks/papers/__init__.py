@@ -1,0 +1,1 @@
+"""The papers' experiments, rerun: `python -m benchmarks.papers`, one file an experiment."""

@@ -1,0 +1,49 @@
+"""
+Five of 500 features
+====================
+
+Gradient descent looks for weights that are small in the Euclidean norm, and spreads them
+over all features. Exponentiated gradient multiplies weights instead of adding to them:
+few large weights among many small ones are what it finds first, and the number of
+features costs it but a logarithm.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from onlinebregman import EGRegressor, ImplicitGDRegressor, LearningRatePath
+from onlinebregman.inspection import ProgressiveScoreDisplay
+
+rng = np.random.default_rng(0)
+truth = np.zeros(500)
+truth[[40, 120, 210, 300, 430]] = [0.3, -0.25, 0.2, 0.15, -0.1]
+X = rng.normal(size=(1000, 500))
+y = X @ truth + 0.1 * rng.normal(size=1000)
+
+# %%
+# Both learn the stream at 16 rates at once (:class:`~onlinebregman.LearningRatePath`),
+# and we look at the better one. EG knows that the absolute values of the weights sum to
+# at most 1, and that is all it is told.
+
+models = {
+    "gradient descent": ImplicitGDRegressor(fit_intercept=False),
+    "exponentiated gradient": EGRegressor(weights="signed", total=1.0, fit_intercept=False),
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+used = np.flatnonzero(truth)
+left.plot(used, truth[used], "ko", fillstyle="none", markersize=10, label="true weights")
+for (name, model), color in zip(models.items(), ("C1", "C0"), strict=True):
+    best = LearningRatePath(model).fit(X, y).best_eta0_
+    model.set_params(eta0=best)
+    shown = {"ax": right, "negate": True, "name": name, "line_kw": {"color": color}}
+    ProgressiveScoreDisplay.from_estimator(
+        model, X, y, scoring="neg_mean_squared_error", **shown
+    )
+    after_200 = model.partial_fit(X[:200], y[:200]).coef_
+    left.plot(after_200, ".", color=color, label=name)
+left.set(xlabel="feature", ylabel="weight after 200 rows", ylim=(-0.32, 0.62))
+left.legend(loc="upper right")
+right.axhline(0.01, color="black", linestyle=":", label="noise")
+right.set(yscale="log", ylabel="mean squared error so far")
+right.legend()
+plt.show()

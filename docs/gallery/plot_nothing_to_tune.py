@@ -1,0 +1,74 @@
+"""
+Nothing to tune
+===============
+
+A rate, a schedule, a scaler, a loss: on a stream there is no second pass to search for
+them. :class:`~onlinebregman.ParameterFreeClassifier` learns with many of them at once and
+mixes what they say. Three streams, as they come, beside `SGDClassifier` at seven rates.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import zero_one_loss
+
+from onlinebregman import ParameterFreeClassifier
+from onlinebregman.inspection import ExpertWeightsDisplay, ProgressiveScoreDisplay
+from onlinebregman.model_selection import progressive_val_score
+
+# %%
+# The streams: columns between 0.001 and 4000; word counts of two kinds of messages,
+# weighted by TF-IDF; and rows of which the truth turns slowly.
+
+rng = np.random.default_rng(0)
+cells, benign = load_breast_cancer(return_X_y=True)
+order = rng.permutation(len(benign))
+
+kinds = rng.integers(2, size=1500)
+words = 1 / np.arange(5, 3005)
+words = np.array([words, np.where(rng.uniform(size=3000) < 0.1, 3 * words, words)])
+counts = rng.poisson(30 * words[kinds] / words.sum(axis=1)[kinds, np.newaxis])
+
+rows, angles = rng.normal(size=(1500, 10)), np.linspace(0, 2 * np.pi, 1500)
+turning = np.cos(angles) * rows[:, 0] + np.sin(angles) * rows[:, 1]
+turning = turning > 0.3 * rng.normal(size=1500)
+
+streams = {
+    "raw columns": (cells[order], benign[order]),
+    "TF-IDF": (TfidfTransformer().fit_transform(sparse.csr_array(counts)), kinds),
+    "a truth that turns": (rows, turning.astype(int)),
+}
+
+# %%
+# Rows come in twenties. Grey lines are the rates of `SGDClassifier`: a good one differs
+# from stream to stream.
+
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained", sharey=True)
+for ax, (name, (X, y)) in zip(panels, streams.items(), strict=True):
+    scores = {"scoring": zero_one_loss, "chunk_size": 20, "n_points": 40}
+    for eta0 in 10.0 ** np.arange(-4, 3):
+        sgd = SGDClassifier(
+            loss="log_loss", learning_rate="invscaling", eta0=eta0, random_state=0
+        )
+        label = "SGDClassifier" if eta0 == 1 else None
+        style = {"color": "0.7", "linewidth": 1, "label": label}
+        ProgressiveScoreDisplay.from_estimator(sgd, X, y, ax=ax, **scores, line_kw=style)
+    result = progressive_val_score(ParameterFreeClassifier(), X, y, **scores)
+    style = {"color": "C0", "linewidth": 2.5, "label": "ParameterFreeClassifier()"}
+    ProgressiveScoreDisplay.from_result(result, ax=ax, line_kw=style)
+    ax.set(
+        title=f"{name}: {result.score:.1%}", ylabel="part predicted wrongly", ylim=(0, 0.6)
+    )
+    ax.get_legend().remove()
+figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+plt.show()
+
+# %%
+# Who has led on the stream that turns:
+
+display = ExpertWeightsDisplay.from_estimator(result.estimator, kind="area", n_shown=6)
+display.ax_.legend(fontsize=7, loc="lower left")
+plt.show()

@@ -1,0 +1,15 @@
+"""Figures of what online models have done, as scikit-learn's displays: matplotlib is imported when one is drawn."""
+
+from ._learning_rates import LearningRateDisplay
+from ._metrics import MetricDisplay
+from ._progressive import ProgressiveScoreDisplay
+from ._regret import RegretDisplay
+from ._weights import ExpertWeightsDisplay
+
+__all__ = [
+    "ExpertWeightsDisplay",
+    "LearningRateDisplay",
+    "MetricDisplay",
+    "ProgressiveScoreDisplay",
+    "RegretDisplay",
+]

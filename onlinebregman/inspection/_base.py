@@ -1,0 +1,87 @@
+"""What displays share: axes to draw on, and what they are given."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._online.docs import DocumentedMixin
+
+Array = NDArray[np.float64]
+
+
+class Display(DocumentedMixin):
+    """Holds what is to be drawn; `plot` draws it.
+
+    Parameters
+    ----------
+    name : str or None
+        For the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on.
+    figure_ : matplotlib Figure
+        The figure it is part of.
+    """
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw. None: in a new figure.
+        name : str or None
+            For the legend. None: that of the display, or of the estimator's class.
+        line_kw : dict or None
+            Passed on to `Axes.plot`, and preferred to what is usual here.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
+        raise NotImplementedError
+
+    def _open(self, ax: Any) -> Any:
+        """The axes to draw on, with `ax_` and `figure_` set."""
+        pyplot = self._pyplot()
+        self.ax_ = pyplot.subplots()[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+    def _explain(self) -> None:
+        """A legend, if there is something to say."""
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+
+    @classmethod
+    def _pyplot(cls) -> Any:
+        """What makes figures; class methods ask for it before they compute anything."""
+        try:
+            import matplotlib.pyplot as pyplot
+        except ImportError as error:
+            raise ImportError(
+                f"{cls.__name__} draws with matplotlib, which is not installed: `python -m pip install matplotlib`."
+            ) from error
+        return pyplot
+
+
+def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:
+    """A vector of numbers, as long as another; NaN is a gap."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"{name} has the shape {values.shape}; give a vector of at least one number.")
+    if like is not None and len(values) != len(like):
+        raise ValueError(f"{name} has {len(values)} numbers, but there are {len(like)} points; give one for each.")
+    return values
+
+
+def points(n_rows: int, n_points: int) -> NDArray[np.intp]:
+    """At most so many numbers of rows, evenly spaced, up to the last."""
+    n_points = min(n_points, n_rows)
+    return np.arange(1, n_points + 1) * n_rows // n_points

@@ -1,0 +1,200 @@
+"""The circle of a learned metric beside Euclid's."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import Array, Display
+
+
+class MetricDisplay(Display):
+    """Rows at the same learned distance from a point: ellipses, beside Euclidean circles of the same area.
+
+    A short axis of the ellipse is a direction in which the metric tells rows apart, a long one a direction that it
+    takes for noise.
+
+    Parameters
+    ----------
+    metric : array-like of shape (2, 2)
+        W, positive definite; squared distances are z'Wz.
+    centers : array-like of shape (n_centers, 2) or None
+        The points; None: the origin.
+    radius : float
+        Of the circles.
+    X : array-like of shape (n_samples, 2) or None
+        Rows to draw as points.
+    y : array-like of shape (n_samples,) or None
+        Their labels.
+    feature_names : sequence of str
+        Names of the two coordinates.
+
+    Attributes
+    ----------
+    {ax_, figure_}
+    ellipses_ : list of matplotlib Ellipse
+        Those of the metric.
+    circles_ : list of matplotlib Ellipse
+        Euclid's.
+    points_ : list of matplotlib Line2D
+        The rows, of one label each.
+
+    See Also
+    --------
+    sklearn.inspection.DecisionBoundaryDisplay : What a classifier makes of two features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import LogDetMetricLearner
+    >>> from onlinebregman.inspection import MetricDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(300) % 2
+    >>> X = np.column_stack([y + 0.2 * rng.normal(size=300), rng.normal(size=300)])  # the second is noise
+    >>> learner = LogDetMetricLearner(random_state=0).fit(X, y)
+    >>> display = MetricDisplay.from_estimator(learner, X, y)
+    >>> ellipse, circle = display.ellipses_[0], display.circles_[0]
+    >>> bool(max(ellipse.width, ellipse.height) > 2 * circle.width)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: ArrayLike,
+        centers: ArrayLike | None = None,
+        radius: float = 1.0,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        feature_names: tuple[str, str] = ("feature 0", "feature 1"),
+    ) -> None:
+        self.metric: Array = np.asarray(metric, dtype=np.float64)
+        if self.metric.shape != (2, 2) or not np.allclose(self.metric, self.metric.T):
+            raise ValueError(f"metric has the shape {self.metric.shape}; give a symmetric matrix of two features.")
+        if not np.linalg.eigvalsh(self.metric)[0] > 0:
+            raise ValueError(
+                "The metric is not positive definite: there are different rows at distance 0, and its circles have no "
+                "end. Choose other features."
+            )
+        if not (np.isfinite(radius) and radius > 0):
+            raise ValueError(f"radius = {radius!r}: give a positive number.")
+        self.centers = np.zeros((1, 2)) if centers is None else np.asarray(centers, dtype=np.float64)
+        self.X = None if X is None else np.asarray(X, dtype=np.float64)
+        for name, rows in (("centers", self.centers), ("X", self.X)):
+            if rows is not None and (rows.ndim != 2 or rows.shape[1] != 2):
+                raise ValueError(f"{name} has the shape {rows.shape}; give rows of two features.")
+        self.y = None if y is None else np.asarray(y)
+        if self.y is not None and (self.X is None or len(self.X) != len(self.y)):
+            raise ValueError("y are the labels of the rows X; give one for each.")
+        self.radius: float = float(radius)
+        self.feature_names = feature_names
+
+    def plot(
+        self, ax: Any = None, *, point_kw: dict[str, Any] | None = None, ellipse_kw: dict[str, Any] | None = None
+    ) -> Self:
+        """Draw rows, ellipses and circles.
+
+        Parameters
+        ----------
+        {ax}
+        point_kw : dict or None, default=None
+            Passed on to `Axes.plot` for the rows.
+        ellipse_kw : dict or None, default=None
+            Passed on to `matplotlib.patches.Ellipse` for the learned metric.
+
+        Returns
+        -------
+        {display}
+        """
+        ax = self._open(ax)
+        from matplotlib.patches import Ellipse
+
+        self.points_ = []
+        if self.X is not None:
+            labels = np.zeros(len(self.X)) if self.y is None else self.y
+            for label in np.unique(labels):
+                style = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
+                style |= {} if self.y is None else {"label": str(label)}
+                self.points_ += ax.plot(*self.X[labels == label].T, **style | (point_kw or {}))
+        values, directions = np.linalg.eigh(self.metric)
+        widths = 2 * self.radius * np.sqrt(np.sqrt(values.prod()) / values)  # a circle has 2 radius twice
+        angle = float(np.degrees(np.arctan2(directions[1, 0], directions[0, 0])))
+        usual = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
+        names = ["learned metric", "Euclidean"]
+        self.ellipses_, self.circles_ = [], []
+        for center in self.centers:
+            style = usual | {"label": names[0]} | (ellipse_kw or {})
+            self.ellipses_.append(ax.add_patch(Ellipse(tuple(center), *widths, angle=angle, **style)))
+            style = usual | {"label": names[1], "linewidth": 1.2, "linestyle": "--"}
+            self.circles_.append(ax.add_patch(Ellipse(tuple(center), 2 * self.radius, 2 * self.radius, **style)))
+            names = [None, None]  # one entry each in the legend
+        ax.autoscale_view()
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        self._explain()
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        features: tuple[int, int] = (0, 1),
+        radius: float | None = None,
+        feature_names: tuple[str, str] | None = None,
+        ax: Any = None,
+        point_kw: dict[str, Any] | None = None,
+        ellipse_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the metric that was learned, in two of its features.
+
+        Of more features than two these are the rows that differ from the centre in the two alone: W without the other
+        rows and columns.
+
+        Parameters
+        ----------
+        estimator : fitted metric learner
+            Any with `get_mahalanobis_matrix`, or a :class:`~onlinebregman.MetricKNeighborsClassifier`.
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows to draw as points, with all features. Without them the centre is the origin.
+        y : array-like of shape (n_samples,), default=None
+            Their labels: the mean of each class is a centre; otherwise the mean of all rows.
+        features : tuple of two int, default=(0, 1)
+            The columns of the two features.
+        radius : float or None, default=None
+            Of the circles. None: half the standard deviation of the two columns, or 1.
+        feature_names : tuple of two str or None, default=None
+            None: those that the learner has seen, or the numbers of the columns.
+        {ax, point_kw, ellipse_kw}
+
+        Returns
+        -------
+        {display}
+        """
+        cls._pyplot()
+        check_is_fitted(estimator)
+        learner = getattr(estimator, "metric_", estimator)
+        if not hasattr(learner, "get_mahalanobis_matrix"):
+            raise ValueError(f"{type(estimator).__name__} has no get_mahalanobis_matrix; give a metric learner.")
+        W, chosen = learner.get_mahalanobis_matrix(), list(features)
+        if len(chosen) != 2 or chosen[0] == chosen[1] or not all(0 <= column < len(W) for column in chosen):
+            raise ValueError(f"features = {features!r}: give the numbers of two columns, from 0 to {len(W) - 1}.")
+        if feature_names is None:
+            known = getattr(estimator, "feature_names_in_", [f"feature {column}" for column in range(len(W))])
+            feature_names = (known[chosen[0]], known[chosen[1]])
+        centers = None
+        if X is not None:
+            X = np.asarray(X, dtype=np.float64)[:, chosen]
+            labels = np.zeros(len(X)) if y is None else np.asarray(y)
+            centers = [X[labels == label].mean(axis=0) for label in np.unique(labels)]
+        if radius is None:
+            radius = 1.0 if X is None else float(X.std(axis=0).mean()) / 2
+        return cls(
+            metric=W[np.ix_(chosen, chosen)], centers=centers, radius=radius, X=X, y=y, feature_names=feature_names
+        ).plot(ax, point_kw=point_kw, ellipse_kw=ellipse_kw)

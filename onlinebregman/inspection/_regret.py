@@ -1,0 +1,285 @@
+"""Regret, and what bounds it, over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone, is_classifier
+
+from .._online.types import MatrixLike
+from ..losses import Loss, resolve_loss
+from ._base import Array, Display, as_curve, points
+
+
+class RegretDisplay(Display):
+    """How much more a model lost than the best fixed one it is held against, and the bound on that, over the rows.
+
+    Made by `from_estimator`, which lets a copy of a model learn a stream, or by `from_predictions`.
+
+    Parameters
+    ----------
+    n_rows : array-like of shape (n_points,)
+        Numbers of rows: the points.
+    regret : array-like of shape (n_points,)
+        Loss of the model minus that of the comparator, of all rows up to each point.
+    bound : array-like of shape (n_points,) or None
+        What the regret is at most.
+    regret_name : str
+        What it is, for the axis.
+    {name}
+
+    Attributes
+    ----------
+    {ax_, figure_}
+    line_ : matplotlib Line2D
+        The regret.
+    bound_line_ : matplotlib Line2D or None
+        The bound, dashed.
+
+    See Also
+    --------
+    sklearn.model_selection.LearningCurveDisplay : Scores by the number of rows, on rows that were held out.
+    onlinebregman.model_selection.offline_comparator : The best fixed weights in hindsight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import EGRegressor
+    >>> from onlinebregman.inspection import RegretDisplay
+    >>> from onlinebregman.model_selection import offline_comparator
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 10))
+    >>> y = X @ rng.dirichlet(np.ones(10)) + 0.1 * rng.normal(size=1000)
+    >>> best = offline_comparator(X, y, domain="simplex").coef
+    >>> model = EGRegressor(weights="simplex", learning_rate="constant", eta0=0.1, fit_intercept=False)
+    >>> display = RegretDisplay.from_estimator(model, X, y, coef=best, n_points=4)
+    >>> print(display.n_rows, display.regret.round(2), display.bound.round(2))
+    [ 250.  500.  750. 1000.] [0.83 0.91 0.98 1.05] [1.46 1.6  1.71 1.81]
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rows: ArrayLike,
+        regret: ArrayLike,
+        bound: ArrayLike | None = None,
+        regret_name: str = "regret",
+        name: str | None = None,
+    ) -> None:
+        self.n_rows = as_curve("n_rows", n_rows)
+        self.regret = as_curve("regret", regret, self.n_rows)
+        self.bound = None if bound is None else as_curve("bound", bound, self.n_rows)
+        self.regret_name = regret_name
+        self.name = name
+
+    def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
+        """Draw the regret over the rows, and its bound as a dashed line of the same colour.
+
+        Parameters
+        ----------
+        {ax, name, line_kw}
+
+        Returns
+        -------
+        {display}
+        """
+        ax = self._open(ax)
+        name = self.name if name is None else name
+        label = self.regret_name if name is None and self.bound is not None else name
+        (self.line_,) = ax.plot(self.n_rows, self.regret, **{"label": label} | (line_kw or {}))
+        self.bound_line_ = None
+        if self.bound is not None:
+            label = "bound" if name is None else f"{name}: bound"
+            (self.bound_line_,) = ax.plot(
+                self.n_rows, self.bound, color=self.line_.get_color(), linestyle="--", label=label
+            )
+        ax.set(xlabel="rows", ylabel=self.regret_name)
+        self._explain()
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        *,
+        coef: ArrayLike | None = None,
+        intercept: ArrayLike | None = None,
+        n_points: int = 100,
+        ax: Any = None,
+        name: str | None = None,
+        line_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Let a copy of an estimator learn a stream, and draw its regret and what bounds it.
+
+        For a linear model with `regret_certificate` this is the certificate of the run, and the regret that against
+        `coef`. Under a constant rate both are divided by it; under another one the regret is that of losses times
+        rates, which is what the certificate is about. For a mixture the regret is that against the best of its members
+        up to each point, and the bound its `regret_bound_`.
+
+        Parameters
+        ----------
+        estimator : estimator object
+            A linear model or a mixture of this package. It is left as it is; an unfitted clone learns.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows in the order of the stream.
+        y : array-like of shape (n_samples,), default=None
+            Targets, if the model takes any.
+        coef : array-like of shape (n_features,) or (n_classes, n_features), default=None
+            Weights of the comparator of a linear model. None: those that it ends with, for which `intercept` is not
+            given either. For the best ones see :func:`~onlinebregman.model_selection.offline_comparator`.
+        intercept : float or array-like of shape (n_classes,), default=None
+            Its intercept; 0 if there is a `coef` alone.
+        n_points : int, default=100
+            Largest number of points, evenly spaced.
+        {ax, name, line_kw}
+
+        Returns
+        -------
+        {display}
+
+        Raises
+        ------
+        ValueError
+            If there is no certificate for such a model or comparator, or no bound.
+        """
+        cls._pyplot()
+        model = clone(estimator)
+        if hasattr(model, "regret_certificate"):
+            found = _against_weights(model, X, y, coef, intercept, n_points)
+        elif hasattr(type(model), "regret_bound_"):
+            if coef is not None or intercept is not None:
+                raise ValueError(f"{type(model).__name__} is held against its best member; leave out coef.")
+            found = _against_members(model, X, y, n_points)
+        else:
+            raise ValueError(
+                f"{type(model).__name__} has neither a regret_certificate nor a regret_bound_; compute the regret and "
+                "give it to the constructor, or use from_predictions."
+            )
+        return cls(**found, name=type(model).__name__ if name is None else name).plot(ax, line_kw=line_kw)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        y_best: ArrayLike,
+        *,
+        loss: str | Loss = "squared_error",
+        ax: Any = None,
+        name: str | None = None,
+        line_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the regret of predictions that were made before their rows were learned.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Targets, in the order of the stream.
+        y_pred : array-like of shape (n_samples,)
+            Predictions; scores before the link, of a loss that has one.
+        y_best : array-like of shape (n_samples,)
+            Predictions of the comparator.
+        loss : str or Loss, default="squared_error"
+            As in :func:`~onlinebregman.losses.resolve_loss`; the squared one is (a - y)^2 / 2.
+        {ax, name, line_kw}
+
+        Returns
+        -------
+        {display}
+        """
+        value = resolve_loss(loss).value
+        y_true = as_curve("y_true", y_true)
+        lost, best = (
+            value(as_curve(what, said, y_true), y_true) for what, said in (("y_pred", y_pred), ("y_best", y_best))
+        )
+        return cls(n_rows=np.arange(1, len(y_true) + 1), regret=np.cumsum(lost - best), name=name).plot(
+            ax, line_kw=line_kw
+        )
+
+
+def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, Any]:
+    """The certificate of a run of a linear model, at some of the rows."""
+    parameters = model.get_params(deep=False)
+    if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
+        raise ValueError(
+            f"{type(model).__name__}, as it is set, is no linear model with a certificate for its rates; compute the "
+            "regret and give it to the constructor."
+        )
+    if parameters.get("standardize"):
+        raise ValueError(
+            "With standardize=True comparators are weights of columns that are scaled anew with each row; standardize "
+            "the rows beforehand (sklearn.preprocessing.StandardScaler)."
+        )
+    if intercept is not None and coef is None:
+        raise ValueError("There is an intercept, but no coef; give both, or neither.")
+    rated = "track_regret" in parameters  # the others have no rates, and a certificate of every run
+    if rated:
+        model.set_params(track_regret=True)
+    X, y = _indexable(X), np.asarray(y)
+    ends = points(len(y), n_points)
+    if coef is None:
+        *_, last = _runs(clone(model), X, y, ends[-1:])
+        coef, intercept = last.coef_, last.intercept_
+    intercept = 0.0 if intercept is None else intercept
+    lost, bound = np.transpose(
+        [
+            (
+                np.sum(run.weighted_loss_ if rated else run.cumulative_loss_),
+                np.sum(run.regret_certificate(coef, intercept)),
+            )
+            for run in _runs(model, X, y, ends)
+        ]
+    )
+    rates = model._schedule()(np.arange(1, len(y) + 1)) if rated else np.ones(len(y))
+    constant = bool((rates == rates[0]).all())
+    unit = rates[0] if constant else 1.0
+    best = np.cumsum(rates * _losses_of(model, X, y, coef, intercept))[ends - 1]
+    return {
+        "n_rows": ends,
+        "regret": (lost - best) / unit,
+        "bound": bound / unit,
+        "regret_name": "regret" if constant else "regret, of losses times rates",
+    }
+
+
+def _against_members(model, X, y, n_points: int) -> dict[str, Any]:
+    """The regret of a mixture against the best of its members, at some of the rows."""
+    X, y = _indexable(X), None if y is None else np.asarray(y)
+    ends = points(X.shape[0], n_points)
+    found = []
+    for run in _runs(model, X, y, ends):
+        members = run.expert_losses_ if hasattr(run, "expert_losses_") else run.cumulative_losses_
+        found.append((run.cumulative_loss_ - members.min(), run.regret_bound_))
+    regret, bound = np.transpose(found)
+    return {"n_rows": ends, "regret": regret, "bound": bound}
+
+
+def _runs(model, X, y, ends) -> Iterator[Any]:
+    """The model, as it is when it has learned so many rows."""
+    more = {"classes": np.unique(y)} if is_classifier(model) else {}
+    for start, end in pairwise([0, *ends]):
+        model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **more)
+        more = {}
+        yield model
+
+
+def _losses_of(model, X, y, coef, intercept) -> Array:
+    """What a fixed linear model loses on each row, as the model counts losses: of all its learners, times weights."""
+    scores = X @ np.atleast_2d(np.asarray(coef, dtype=np.float64)).T + intercept
+    if not is_classifier(model):
+        return model._learned_loss.value(scores[:, 0], y.astype(np.float64))
+    codes = np.searchsorted(model.classes_, y)
+    losses = model._learned_loss.value(scores, model._targets(codes)).sum(axis=1)
+    return losses if model.class_weight is None else losses * model._class_weights(codes, None, True).take(codes)
+
+
+def _indexable(X):
+    """Rows that can be sliced: arrays and sparse matrices as they are."""
+    return X.tocsr() if issparse(X) else np.asarray(X)

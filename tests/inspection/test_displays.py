@@ -1,0 +1,337 @@
+"""Displays draw the numbers that the models say, refuse what cannot be drawn, and import matplotlib when they draw."""
+
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.linear_model import SGDRegressor
+
+from onlinebregman import (
+    BayesMixture,
+    BurgRegressor,
+    EGPortfolio,
+    EGRegressor,
+    ExpertMixtureRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    MirrorDescentClassifier,
+    ParameterFreeClassifier,
+    ScaleInvariantRegressor,
+)
+from onlinebregman.inspection import (
+    ExpertWeightsDisplay,
+    LearningRateDisplay,
+    MetricDisplay,
+    ProgressiveScoreDisplay,
+    RegretDisplay,
+)
+from onlinebregman.losses import resolve_loss
+from onlinebregman.model_selection import offline_comparator, progressive_val_score
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def ax():
+    return plt.figure().add_subplot()
+
+
+def stream(n=300, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.full(d, 1 / d) + 0.1 * rng.normal(size=n)
+
+
+def drawn(line):
+    return np.array(line.get_xdata()), np.array(line.get_ydata())
+
+
+# --- regret -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_regret_of_a_linear_model_and_its_certificate(learning_rate, fit_intercept, ax):
+    X, y = stream()
+    model = EGRegressor(weights="simplex", learning_rate=learning_rate, eta0=0.5, fit_intercept=fit_intercept)
+    best = offline_comparator(X, y, domain="simplex", fit_intercept=fit_intercept)
+    display = RegretDisplay.from_estimator(
+        model, X, y, coef=best.coef, intercept=best.intercept, n_points=7, ax=ax, line_kw={"linewidth": 3}
+    )
+    assert not hasattr(model, "t_")  # a clone has learned
+    assert display.ax_ is ax and display.figure_ is ax.figure and display.line_.get_linewidth() == 3
+
+    rates = np.full(300, 0.5) if learning_rate == "constant" else 0.5 / np.arange(1, 301) ** 0.5
+    unit = 0.5 if learning_rate == "constant" else 1.0
+    model.set_params(track_regret=True)
+    regrets, bounds = [], []
+    for row in range(300):
+        model.partial_fit(X[row : row + 1], y[row : row + 1])
+        compared = rates[: row + 1] @ (X[: row + 1] @ best.coef + best.intercept - y[: row + 1]) ** 2 / 2
+        regrets.append((model.weighted_loss_ - compared) / unit)
+        bounds.append(model.regret_certificate(best.coef, best.intercept) / unit)
+    ends = np.arange(1, 8) * 300 // 7
+    for line, values in ((display.line_, regrets), (display.bound_line_, bounds)):
+        assert_array_equal(drawn(line)[0], ends)
+        assert_allclose(drawn(line)[1], np.array(values)[ends - 1], rtol=1e-10, atol=1e-12)
+    assert (display.regret <= display.bound).all()
+    assert ("rates" in ax.get_ylabel()) == (learning_rate == "invscaling")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_regret_of_a_classifier_is_that_of_all_its_learners(n_classes):
+    X, _ = stream()
+    labels = np.array(["a", "b", "c"])[:n_classes]
+    y = labels[np.argmax(X[:, :n_classes], axis=1)]
+    weights = {"a": 2.0}
+    model = MirrorDescentClassifier(learning_rate="constant", eta0=0.2, class_weight=weights, loss="log_loss")
+    display = RegretDisplay.from_estimator(model, sparse.csr_array(X), y, n_points=3)
+    model.set_params(track_regret=True).partial_fit(X, y, classes=labels)
+    u, b = model.coef_, model.intercept_
+    targets = (y[:, np.newaxis] == (labels[1:] if n_classes == 2 else labels)).astype(float)
+    lost = resolve_loss("log_loss").value(X @ u.T + b, targets).sum(axis=1) @ np.where(y == "a", 2.0, 1.0)
+    assert_allclose(display.regret[-1], model.weighted_loss_.sum() / 0.2 - lost, rtol=1e-9)
+    assert_allclose(display.bound[-1], model.regret_certificate(u, b).sum() / 0.2, rtol=1e-9)
+
+
+def test_models_without_rates_and_mixtures_have_a_regret():
+    X, y = stream()
+    invariant = RegretDisplay.from_estimator(ScaleInvariantRegressor(), X, y, coef=np.full(4, 0.25), n_points=2)
+    model = ScaleInvariantRegressor().partial_fit(X, y)
+    lost = resolve_loss(model.loss).value(X @ np.full(4, 0.25), y).sum()
+    assert_allclose(invariant.regret[-1], model.cumulative_loss_ - lost)
+    assert_allclose(invariant.bound[-1], model.regret_certificate(np.full(4, 0.25)))
+
+    for mixture, losses in (
+        (LearningRateMixture(eta0s=3), "cumulative_losses_"),
+        (ExpertMixtureRegressor(learning_rate=0.1), "expert_losses_"),
+    ):
+        display = RegretDisplay.from_estimator(mixture, X, y, n_points=3, name="mixed")
+        mixture.fit(X, y)
+        assert_allclose(display.regret[-1], mixture.cumulative_loss_ - getattr(mixture, losses).min())
+        assert_allclose(display.bound[-1], mixture.regret_bound_)
+        assert (display.regret <= display.bound).all()
+        assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["mixed", "mixed: bound"]
+    relatives = np.exp(0.1 * X)
+    assert (
+        RegretDisplay.from_estimator(EGPortfolio(), relatives).bound[-1] == EGPortfolio().fit(relatives).regret_bound_
+    )
+
+
+def test_the_regret_of_predictions():
+    X, y = stream(n=50)
+    display = RegretDisplay.from_predictions(y, np.zeros(50), X[:, 0], loss="absolute_error")
+    expected = np.cumsum(abs(y) - abs(X[:, 0] - y))
+    assert_allclose(drawn(display.line_)[1], expected)
+    assert display.bound_line_ is None and display.ax_.get_legend() is None
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "match"),
+    [
+        (SGDRegressor(), {}, "SGDRegressor has neither"),
+        (BurgRegressor(update="gradient"), {}, "no linear model with a certificate"),
+        (ImplicitGDRegressor(standardize=True), {}, "standardize the rows beforehand"),
+        (ImplicitGDRegressor(), {"intercept": 1.0}, "no coef; give both"),
+        (ImplicitGDRegressor(fit_intercept=False), {"coef": np.ones(4), "intercept": 1.0}, "intercept"),
+        (EGRegressor(weights="simplex"), {"coef": np.ones(4)}, "coef"),
+        (LearningRateMixture(), {"coef": np.ones(4)}, "leave out coef"),
+    ],
+)
+def test_regrets_that_have_no_certificate_are_refused(model, more, match):
+    with pytest.raises(ValueError, match=match):
+        RegretDisplay.from_estimator(model, *stream(n=10), **more)
+
+
+# --- scores and rates ---------------------------------------------------------------------------------------------
+
+
+def test_progressive_scores(ax):
+    X, y = stream()
+    display = ProgressiveScoreDisplay.from_estimator(
+        ForwardRegressor(), X, y, scoring="neg_mean_squared_error", n_points=5, negate=True, windows=True, ax=ax
+    )
+    result = progressive_val_score(ForwardRegressor(), X, y, scoring="neg_mean_squared_error", n_points=5)
+    assert_array_equal(drawn(display.line_), (result.n_rows, -result.curve))
+    assert_array_equal(drawn(display.window_line_), (result.n_rows, -result.window_scores))
+    assert ax.get_ylabel() == "mean_squared_error"
+    assert ax.get_legend().get_texts()[0].get_text() == "ForwardRegressor"
+    other = ProgressiveScoreDisplay.from_result(result, ax=ax, name="other")
+    assert other.window_line_ is None and len(ax.lines) == 3
+    with pytest.raises(ValueError, match="no window_scores"):
+        ProgressiveScoreDisplay(n_rows=[1, 2], curve=[0.0, 1.0]).plot(windows=True)
+    with pytest.raises(ValueError, match="has no partial_fit"):
+        ProgressiveScoreDisplay.from_estimator(MetricDisplay, X, y)
+
+
+def test_losses_by_rate(ax):
+    X, y = stream()
+    path = LearningRatePath(eta0s=[0.001, 0.1, 10.0]).fit(X, y)
+    display = LearningRateDisplay.from_estimator(path, ax=ax)
+    assert_array_equal(drawn(display.line_), (path.eta0s_, path.cumulative_losses_ / 300))
+    assert_array_equal(drawn(display.best_), [[path.best_eta0_], [path.cumulative_losses_.min() / 300]])
+    assert display.mixture_line_ is None and display.name == "ImplicitGDRegressor"
+    mixture = LearningRateMixture(eta0s=3).fit(X, y)
+    display = LearningRateDisplay.from_estimator(mixture, ax=ax)
+    assert display.mixture_line_.get_ydata()[0] == mixture.cumulative_loss_ / 300
+    with pytest.raises(ValueError, match="ForwardRegressor is no model at many rates"):
+        LearningRateDisplay.from_estimator(ForwardRegressor().fit(X, y))
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+
+def test_weights_of_mixtures_over_the_rows(ax):
+    X, y = stream()
+    experts = [("steep", ImplicitGDRegressor(eta0=1.0)), ("flat", ImplicitGDRegressor(eta0=1e-3))]
+    model = ExpertMixtureRegressor(experts, learning_rate=0.1, history=20).fit(X, y)
+    display = ExpertWeightsDisplay.from_estimator(model, ax=ax)
+    assert [line.get_label() for line in display.lines_] == ["steep", "flat"]
+    for line, weights in zip(display.lines_, model.weights_history_.T, strict=True):
+        assert_array_equal(drawn(line), (np.arange(model.t_ - 19, model.t_ + 1), weights))
+
+    mixture = LearningRateMixture(eta0s=[0.01, 1.0]).fit(X, y)
+    display = ExpertWeightsDisplay.from_estimator(mixture, ax=ax)
+    assert display.names == ["eta0 = 0.01", "eta0 = 1"]
+    assert_array_equal(drawn(display.lines_[1]), (mixture.weights_history_t_, mixture.weights_history_[:, 1]))
+
+    free = ParameterFreeClassifier(random_features=8).fit(X, y > 0)
+    display = ExpertWeightsDisplay.from_estimator(free, ax=ax, n_shown=2)
+    assert len(set(display.names)) == len(free.estimators_) == len(display.names)
+    heaviest = np.sort(np.argsort(-free.weights_history_.mean(axis=0), kind="stable")[:2])
+    assert [line.get_label() for line in display.lines_[:2]] == [display.names[number] for number in heaviest]
+    assert_allclose(sum(drawn(line)[1] for line in display.lines_), 1.0)
+    assert display.lines_[2].get_label() == f"{len(display.names) - 2} others"
+
+
+def test_areas_are_stacked(ax):
+    relatives = np.exp(0.1 * stream()[0])
+    portfolio = EGPortfolio(history=300).fit(relatives)
+    display = ExpertWeightsDisplay.from_estimator(portfolio, kind="area", ax=ax)
+    assert display.names == ["0", "1", "2", "3"] and not display.lines_
+    tops = [area.get_datalim(ax.transData).y1 for area in display.areas_]
+    assert_allclose(tops, np.cumsum(portfolio.weights_history_, axis=1).max(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "match"),
+    [
+        (ExpertMixtureRegressor(), {}, "set history > 0"),
+        (ForwardRegressor(), {}, "take a mixture"),
+        (ExpertMixtureRegressor(history=5), {"names": ["one"]}, "1 names for 4 experts"),
+        (ExpertMixtureRegressor(history=5), {"kind": "bars"}, "kind = 'bars' is not known"),
+        (ExpertMixtureRegressor(history=5), {"n_shown": 0}, "at least one"),
+    ],
+)
+def test_weights_that_cannot_be_drawn_are_refused(model, more, match):
+    with pytest.raises(ValueError, match=match):
+        ExpertWeightsDisplay.from_estimator(model.fit(*stream(n=10)), **more)
+
+
+def test_a_mixture_without_a_row_is_refused():
+    chance = np.array([[0.1, 0.9], [0.2, 0.8]])
+    model = BayesMixture(history=3).partial_fit(chance, [0, 1], sample_weight=[0.0, 0.0], classes=[0, 1])
+    with pytest.raises(ValueError, match="not kept a row's weights yet"):
+        ExpertWeightsDisplay.from_estimator(model)
+
+
+# --- metrics ------------------------------------------------------------------------------------------------------
+
+
+def on(ellipse, n=12):
+    """Points of an ellipse."""
+    return ellipse.get_patch_transform().transform(
+        np.column_stack([np.cos(t := np.linspace(0, 2 * np.pi, n)), np.sin(t)])
+    )
+
+
+def test_ellipses_are_the_circles_of_the_metric(ax):
+    X, _ = stream()
+    y = (X[:, 1] + X[:, 2] > 0).astype(int)
+    learner = LogDetMetricLearner(random_state=0).fit(X, y)
+    W = learner.get_mahalanobis_matrix()[np.ix_([2, 1], [2, 1])]
+    display = MetricDisplay.from_estimator(learner, X, y, features=(2, 1), radius=0.7, ax=ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 2", "feature 1")
+    for label, ellipse, circle in zip([0, 1], display.ellipses_, display.circles_, strict=True):
+        center = X[y == label].mean(axis=0)[[2, 1]]
+        z = on(ellipse) - center
+        squared = np.einsum("ij,jk,ik->i", z, W, z)
+        assert_allclose(squared, 0.49 * np.sqrt(np.linalg.det(W)))  # the same area as the circle
+        assert_allclose(np.linalg.norm(on(circle) - center, axis=1), 0.7)
+        assert_array_equal(drawn(display.points_[label]), X[y == label][:, [2, 1]].T)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["0", "1", "learned metric", "Euclidean"]
+    knn = MetricKNeighborsClassifier(random_state=0).fit(X, y)
+    display = MetricDisplay.from_estimator(knn, ax=ax)
+    assert_array_equal(display.metric, knn.metric_.get_mahalanobis_matrix()[:2, :2])
+    assert_array_equal(display.centers, np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"metric": np.eye(3)}, "matrix of two features"),
+        ({"metric": [[1.0, 1.0], [1.0, 1.0]]}, "not positive definite"),
+        ({"metric": np.eye(2), "radius": 0.0}, "positive number"),
+        ({"metric": np.eye(2), "X": np.ones((4, 3))}, "X has the shape"),
+        ({"metric": np.eye(2), "y": [0, 1]}, "labels of the rows X"),
+    ],
+)
+def test_metrics_that_cannot_be_drawn_are_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        MetricDisplay(**arguments)
+
+
+def test_wrong_features_and_models_are_refused():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    for features in ((0, 0), (0, 4), (0,)):
+        with pytest.raises(ValueError, match="numbers of two columns, from 0 to 3"):
+            MetricDisplay.from_estimator(learner, features=features)
+    with pytest.raises(ValueError, match="has no get_mahalanobis_matrix"):
+        MetricDisplay.from_estimator(ForwardRegressor().fit(X, y))
+
+
+# --- all ----------------------------------------------------------------------------------------------------------
+
+
+def test_curves_have_a_number_for_each_point():
+    with pytest.raises(ValueError, match="regret has 3 numbers, but there are 2 points"):
+        RegretDisplay(n_rows=[1, 2], regret=[0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="losses has the shape"):
+        LearningRateDisplay(eta0s=[1.0], losses=[[1.0]])
+    with pytest.raises(ValueError, match="give a row for each"):
+        ExpertWeightsDisplay(n_rows=[1, 2], weights=np.ones((3, 2)))
+
+
+def test_matplotlib_is_imported_when_something_is_drawn():
+    code = """
+import sys
+from onlinebregman import inspection
+display = inspection.RegretDisplay(n_rows=[1, 2], regret=[0.0, 1.0])
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib"] = None
+for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None, None)):
+    try:
+        draw()
+    except ImportError as error:
+        assert "RegretDisplay draws with matplotlib" in str(error) and "pip install matplotlib" in str(error)
+    else:
+        raise AssertionError
+"""
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
