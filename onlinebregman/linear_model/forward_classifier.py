@@ -204,8 +204,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            They sum to 1.
+        {probabilities}
         """
         return self._predict(X, linked=True)
 
