@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser(
         "demo",
         help="the estimators at work on real data, in under a minute",
-        description="Metric learning for nearest neighbours, learning rates chosen by grid search, weights that must "
-        "not be negative, and a kernel learned from distances, on data that comes with scikit-learn. Prints tables and "
-        "writes one figure.",
+        description="Streams learned with nothing to tune, metric learning for nearest neighbours, learning rates "
+        "chosen by grid search, weights that must not be negative, and a kernel learned from distances, on data that "
+        "comes with scikit-learn or Python. Prints tables and writes one figure.",
     )
     demo.add_argument(
         "--output",
