@@ -92,8 +92,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
+        {X}
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
 
