@@ -48,13 +48,13 @@ def test_streams_with_nothing_to_tune(result):
     assert manual.n_classes == 7 and manual.n_samples > 300
     assert manual.ours < 1.05 * manual.sgd < 0.7 and np.isnan(manual.scaled_sgd)
     assert (diabetes.n_samples, diabetes.n_features, diabetes.n_classes) == (442, 10, 0)
-    assert diabetes.ours < diabetes.scaled_sgd < 1 < diabetes.sgd
+    assert diabetes.ours < 0.7 < diabetes.scaled_sgd < diabetes.sgd
 
 
 def test_stream_report(result):
-    rows = {row.split()[0]: row for row in _report.stream_report(result.streams).splitlines() if row.strip()}
-    assert "numbers" in rows["Diabetes"] and "blown up" in rows["Diabetes"]
-    assert f"{100 * result.streams[0].ours:.1f}" in rows["Python's"]
+    manual, diabetes = [row for row in _report.stream_report(result.streams).splitlines() if " x " in row]
+    assert "numbers" in diabetes and "blown up" in diabetes
+    assert f"{100 * result.streams[0].ours:.1f}" in manual
 
 
 def test_chapters_are_those_of_the_manual():
