@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.atomic import note_weights_of
 from .._kernels.loop.hedge import Hedge
@@ -84,6 +85,19 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             check_finite(data.X)
             self._refuse(*refused, data)
         note_weights_of(self, data.weights)
+
+    def _outputs(self, X) -> np.ndarray:
+        """What the mixture says of rows, shape (n_rows, n_outputs)."""
+        learner = vars(self).get("_learner")
+        outputs = None if learner is None else learner.predict_fast(vars(self), X)
+        if outputs is None:
+            check_is_fitted(self)
+            X = check_rows(self, X, reset=False)
+            outputs = learner.predict(X)
+            if outputs is None:
+                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
+                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
+        return outputs
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         """Raise the error that says which model refused a row, and why."""

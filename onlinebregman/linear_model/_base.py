@@ -396,8 +396,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
         Returns
         -------
-        bound : float
-            The right side, from the row on at which `track_regret` was set.
+        {bound}
 
         Raises
         ------

@@ -282,8 +282,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Returns
         -------
-        bound : float
-            The right side, from the row on at which `track_regret` was set.
+        {bound}
 
         Raises
         ------

@@ -141,8 +141,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            They sum to 1.
+        {probabilities}
         """
         return self._outputs(X)
 
