@@ -305,13 +305,17 @@ def learn_more(
 
 def reversible(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
     """Those that may learn the rows of a call, one after the other, in place, as a transaction takes them back."""
-    return [estimator for estimator in estimators if n_rows == 1 and getattr(estimator, "_reversible", False)]
+    if n_rows != 1:
+        return []
+    return [estimator for estimator in estimators if getattr(estimator, "_reversible", False) and learns(estimator)]
 
 
 def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
     """Estimators to learn rows with, and to bind when all has gone well: copies, made in one go, of most that learn."""
     estimators = list(estimators)
     kept = [*reversible(estimators, n_rows), *(estimator for estimator in estimators if not learns(estimator))]
+    if len(kept) == len(estimators):
+        return estimators
     return copy.deepcopy(estimators, {id(estimator): estimator for estimator in kept})
 
 
