@@ -26,6 +26,7 @@ from .metric_learning import (
     FrobeniusMetricLearner,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    ParameterFreeMetricLearner,
     VonNeumannMetricLearner,
 )
 from .model_selection import LearningRateMixture, LearningRatePath
@@ -61,6 +62,7 @@ __all__ = [
     "PNormClassifier",
     "PNormRegressor",
     "ParameterFreeClassifier",
+    "ParameterFreeMetricLearner",
     "ParameterFreeRegressor",
     "PerceptronClassifier",
     "ScaleInvariantClassifier",

@@ -14,12 +14,12 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from onlinebregman import __version__
 from onlinebregman.__main__ import main
-from onlinebregman._demo import _figure, _kernels, _metric, _regression, _report, _run
+from onlinebregman._demo import _figure, _kernels, _metric, _regression, _report, _run, _stream
 from onlinebregman._demo._progress import Progress
 from onlinebregman.divergences import VonNeumann
 
 
-def quiet(n_parts=4):
+def quiet(n_parts=5):
     return Progress(n_parts, stream=io.StringIO())
 
 
@@ -38,6 +38,29 @@ def no_matplotlib(monkeypatch):
         return real_import(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
+
+
+# ------------------------------------------------------------------------------------------------ streams
+
+
+def test_streams_with_nothing_to_tune(result):
+    manual, diabetes = result.streams
+    assert manual.n_classes == 7 and manual.n_samples > 300
+    assert manual.ours < 1.05 * manual.sgd < 0.7 and np.isnan(manual.scaled_sgd)
+    assert (diabetes.n_samples, diabetes.n_features, diabetes.n_classes) == (442, 10, 0)
+    assert diabetes.ours < 0.7 < diabetes.scaled_sgd < diabetes.sgd
+
+
+def test_stream_report(result):
+    manual, diabetes = [row for row in _report.stream_report(result.streams).splitlines() if " x " in row]
+    assert "numbers" in diabetes and "blown up" in diabetes
+    assert f"{100 * result.streams[0].ours:.1f}" in manual
+
+
+def test_chapters_are_those_of_the_manual():
+    X, y = _stream.load_manual()
+    assert X.shape[0] == len(y)
+    assert set(y.tolist()) == set(_stream.CHAPTERS)
 
 
 # ------------------------------------------------------------------------------------------------ metric
@@ -221,7 +244,14 @@ def test_near_pairs_are_all_of_them():
 
 def test_report_fits_a_terminal_and_has_all_parts(result):
     text = _run.report(result)
-    for heading in "1. A metric", "2a. Learning rates", "2b. Weights that must not be negative", "3. A kernel", "Took ":
+    for heading in (
+        "1. Streams",
+        "2. A metric",
+        "3a. Learning rates",
+        "3b. Weights that must not be negative",
+        "4. A kernel",
+        "Took ",
+    ):
         assert f"\n{heading}" in "\n" + text
     assert max(map(len, text.splitlines())) <= 110
 
@@ -315,7 +345,7 @@ def test_command_line(computed, monkeypatch, tmp_path, capsys):
     assert "Figure: onlinebregman-demo.png" in capsys.readouterr().out
     assert main(["demo", "--quick", "--output", str(tmp_path / "other.pdf")]) == 0
     assert (tmp_path / "other.pdf").is_file()
-    assert computed == [(_run.FULL, 4), (_run.QUICK, 4)]
+    assert computed == [(_run.FULL, 5), (_run.QUICK, 5)]
 
 
 def test_command_line_without_matplotlib(computed, no_matplotlib, tmp_path, capsys):

@@ -1,21 +1,28 @@
 """k-NN error in learned metrics, beside what a user would pick instead, on UCI data.
 
     python benchmarks/peers/knn_uci.py [--splits 10] [--sets iris wine ...] [--methods Euclid ...] [--results FILE]
+                                       [--metric-learn PYTHON]
 
 For each data set, raw and standardised, and each of ten stratified 70/30 splits: learn a metric on the training part,
 classify the rest by 5-NN and 4-NN. Printed are the mean errors in per cent, the mean rank over all columns, and the
 mean time of a fit; BLAS on one thread. All hyper-parameters are defaults, except that of "LogDet, prior chosen": the
-prior that does best on a part of the training rows held out. "voting" is the mean of the neighbours' votes in several
-metrics (MetricKNeighborsClassifier, metric_learner="auto"). ITML is the closed form of its authors with bounds on
-squared distances. Text columns are one-hot encoded, missing values imputed, classes of fewer than four rows left out.
-Data sets beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_DATA names, if it is set.
+prior that does best on a part of the training rows held out. "nothing to tune" is ParameterFreeMetricLearner, "voting"
+the mean of the neighbours' votes in several metrics (MetricKNeighborsClassifier, metric_learner="auto"). ITML is the
+closed form of its authors with bounds on squared distances. Text columns are one-hot encoded, missing values imputed,
+classes of fewer than four rows left out. Data sets beyond scikit-learn's own are read from the folder that
+ONLINEBREGMAN_DATA names, if it is set.
+
+PYTHON is an interpreter that has metric-learn, which as of 0.7 needs scikit-learn < 1.5: its LMNN and ITML join in at
+their defaults, but for the neighbours of LMNN where a class has too few rows. Without it they are left out.
 """
 
 import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -34,7 +41,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 import onlinebregman
-from onlinebregman import DefiniteBoostMetricLearner, LogDetMetricLearner, MetricKNeighborsClassifier
+from onlinebregman import (
+    DefiniteBoostMetricLearner,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    ParameterFreeMetricLearner,
+)
 from onlinebregman.datasets import load_balance_scale, load_dataset
 
 BUNDLED = {
@@ -112,6 +124,40 @@ def itml(X, y, seed, gamma=1.0, max_sweeps=20, tol=1e-3):
     return factor((W + W.T) / 2)
 
 
+METRIC_LEARN = """
+import sys, time, warnings
+import numpy as np
+from metric_learn import ITML_Supervised, LMNN
+warnings.simplefilter("ignore")
+name, path, seed = sys.argv[1:]
+data = np.load(path)
+few = np.unique(data["y"], return_counts=True)[1].min() - 1
+more = {"n_neighbors": min(3, max(few, 1))} if name == "LMNN" else {}
+start = time.thread_time()
+model = {"LMNN": LMNN, "ITML": ITML_Supervised}[name](random_state=int(seed), **more).fit(data["X"], data["y"])
+np.savez(path, components=model.components_, seconds=time.thread_time() - start)
+"""
+
+
+def metric_learn(python, name):
+    """A method of metric-learn, by another interpreter; the Euclidean metric where it fails."""
+
+    def method(X, y, seed):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "data.npz"
+            np.savez(path, X=X, y=y)
+            command = [python, "-c", METRIC_LEARN, name, path, str(seed)]
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            if subprocess.run(command, env=environment, stderr=subprocess.PIPE).returncode:
+                print(f"{name} failed on {X.shape[0]} x {X.shape[1]}", file=sys.stderr)
+                return np.eye(X.shape[1])
+            found = np.load(path)
+            method.seconds = float(found["seconds"])
+            return found["components"]
+
+    return method
+
+
 def learner(make, **parameters):
     return lambda X, y, seed: make(random_state=seed, **parameters).fit(X, y).components_
 
@@ -140,6 +186,7 @@ METHODS = {
 for name in ("VonNeumann", "Frobenius"):
     if hasattr(onlinebregman, f"{name}MetricLearner"):
         METHODS[name] = learner(getattr(onlinebregman, f"{name}MetricLearner"))
+METHODS["nothing to tune"] = learner(ParameterFreeMetricLearner)
 METHODS["voting"] = voting
 
 
@@ -163,7 +210,7 @@ def errors(method, X, y, n_splits, standardised):
             rows, queries = scaler.transform(rows), scaler.transform(queries)
         start = time.thread_time()
         made = method(rows, y[train], seed)
-        seconds = time.thread_time() - start
+        seconds = getattr(method, "seconds", time.thread_time() - start)
         wrong = [100 * np.mean(predicted(made, k, rows, y[train], queries) != y[test]) for k in (5, 4)]
         found.append([*wrong, seconds])
     return np.mean(found, axis=0)
@@ -173,9 +220,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--sets", nargs="+", default=[*BUNDLED, *(FILES if "ONLINEBREGMAN_DATA" in os.environ else ())])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD", choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help=", ".join(METHODS))
+    parser.add_argument("--metric-learn", metavar="PYTHON", help="an interpreter that has metric-learn")
     parser.add_argument("--results", type=Path, help="a file of results: those in it are not measured again")
     options = parser.parse_args()
+    methods = METHODS | {
+        f"{name} (metric-learn)": metric_learn(options.metric_learn, name)
+        for name in (("LMNN", "ITML") if options.metric_learn else ())
+    }
+    options.methods = options.methods or list(methods)
+    if unknown := set(options.methods) - set(methods):
+        parser.error(f"no methods {sorted(unknown)}; there are {list(methods)}")
     print(
         f"onlinebregman {onlinebregman.__version__}, scikit-learn {sklearn.__version__}, numpy {np.__version__}, "
         f"Python {platform.python_version()}, {options.splits} splits"
@@ -189,7 +244,7 @@ def main():
             for name, (X, y) in data.items():
                 key = f"{method}, {name}, {'standardised' if standardised else 'raw'}, {options.splits} splits"
                 if key not in known:
-                    known[key] = errors(METHODS[method], X, y, options.splits, standardised).tolist()
+                    known[key] = errors(methods[method], X, y, options.splits, standardised).tolist()
                     print(f"{key}: 5-NN error {known[key][0]:.2f} %", file=sys.stderr, flush=True)
                     if options.results:
                         options.results.write_text(json.dumps(known, indent=1))

@@ -1,22 +1,34 @@
-"""One pass over real streams, each row predicted before it is learned: our learners beside scikit-learn's.
+"""One pass over real streams, each row predicted before it is learned: our learners beside those of others.
 
-    python benchmarks/peers/streams.py [--only digits abalone]
+    python benchmarks/peers/streams.py [--only digits abalone] [--learners Forward SGD] [--tuned] [--results FILE]
+    python benchmarks/peers/streams.py --tables FILE
 
 Data sets beyond those bundled with scikit-learn are read from the folder that ONLINEBREGMAN_DATA names, rows with a
 missing value left out, a column for each value of a column of text; rows come in a random order, the same for all, but
 for two series in their own. Columns are "scaled", centred and scaled by the mean and the deviation of the rows before,
 and kept within 10 deviations; or "raw", as they are; or raw, and the learner standardises them itself (`standardize`).
 The words of messages are TF-IDF, sparse, which nobody centres. Of each classifier: errors in % after the first 2 % of
-the rows, the mean log loss over all rows, and the time that predicting and learning one row took; of each regressor,
-the mean squared error after the first 2 % of the rows, and the time; targets have mean 0 and deviation 1.
+the rows, the mean log loss and Brier score over all rows, the calibration error (the mean distance between the largest
+probability and how often that label was right, in ten bins of probabilities), and the time that predicting and learning
+one row took; of each regressor, the mean squared error after the first 2 % of the rows, and the time; targets have mean
+0 and deviation 1.
+
+Vowpal Wabbit and river are left out where they are not installed. --tuned adds the best of 28 settings of SGD and of
+Vowpal Wabbit by the errors on the very stream: seven rates, two schedules, two losses. --results is a file of results:
+those in it are not measured again. --tables prints what is in such a file as tables, see `_stream_tables.py`.
 """
 
 import argparse
+import csv
 import os
 import platform
 import time
 import warnings
+from functools import partial
+from pathlib import Path
 
+import _stream_peers as peers
+import _stream_tables as tables
 import numpy as np
 import sklearn
 from scipy.sparse import issparse
@@ -62,6 +74,7 @@ CLASSIFIERS = {
     "  modified Huber": lambda: ScaleInvariantClassifier(loss="modified_huber"),
     "SGDClassifier, log loss": lambda: SGDClassifier(loss="log_loss", random_state=0),
     "SGDClassifier, hinge": lambda: SGDClassifier(random_state=0),
+    **peers.CLASSIFIERS,
 }
 REGRESSORS = {
     "ParameterFreeRegressor": ParameterFreeRegressor,
@@ -71,7 +84,9 @@ REGRESSORS = {
     "  diagonal Newton": descent(MirrorDescentRegressor, "diagonal_newton"),
     "ScaleInvariantRegressor": ScaleInvariantRegressor,
     "SGDRegressor": lambda: SGDRegressor(random_state=0),
+    **peers.REGRESSORS,
 }
+BINS = 10
 
 
 def one_hot(column):
@@ -110,25 +125,45 @@ def scaled(X):
     return np.clip((X - mean) / np.where(known, deviation, 1.0), -10.0, 10.0)
 
 
-def classified(model, X, y):
-    """Errors in %, mean log loss (NaN without probabilities), and microseconds a row."""
+def classified(model, X, y, full=True):
+    """What `tables.LABELLED` lists of one pass; not full: the errors alone."""
     classes = np.unique(y)
-    wrong, log_loss = np.ones(len(y), dtype=bool), np.full(len(y), np.log(len(classes)))
+    n, k = len(y), len(classes)
+    wrong, log_loss, brier = np.ones(n, dtype=bool), np.full(n, np.log(k)), np.full(n, 1 - 1 / k)
+    sure, right = np.zeros(n), np.zeros(n, dtype=bool)
     model.partial_fit(X[:1], y[:1], classes)
-    probabilistic = hasattr(model, "predict_log_proba")
+    probabilistic = full and hasattr(model, "predict_log_proba")
+    members = getattr(model, "estimators_", ()) if full else ()
+    of_members = np.zeros((len(members), n), dtype=bool)
     spent = 0.0
-    for i in range(1, len(y)):
+    for i in range(1, n):
         row, label = X[i : i + 1], y[i : i + 1]
-        log_loss[i] = -model.predict_log_proba(row)[0, y[i]] if probabilistic else np.nan
+        if probabilistic:
+            logs = model.predict_log_proba(row)[0]
+            p = np.exp(logs)
+            log_loss[i], brier[i] = -logs[y[i]], p @ p - 2 * p[y[i]] + 1
+            sure[i], right[i] = p.max(), p.argmax() == y[i]
+        for member, missed in zip(members, of_members, strict=True):
+            missed[i] = member.predict(row)[0] != y[i]
         start = time.thread_time()
         wrong[i] = model.predict(row)[0] != y[i]
         model.partial_fit(row, label)
         spent += time.thread_time() - start
-    return 100 * wrong[len(y) // 50 :].mean(), log_loss.mean(), 1e6 * spent / (len(y) - 1)
+    later = slice(n // 50, None)
+    found = {"error": 100 * wrong[later].mean(), "us": 1e6 * spent / (n - 1)}
+    if probabilistic:
+        bins = np.minimum((BINS * sure[1:]).astype(int), BINS - 1)
+        counts, said, was = (np.bincount(bins, value, BINS) for value in (None, sure[1:], right[1:]))
+        found |= {"log loss": log_loss.mean(), "brier": brier.mean(), "calibration": abs(said - was).sum() / (n - 1)}
+        found["bins"] = " ".join(f"{c}:{s:.6g}:{w:g}" for c, s, w in zip(counts, said, was, strict=True))
+    if members:
+        found["best member"] = 100 * of_members[:, later].mean(axis=1).min()
+        found["over best"] = model.cumulative_loss_ / model.cumulative_losses_.min()
+    return found
 
 
-def predicted(model, X, y):
-    """Mean squared error, and microseconds a row."""
+def predicted(model, X, y, full=True):
+    """What `tables.NUMBERED` lists of one pass."""
     error, spent = np.zeros(len(y)), 0.0
     model.partial_fit(X[:1], y[:1])
     for i in range(1, len(y)):
@@ -137,13 +172,27 @@ def predicted(model, X, y):
         error[i] = model.predict(row)[0] - y[i]
         model.partial_fit(row, target)
         spent += time.thread_time() - start
-    return (error[len(y) // 50 :] ** 2).mean(), 1e6 * spent / (len(y) - 1)
+    found = {"error": (error[len(y) // 50 :] ** 2).mean(), "us": 1e6 * spent / (len(y) - 1)}
+    if hasattr(model, "estimators_"):
+        found["over best"] = model.cumulative_loss_ / model.cumulative_losses_.min()
+    return found
+
+
+def best_of(settings, learn, X, y):
+    """The results of the best of several settings, by its errors, and which it is."""
+    found = []
+    for setting, make in settings:
+        try:
+            found.append(learn(make(), X, y, full=False) | {"setting": setting})
+        except ValueError:  # weights that overflow
+            continue
+    return min(found, key=lambda results: results["error"], default={"error": np.inf})
 
 
 def settings(learners, X):
     """(learner, columns, model, rows) of everything that learns a stream."""
     for learner, make in learners.items():
-        ours = "standardize" in make().get_params()
+        ours = "standardize" in getattr(make(), "get_params", dict)()
         if X.shape[1] > 1000 and learner.startswith("Forward"):  # whose rows cost the square of that
             continue
         if getattr(make(), "standardize", False):  # of its own accord
@@ -151,7 +200,7 @@ def settings(learners, X):
             continue
         if not issparse(X):
             yield learner, "scaled", make(), scaled(X)
-        if ours or issparse(X):
+        if ours or issparse(X) or learner.startswith(("SGD", "river", "Vowpal")):
             yield learner, "raw", make(), X
         if ours:
             yield learner, "standardize", make().set_params(standardize=True), X
@@ -160,26 +209,50 @@ def settings(learners, X):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=LABELS + NUMBERS)
+    parser.add_argument("--learners", nargs="*", default=[""], help="how the names of the learners begin")
+    parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--tables", type=Path)
+    options = parser.parse_args()
+    if options.tables:
+        tables.show(list(csv.DictReader(options.tables.open())))
+        return
     warnings.simplefilter("ignore")
     print(
         f"onlinebregman {onlinebregman.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}"
     )
-    only = parser.parse_args().only
-    for names, learners, learn, heading, form in (
-        (LABELS, CLASSIFIERS, classified, f"{'errors %':>9s}{'log loss':>10s}", "{:9.2f}{:10.3f}"),
-        (NUMBERS, REGRESSORS, predicted, f"{'error':>10s}", "{:10.3f}"),
+    for name in peers.MISSING:
+        print(f"{name} is not installed: its learners are left out")
+    known = {}
+    if options.results and options.results.exists():
+        known = {tuple(found.values())[:3]: found for found in csv.DictReader(options.results.open())}
+    for names, learners, tuned, learn, shown in (
+        (LABELS, CLASSIFIERS, peers.TUNED_CLASSIFIERS, classified, tables.LABELLED),
+        (NUMBERS, REGRESSORS, peers.TUNED_REGRESSORS, predicted, tables.NUMBERED),
     ):
-        print(f"{'stream':31s}{'learner':25s}{'columns':12s}{heading}{'us/row':>9s}")
-        for name in (name for name in names if name in only):
+        print(tables.heading(shown))
+        for name in (name for name in names if name in options.only):
             if name not in BUNDLED and "ONLINEBREGMAN_DATA" not in os.environ:
                 print(f"{name:31s}left out: ONLINEBREGMAN_DATA names no folder")
                 continue
             X, y = load(name)
-            shape = f"{name} ({X.shape[0]} x {X.shape[1]})"
-            for learner, columns, model, rows in settings(learners, X):
-                *figures, spent = learn(model, rows, y)
-                print(f"{shape:31s}{learner:25s}{columns:12s}{form.format(*figures)}{spent:9.1f}", flush=True)
+            runs = [
+                (learner, columns, partial(learn, model, rows, y))
+                for learner, columns, model, rows in settings(learners, X)
+            ]
+            for learner, grid in tuned.items() if options.tuned else ():
+                if not issparse(X):
+                    runs.append((learner, "scaled", partial(best_of, grid, learn, scaled(X), y)))
+                runs.append((learner, "raw", partial(best_of, grid, learn, X, y)))
+            for learner, columns, run in runs:
+                if not learner.strip().startswith(tuple(options.learners)):
+                    continue
+                place = dict(zip(tables.PLACE, (name, learner, columns), strict=True))
+                found = known.get(tuple(place.values())) or place | {"rows": X.shape[0], "width": X.shape[1]} | run()
+                if options.results and tuple(place.values()) not in known:
+                    tables.append(options.results, found)
+                print(tables.line(found, shown), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Part 3: a kernel between 52 flowers, learned online from distances and from similar pairs."""
+"""Part 4: a kernel between 52 flowers, learned online from distances and from similar pairs."""
 
 from __future__ import annotations
 

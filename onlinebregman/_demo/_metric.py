@@ -1,4 +1,4 @@
-"""Part 1: a metric learned online from labels, for nearest neighbours."""
+"""Part 2: a metric learned online from labels, for nearest neighbours."""
 
 from __future__ import annotations
 

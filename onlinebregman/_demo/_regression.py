@@ -1,4 +1,4 @@
-"""Part 2: learning rates chosen by grid search, for the three regressors and for stochastic gradient descent."""
+"""Part 3: learning rates chosen by grid search, for the three regressors and for stochastic gradient descent."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from .. import __version__
 from ._kernels import NEAR, THEORY_ETA0, KernelResult, OnlineRun
 from ._metric import MetricResult
 from ._regression import N_HEAP, N_LIBRARY, RegressionResult, SearchResult
+from ._stream import CHAPTERS, StreamResult
 
 _WIDTH = 100
 
@@ -47,8 +48,32 @@ def machine(seconds: float) -> str:
     )
 
 
-def metric_report(results: Sequence[MetricResult]) -> str:
+def stream_report(results: Sequence[StreamResult]) -> str:
     """Part 1 as text."""
+    header = ["", "data", "classes", "nothing to tune %", "SGD %", "scaler, SGD %", "us/row"]
+    rows = [
+        [
+            result.name,
+            f"{result.n_samples} x {result.n_features}",
+            str(result.n_classes or "numbers"),
+            *(_share(error) for error in (result.ours, result.sgd, result.scaled_sgd)),
+            f"{1e6 * result.seconds / result.n_samples:.0f}",
+        ]
+        for result in results
+    ]
+    return section(
+        "1. Streams, with nothing to tune and nothing to scale",
+        "One pass over the rows as they come, each predicted before it is learned: ParameterFreeClassifier and "
+        "ParameterFreeRegressor against SGDClassifier and SGDRegressor, as they are and behind a StandardScaler that "
+        "learns the stream, too; all parameters at their defaults. Errors in per cent of the rows; for numbers in per "
+        "cent of their variance. us/row: microseconds to predict and learn a row, with all that Python adds.",
+        table(header, rows),
+        f"Python's manual: paragraphs as TF-IDF, from which of {len(CHAPTERS)} chapters each is.",
+    )
+
+
+def metric_report(results: Sequence[MetricResult]) -> str:
+    """Part 2 as text."""
     header = ["", "data", "classes", "5-NN %", "with metric %", "change", "won : lost", "fit ms", "triplets/s"]
     rows = [
         [
@@ -67,7 +92,7 @@ def metric_report(results: Sequence[MetricResult]) -> str:
     better = [result.name for result in results if result.change < -1e-9]
     rest = [result.name for result in results if result.change >= -1e-9]
     return section(
-        "1. A metric learned online from labels, for nearest neighbours",
+        "2. A metric learned online from labels, for nearest neighbours",
         "make_pipeline(StandardScaler(), LogDetMetricLearner(), KNeighborsClassifier(5)) against the same without the "
         f"metric, all parameters at their defaults. Test errors on {len(results[0].plain_errors)} stratified 70/30 "
         "splits, mean ± standard deviation; splits won and lost by the metric; time to fit the pipeline with the "
@@ -79,9 +104,9 @@ def metric_report(results: Sequence[MetricResult]) -> str:
 
 
 def regression_report(result: RegressionResult) -> str:
-    """One task of part 2 as text."""
+    """One task of part 3 as text."""
     if result.groups is None:
-        title = f"2a. Learning rates by GridSearchCV: {result.task}"
+        title = f"3a. Learning rates by GridSearchCV: {result.task}"
         words = (
             "Features and target are standardised inside the search; RMSE in the target's units. BurgRegressor has "
             "positive weights only, which this task does not ask for."
@@ -92,7 +117,7 @@ def regression_report(result: RegressionResult) -> str:
             for search in result.searches
         ]
     else:
-        title = f"2b. Weights that must not be negative: {result.task}"
+        title = f"3b. Weights that must not be negative: {result.task}"
         words = (
             f"A heap of {N_HEAP} images of digits, of which only the mean image is seen: how many of each digit are in "
             f"it? Rows are pixels, features are {N_LIBRARY} other images of each digit; the weights of a digit's "
@@ -116,7 +141,7 @@ def regression_report(result: RegressionResult) -> str:
 
 
 def kernel_report(result: KernelResult) -> str:
-    """Part 3 as text."""
+    """Part 4 as text."""
     rows = [["nothing yet: I / d", "", "", "", f"{100 * result.first_error:.1f}", ""]]
     for run in result.runs:
         bound = f"{result.loss_bound:.3f}" if run.eta0 == THEORY_ETA0 else "-"
@@ -146,7 +171,7 @@ def kernel_report(result: KernelResult) -> str:
     objective, d = result.dual_objective, result.n_objects
     violation = d * max(result.boost_violation, 0.0)
     return section(
-        f"3. A kernel between {d} Iris flowers of three species, learned from distances",
+        f"4. A kernel between {d} Iris flowers of three species, learned from distances",
         "Target: Gaussian kernel of the standardised features, trace one; its distances are all the learners see. "
         "Total loss is the sum of (a - y)^2 over all pairs, each predicted before it was learned. 1-NN error in the "
         "feature space of the kernel, a mean over ten divisions into halves.",
@@ -197,6 +222,13 @@ def _some_checkpoints(run: OnlineRun) -> list[int]:
 
 def _paragraph(text: str) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _share(error: float) -> str:
+    """In per cent; of a model that blew up a number means nothing."""
+    if np.isnan(error):
+        return ""
+    return f"{100 * error:.1f}" if error < 10 else "blown up"
 
 
 def _percent(errors: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Running the three parts, then printing and drawing what they found."""
+"""Running the four parts, then printing and drawing what they found."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ._kernels import THEORY_ETA0, KernelResult, learn_kernels
 from ._metric import DATA_SETS, MetricResult, compare_metrics
 from ._progress import Progress
 from ._regression import RegressionResult, tune_on_diabetes, tune_on_digits
+from ._stream import STREAMS, StreamResult, learn_streams
 
 INSTALL_HINT = "No figure, because matplotlib is not installed. To get it: python -m pip install matplotlib"
 
@@ -24,6 +25,7 @@ INSTALL_HINT = "No figure, because matplotlib is not installed. To get it: pytho
 class Size:
     """How much of everything the demo does."""
 
+    streams: tuple[str, ...]
     data_sets: tuple[str, ...]
     n_splits: int
     diabetes_etas: tuple[float, ...]
@@ -38,6 +40,7 @@ def _checkpoints(first: int, last: int, n: int) -> tuple[int, ...]:
 
 
 FULL = Size(
+    streams=tuple(STREAMS),
     data_sets=tuple(DATA_SETS),
     n_splits=10,
     diabetes_etas=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
@@ -47,6 +50,7 @@ FULL = Size(
     checkpoints=_checkpoints(100, 20_000, 16),
 )
 QUICK = Size(
+    streams=("Python's manual", "Diabetes"),
     data_sets=("Iris", "Balance Scale"),
     n_splits=3,
     diabetes_etas=(1e-2, 1.0),
@@ -59,8 +63,9 @@ QUICK = Size(
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the three parts found; the second has two tasks."""
+    """What the four parts found; the third has two tasks."""
 
+    streams: list[StreamResult]
     metric: list[MetricResult]
     diabetes: RegressionResult
     digits: RegressionResult
@@ -72,17 +77,19 @@ def compute(size: Size, progress: Progress) -> DemoResult:
     """Run the parts, BLAS on one thread."""
     start = time.perf_counter()
     with threadpool_limits(limits=1):
+        streams = learn_streams(progress, names=size.streams)
         metric = compare_metrics(progress, names=size.data_sets, n_splits=size.n_splits)
         diabetes = tune_on_diabetes(progress, etas=size.diabetes_etas, n_epochs=size.diabetes_epochs)
         digits = tune_on_digits(progress, etas=size.digits_etas, n_epochs=size.digits_epochs)
         kernels = learn_kernels(progress, checkpoints=size.checkpoints, etas=(THEORY_ETA0, 10 * THEORY_ETA0))
-    return DemoResult(metric, diabetes, digits, kernels, time.perf_counter() - start)
+    return DemoResult(streams, metric, diabetes, digits, kernels, time.perf_counter() - start)
 
 
 def report(result: DemoResult) -> str:
     """All tables."""
     return "\n\n\n".join(
         [
+            _report.stream_report(result.streams),
             _report.metric_report(result.metric),
             _report.regression_report(result.diabetes),
             _report.regression_report(result.digits),
@@ -103,7 +110,7 @@ def run_demo(output: Path, *, quick: bool = False) -> DemoResult:
     can_draw = _check_output(output)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ± shall not stop the demo
-    result = compute(QUICK if quick else FULL, Progress(4))
+    result = compute(QUICK if quick else FULL, Progress(5))
     print("\n" + report(result))
     if can_draw:
         note = "Data: scikit-learn's Iris, Wine, WDBC, Digits, diabetes; Balance Scale from the lever rule."

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._kernels.rows.rows import in_doubles
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples
 from .validation import check_rows, check_weights
@@ -112,6 +113,10 @@ class StreamClassifierMixin(ClassifierMixin):
 
     def _plain_targets(self, y) -> np.ndarray | None:
         """The learner's targets, if the classes of labels can be told without validation."""
+        if type(y) is list:
+            if len(y) == 1 and type(y[0]) in (int, float, str):
+                return self._code_of.get(y[0])
+            y = in_doubles(y)
         if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind in "cmM":
             return None
         if len(y) == 1 and y.dtype.kind != "O":  # which may not be hashable

@@ -76,9 +76,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None and self.class_weight is None:
+        if learner is not None and classes is None and self.class_weight is None:
             targets = self._plain_targets(y)
-            if targets is not None and learner.learn_fast(vars(self), X, targets):
+            if targets is not None and learner.learn_fast(vars(self), X, targets, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 

@@ -154,9 +154,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         {ValueError}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None:
+        if learner is not None and classes is None:
             codes = self._plain_targets(y)
-            if codes is not None and learner.learn_fast(vars(self), X, codes):
+            if codes is not None and learner.learn_fast(vars(self), X, codes, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
@@ -204,8 +204,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            They sum to 1.
+        {probabilities}
         """
         return self._predict(X, linked=True)
 

@@ -4,6 +4,7 @@ from .definite_boost import DefiniteBoostMetricLearner
 from .frobenius import FrobeniusMetricLearner
 from .knn import MetricKNeighborsClassifier
 from .logdet import LogDetMetricLearner
+from .parameter_free import ParameterFreeMetricLearner
 from .von_neumann import VonNeumannMetricLearner
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "FrobeniusMetricLearner",
     "LogDetMetricLearner",
     "MetricKNeighborsClassifier",
+    "ParameterFreeMetricLearner",
     "VonNeumannMetricLearner",
 ]

@@ -23,8 +23,7 @@ def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
         if prior == "identity":
             return np.eye(n_features)
         X = X.astype(np.float64, copy=False)
-        deviations = X.std(axis=0)
-        moves = deviations > 1e-10 * np.abs(X).max(axis=0)  # more than rounding errors
+        deviations, moves = X.std(axis=0), moving_features(X)
         if not moves.any():
             raise ValueError(
                 f"prior={prior!r} is measured on the rows of the first call, and no feature of its {len(X)} row(s) "
@@ -44,3 +43,8 @@ def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
             f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity."
         )
     return prior
+
+
+def moving_features(X: np.ndarray) -> np.ndarray:
+    """Which features vary, by more than rounding errors."""
+    return X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)

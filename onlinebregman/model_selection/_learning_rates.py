@@ -7,12 +7,12 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import ScoreMixer, Unmixed
+from .._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
@@ -20,7 +20,7 @@ from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
 from .._sklearn_compat import Interval, available_if, fit_context
 from ..linear_model import ImplicitGDRegressor
-from ..linear_model._base import OnlineLinearModel, OnlineLinearRegressor
+from ..linear_model._base import OnlineLinearModel
 
 
 class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
@@ -28,6 +28,9 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     Parameters
     ----------
+    estimator : linear model of onlinebregman or None
+        The model, a regressor or classifier, with all its parameters but `eta0`; they are read when learning starts.
+        None: `ImplicitGDRegressor()`. With explicit updates all rates have to be ones at which the weights stay finite.
     eta0s : int or array-like of shape (n_rates,)
         The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
 
@@ -37,6 +40,8 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         Its learning rate.
     eta0s_ : ndarray of shape (n_rates,)
         Their rates.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, of a classifier.
     """
 
     _parameter_constraints: dict = {
@@ -82,9 +87,26 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         learner = vars(self).get("_learner")
         if self._classifies():
             return self._partial_fit(X, y, sample_weight, classes)
-        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of what is predicted: R^2 of a regressor, accuracy of a classifier.
+
+        Parameters
+        ----------
+        {X, y}
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            The score.
+        """
+        kind = ClassifierMixin if self._classifies() else RegressorMixin
+        return kind.score(self, X, y, sample_weight)
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
@@ -143,10 +165,7 @@ class LearningRatePath(_LearningRates):
 
     Parameters
     ----------
-    estimator : linear model of onlinebregman or None, default=None
-        The model, a regressor or classifier, with all its parameters but `eta0`; they are read when learning starts.
-        None: `ImplicitGDRegressor()`. With explicit updates all rates have to be ones at which the weights stay finite.
-    {eta0s}
+    {estimator, eta0s}
 
     Attributes
     ----------
@@ -156,10 +175,7 @@ class LearningRatePath(_LearningRates):
     {eta0s_}
     cumulative_losses_ : ndarray of shape (n_rates,)
         Their losses over all rows, each predicted before it was learned.
-    {t_}
-    classes_ : ndarray of shape (n_classes,)
-        Labels, of a classifier.
-    {n_features_in_, feature_names_in_}
+    {t_, classes_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -222,22 +238,6 @@ class LearningRatePath(_LearningRates):
         """
         return self._best().predict_proba(check_rows(self, X, reset=False))
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of the best model so far: R^2 of a regressor, accuracy of a classifier.
-
-        Parameters
-        ----------
-        {X, y}
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-            The score.
-        """
-        return self._best().score(check_rows(self, X, reset=False), y, sample_weight)
-
     def _make_mixer(self) -> Unmixed:
         return Unmixed(sum(estimator._learner.n_scores for estimator in self.estimators_))
 
@@ -246,29 +246,30 @@ class LearningRatePath(_LearningRates):
         return self.best_estimator_
 
 
-class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
-    """One online regressor at many learning rates, learned side by side and mixed by their progressive losses.
+class LearningRateMixture(HedgedMixin, _LearningRates):
+    """One online model at many learning rates, learned side by side and mixed by their progressive losses.
 
-    The prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k the losses so
-    far: no learning rate needs choosing, and none for the weights either (AdaHedge: rate = ln K / gap, where `gap_`
-    adds up what mixing cost in each row). For any stream and any loss that is convex in the score
+    Of a regressor, the prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k
+    the losses so far: no learning rate needs choosing, and none for the weights either (AdaHedge: rate = ln K / gap,
+    where `gap_` adds up what mixing cost in each row). For any stream and any loss that is convex in the score
 
         loss of the mixture  <=  min L_k + ln K / rate + gap  <=  min L_k + 2 gap,
 
     `loss_bound_`, and gap is of the order of sqrt(min L_k ln K) or less.
 
+    Of a classifier, the mixture has the mean of the models' probabilities under the same weights, L_k the log losses
+    and rate = 1 (Bayes' rule), so that gap = 0 and its log loss is at most min L_k + ln K. Scores of losses without
+    probabilities are calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
+
     Parameters
     ----------
-    estimator : linear regressor of onlinebregman or None, default=None
-        The model with all its parameters but `eta0`; they are read when learning starts. None: `ImplicitGDRegressor()`.
-        With explicit updates all rates have to be ones at which the weights stay finite.
-    {eta0s}
+    {estimator, eta0s}
 
     Attributes
     ----------
     {weights_, weights_history_, weights_history_t_, cumulative_loss_, regret_bound_}
     cumulative_losses_ : ndarray of shape (n_rates,)
-        Losses of the models.
+        Losses of the models; of classifiers the log losses.
     loss_bound_ : float
         Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap.
     gap_ : float
@@ -278,14 +279,16 @@ class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
         The models, by increasing rate.
     {eta0s_}
     coef_ : ndarray of shape (n_features,)
-        Mean of the models' weights.
+        Mean of the models' weights, of a regressor.
     intercept_ : float
         Mean of their intercepts.
-    {t_, n_features_in_, feature_names_in_}
+    {t_, classes_, n_features_in_, feature_names_in_}
 
     See Also
     --------
     LearningRatePath : Chooses the best model.
+    ParameterFreeClassifier : Mixes over geometries and losses, too.
+    ParameterFreeRegressor : The same for numbers.
 
     References
     ----------
@@ -302,16 +305,17 @@ class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
     >>> model = LearningRateMixture().fit(X, y)
     >>> print(model.cumulative_loss_ <= model.loss_bound_, model.coef_.round(1) + 0.0)
     True [ 1.  2.  0.  0. -1.]
+
+    A classifier:
+
+    >>> from onlinebregman import MirrorDescentClassifier
+    >>> classifier = LearningRateMixture(MirrorDescentClassifier()).fit(X, y > 0)
+    >>> print(f"{classifier.score(X, y > 0):.2f}", classifier.predict_proba(X[:1]).round(2))
+    0.97 [[0.07 0.93]]
     """
 
-    _parameter_constraints: dict = {
-        **_LearningRates._parameter_constraints,
-        "estimator": [OnlineLinearRegressor, None],
-    }
-
-    @finite("prediction")
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict by the mean of the models' scores.
+        """Predict by the mean of the models' scores, or the most probable labels.
 
         Parameters
         ----------
@@ -320,8 +324,15 @@ class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions: the link of the loss at X @ coef_ + intercept_.
+            Predictions: the link of the loss at X @ coef_ + intercept_; of a classifier, labels.
         """
+        if self._classifies():
+            p = self._outputs(X)
+            return self.classes_.take(p.argmax(axis=1))
+        return self._predict_numbers(X)
+
+    @finite("prediction")
+    def _predict_numbers(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         learners = [estimator._learner for estimator in self.estimators_]
@@ -332,14 +343,35 @@ class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
         scores = X @ coef + self.weights_ @ [learner.intercept for learner in learners]
         return np.asarray(self.estimators_[0]._learned_loss.link(scores))
 
+    @available_if(_LearningRates._classifies)
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Probabilities of the classes: the weighted mean of the models'.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        {probabilities}
+        """
+        return self._outputs(X)
+
+    @read_only
+    def cumulative_losses_(self) -> np.ndarray:
+        """Losses of the models over all rows, each predicted before it was learned, shape (n_rates,)."""
+        return self._fitted_hedge().expert_losses
+
     @read_only
     def coef_(self) -> np.ndarray:
-        """Mean of the models' weights, shape (n_features,)."""
+        """Mean of the models' weights, shape (n_features,), of a regressor."""
+        self._check_linear()
         return self.weights_ @ np.stack([estimator.coef_ for estimator in self.estimators_])
 
     @property
     def intercept_(self) -> float:
-        """Mean of the models' intercepts."""
+        """Mean of the models' intercepts, of a regressor."""
+        self._check_linear()
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
 
     @property
@@ -354,5 +386,13 @@ class LearningRateMixture(RegressorMixin, HedgedMixin, _LearningRates):
             self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._fitted_hedge().rate + self.gap_
         )
 
-    def _make_mixer(self) -> ScoreMixer:
-        return ScoreMixer(Hedge(len(self.estimators_)), self.estimators_[0]._learner.loss)
+    def _check_linear(self) -> None:
+        if self._classifies():
+            raise AttributeError("A mean of probabilities is no linear model; estimators_ have weights.")
+
+    def _make_mixer(self) -> ProbabilityMixer | ScoreMixer:
+        n_rates = len(self.estimators_)
+        if self._classifies():
+            links = [estimator._link for estimator in self.estimators_]
+            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links)
+        return ScoreMixer(Hedge(n_rates), self.estimators_[0]._learner.loss)

@@ -10,12 +10,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
 from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
-from .._online.validation import check_rows, read_only
+from .._online.validation import read_only
 from .._sklearn_compat import Interval
 
 # Up to this many features there are members with a matrix, which cost n_features^2 a row.
@@ -90,19 +89,6 @@ class ParameterFree(HedgedMixin):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] = {member!r} is not a {kinds}.")
         return [clone(member) for member in members]
-
-    def _outputs(self, X) -> np.ndarray:
-        """What the mixture says of rows, shape (n_rows, n_outputs)."""
-        learner = vars(self).get("_learner")
-        outputs = None if learner is None else learner.predict_fast(vars(self), X)
-        if outputs is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            outputs = learner.predict(X)
-            if outputs is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
-                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
-        return outputs
 
     @read_only
     def cumulative_losses_(self) -> np.ndarray:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.loop.hedge import Hedge
 from scipy import sparse
+from sklearn.base import is_classifier, is_regressor
 
 from onlinebregman import (
     BurgRegressor,
@@ -19,6 +20,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
+    ParameterFreeClassifier,
     PerceptronClassifier,
 )
 
@@ -174,6 +176,46 @@ def test_the_mixture_needs_no_rate():
     assert mixture.cumulative_loss_ < 2 * best < 0.05 * worst
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_classifiers_are_mixed_as_by_bayes_rule(n_classes, loss, state):
+    """The same numbers as the mixture of any members, without a share, has for these."""
+    X, y = stream(rows=300)
+    y = labels(y) if n_classes == 3 else labels(y) == "low"
+    model = MirrorDescentClassifier(divergence="squared_euclidean", loss=loss)
+    mixture = LearningRateMixture(model, eta0s=RATES).fit(X, y)
+    members = [MirrorDescentClassifier(**{**model.get_params(), "eta0": eta0}) for eta0 in RATES]
+    reference = ParameterFreeClassifier(members=members, share=0.0).fit(X, y)
+    assert state(mixture.predict_proba(X)) == state(reference.predict_proba(X))
+    assert state(mixture.weights_) == state(reference.weights_)
+    assert_array_equal(mixture.predict(X), reference.predict(X))
+    assert_array_equal(mixture.classes_, np.unique(y))
+    assert mixture.cumulative_loss_ <= mixture.loss_bound_
+    assert_allclose(mixture.loss_bound_, mixture.cumulative_losses_.min() + np.log(3), rtol=1e-12)
+    assert mixture.score(X, y) == np.mean(mixture.predict(X) == y)
+    if n_classes == 2 and loss == "log_loss":
+        assert_allclose(mixture.cumulative_losses_, [model.cumulative_loss_ for model in mixture.estimators_])
+    p = [model.predict_proba(X) for model in mixture.estimators_ if hasattr(model, "predict_proba")]
+    if p:
+        assert_allclose(mixture.predict_proba(X), np.tensordot(mixture.weights_, p, 1), rtol=1e-12)
+
+
+def test_a_mixture_is_what_its_model_is():
+    X, y = stream()
+    classifier = LearningRateMixture(PerceptronClassifier(), eta0s=RATES)
+    assert is_classifier(classifier) and not is_regressor(classifier)
+    assert hasattr(classifier, "predict_proba")
+    assert is_regressor(LearningRateMixture()) and not hasattr(LearningRateMixture(), "predict_proba")
+    classifier.fit(X, labels(y))
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match="no linear model"):
+            getattr(classifier, name)
+    classifier.partial_fit(X, labels(y))
+    assert classifier.t_ == 120
+    with pytest.raises(ValueError, match="'later' at row 0 is not one of the classes"):
+        classifier.partial_fit(X[:1], ["later"])
+
+
 @pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
 def test_cutting_and_pickling_change_nothing(make, state):
     X, y = stream(rows=9000, n=3)
@@ -245,8 +287,6 @@ def test_errors_say_what_to_do(unchanged):
     for estimator in (LogDetMetricLearner(), "ridge"):
         with pytest.raises(ValueError, match="'estimator' parameter"):
             LearningRatePath(estimator).fit(X, y)
-    with pytest.raises(ValueError, match="'estimator' parameter"):
-        LearningRateMixture(MirrorDescentClassifier(divergence="squared_euclidean")).fit(X, labels(y))
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         LearningRatePath(MirrorDescentClassifier(divergence="squared_euclidean")).partial_fit(X, labels(y))
     X[3, 1] = np.nan

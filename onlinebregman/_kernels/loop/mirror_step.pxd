@@ -181,4 +181,6 @@ cdef inline double capped_rate(Geometry geometry, const RunState* run, list rate
             with gil:
                 rates.append((run.t + 1.0, eta))
     geometry.state.rate = eta
+    if geometry.state.first_rate == 0 and cap < INFINITY:  # a row of zeros has no say
+        geometry.state.first_rate = eta
     return eta if eta > 0 else NAN

@@ -95,12 +95,14 @@ cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, 
 
     `a` is the score at c and `slope` x'Sx there.
     """
-    cdef double psi = keep * (work.origin + c) - eta * loss.derivative(a, y), rise, step
+    cdef double psi, rise, step, loss_slope, curvature
     cdef double last, before  # sizes of the last two steps
     cdef int iteration
     last = before = INFINITY
+    loss.differentiate(a, y, &loss_slope, &curvature)
+    psi = keep * (work.origin + c) - eta * loss_slope
     for iteration in range(200):
-        rise = keep + eta * loss.curvature(a, y) * (slope + score.bias)
+        rise = keep + eta * curvature * (slope + score.bias)
         step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
         if converged(geometry, loss, work, score, a, slope, c, step):
             return c + step
@@ -112,7 +114,8 @@ cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, 
         before, last = last, fabs(step)
         c += step
         evaluate_score(geometry, work, score, c, &a, &slope)
-        psi = keep * (work.origin + c) - eta * loss.derivative(a, y)
+        loss.differentiate(a, y, &loss_slope, &curvature)
+        psi = keep * (work.origin + c) - eta * loss_slope
         if psi > 0:
             hi = c
         else:

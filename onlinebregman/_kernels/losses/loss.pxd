@@ -13,6 +13,7 @@ cdef class Loss:
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil
     cdef double link(self, double a) noexcept nogil
     cdef double curvature(self, double a, double y) noexcept nogil
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil
     cdef double self_concordance(self, double a) noexcept nogil
     cdef bint admits(self, double y) noexcept nogil
 

@@ -34,6 +34,10 @@ cdef class Loss:
         """d^2L/da^2, h'(a) for a matching loss."""
         return 1.0
 
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
+        """Both derivatives at once, the same numbers."""
+        slope[0], curvature[0] = self.derivative(a, y), self.curvature(a, y)
+
     cdef double self_concordance(self, double a) noexcept nogil:
         """A bound on |L'''| / L'' around a."""
         return 0.0
@@ -119,18 +123,30 @@ cdef class LogisticLoss(Loss):
             cross += y * softplus(-a)
         if y < 1:
             cross += (1.0 - y) * softplus(a)
-        return max(cross + xlogx(y) + xlogx(1.0 - y), 0.0)
+        if 0 < y < 1:
+            cross = cross + xlogx(y) + xlogx(1.0 - y)
+        return max(cross, 0.0)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
+        cdef double slope, curvature
+        self.differentiate(a, y, &slope, &curvature)
+        return slope
+
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
+        cdef double e = exp(-fabs(a))
+        cdef double above = (1.0 if a >= 0 else e) / (1.0 + e), below = (1.0 if a <= 0 else e) / (1.0 + e)
         # as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1
-        return (1.0 - y) * self.link(a) - y * self.link(-a)
+        slope[0] = (1.0 - y) * above - y * below
+        curvature[0] = above * below
 
     cdef double link(self, double a) noexcept nogil:
         cdef double e = exp(-fabs(a))
         return (1.0 if a >= 0 else e) / (1.0 + e)
 
     cdef double curvature(self, double a, double y) noexcept nogil:
-        return self.link(a) * self.link(-a)
+        cdef double slope, curvature
+        self.differentiate(a, y, &slope, &curvature)
+        return curvature
 
     cdef double self_concordance(self, double a) noexcept nogil:
         return 1.0

@@ -1,0 +1,129 @@
+"""The metric with nothing to tune: the mean of three, however the stream is cut, no worse than the Euclidean one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, ParameterFreeMetricLearner
+from onlinebregman.metric_learning import parameter_free
+
+
+def stream(seed=0, rows=150, n=4, scales=(1.0, 100.0, 0.01, 1.0)):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=rows)
+    X = rng.normal(size=(rows, n))
+    X[:, 1:3] += y[:, np.newaxis]
+    return X * scales, y
+
+
+def mean_of(metrics, X):
+    """From the formula, in NumPy."""
+    C = np.cov(X.T, bias=True)
+    return np.mean([W / (2 * np.trace(W @ C)) for W in metrics], axis=0)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_it_is_the_mean_of_three_metrics_in_units_of_their_mean_squared_distances(partial):
+    X, y = stream()
+    model = ParameterFreeMetricLearner(random_state=3)
+    metrics = []
+    seeds = np.random.RandomState(3).randint(np.iinfo(np.int32).max, size=3)
+    for prior, seed in zip(("identity", "variance", "covariance"), seeds, strict=True):
+        metric = LogDetMetricLearner(prior=prior, random_state=int(seed))
+        if partial:
+            metric.partial_fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
+        else:
+            metric.fit(X, y)
+        metrics.append(metric.get_mahalanobis_matrix())
+    model = model.partial_fit(X, y) if partial else model.fit(X, y)
+    W = model.get_mahalanobis_matrix()
+    assert_allclose(W, mean_of(metrics, X), rtol=1e-9, atol=1e-12 * np.abs(W).max())
+    distances = model.pairwise_distances(X) ** 2
+    assert_allclose(distances.mean(), 1.0)
+    assert_allclose(((model.transform(X)[:, None] - model.transform(X)) ** 2).sum(axis=-1), distances, atol=1e-9)
+    assert [metric.prior for metric in model.metric_learners_] == ["identity", "variance", "covariance"]
+    assert model.t_ == 150
+
+
+@pytest.mark.parametrize("cut", [[1] * 150, [99, 1, 50], [100, 50], [101, 49], [30, 90, 30]])
+@pytest.mark.parametrize("constant", [0, 5, 120])
+def test_a_stream_gives_the_same_however_it_is_cut(cut, constant, state):
+    X, y = stream()
+    X[:constant] = X[0]
+    whole, parts = (ParameterFreeMetricLearner(random_state=0) for _ in range(2))
+    whole.partial_fit(X, y)
+    start = 0
+    for n in cut:
+        parts.partial_fit(X[start : start + n], y[start : start + n])
+        start += n
+    assert state(parts.components_) == state(whole.components_)
+    assert np.isfinite(parts.components_).all()
+
+
+def test_before_rows_differ_it_is_the_euclidean_metric():
+    X, _ = stream()
+    model = ParameterFreeMetricLearner().partial_fit(X[[0, 0, 0]], [0, 1, 1])
+    assert_array_equal(model.get_mahalanobis_matrix(), np.eye(4))
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_it_is_no_worse_than_the_euclidean_metric(load):
+    X, y = load(return_X_y=True)
+    X, y = X[:600], y[:600]
+    order = np.random.default_rng(0).permutation(len(y))
+    knn = KNeighborsClassifier(5)
+    euclidean, learned = (
+        1 - cross_val_score(model, X[order], y[order], cv=3).mean()
+        for model in (knn, make_pipeline(ParameterFreeMetricLearner(random_state=0), knn))
+    )
+    assert learned < euclidean + 0.01
+    if load is load_wine:  # whose features differ in scale
+        assert learned < 0.05 < 0.25 < euclidean
+
+
+def test_it_goes_on_after_fit_and_by_itself_in_a_copy():
+    X, y = stream()
+    model = ParameterFreeMetricLearner(random_state=0).fit(X, y)
+    before = model.components_
+    model.partial_fit(X[:10], y[:10])
+    assert model.t_ == 160 and not np.array_equal(model.components_, before)
+    knn = MetricKNeighborsClassifier(metric_learner=ParameterFreeMetricLearner(random_state=0))
+    for rows in (slice(0, 50), slice(50, 150)):
+        knn.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+    assert knn.score(X, y) > 0.7
+    assert isinstance(knn.metric_, ParameterFreeMetricLearner)
+
+
+def test_leading_directions():
+    X, y = stream()
+    model = ParameterFreeMetricLearner(n_components=2, random_state=0).fit(X, y)
+    assert model.transform(X).shape == (150, 2)
+    with pytest.raises(ValueError, match="n_components=5 is more than the 4 features"):
+        ParameterFreeMetricLearner(n_components=5).partial_fit(X, y)
+
+
+def test_a_refused_row_changes_nothing(unchanged):
+    X, y = stream()
+    for learned in (50, 150):
+        model = ParameterFreeMetricLearner(random_state=0).partial_fit(X[:learned], y[:learned])
+        bad = X[:20].copy()
+        bad[7, 1] = np.nan
+        with unchanged(model, r"NaN \(row 7, column 1\)"):
+            model.partial_fit(bad, y[:20])
+        bad[7, 1] = 1e200
+        with unchanged(model, r"X\[7, 1\] = 1e\+200"):
+            model.partial_fit(bad, y[:20])
+
+
+def test_rows_of_one_class_are_warned_about():
+    X, y = stream()
+    with pytest.warns(UserWarning, match="All rows were of one class"):
+        ParameterFreeMetricLearner(random_state=0).fit(X, np.zeros(len(y), dtype=int))
+
+
+def test_the_start_has_as_many_rows_as_the_documentation_says():
+    assert f"first {parameter_free.START} rows" in ParameterFreeMetricLearner.__doc__
