@@ -1,4 +1,4 @@
-"""The command line: `python -m onlinebregman demo`."""
+"""The command line: `python -m onlinebregman demo|learn|predict|test`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import __version__
+from ._command_line import add_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,19 +34,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where to write the figure (default: %(default)s; .pdf and .svg work as well)",
     )
     demo.add_argument("--quick", action="store_true", help="a few seconds: fewer data, splits, settings and pairs")
+    demo.set_defaults(run=_demo)
+    add_commands(commands)
     options = parser.parse_args(arguments)
-
-    from ._demo import run_demo
-
     try:
-        run_demo(options.output, quick=options.quick)
+        options.run(options)
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
-    except OSError as error:
-        print(f"{parser.prog} demo: {error}", file=sys.stderr)
+    except (OSError, ValueError, ImportError) as error:
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        print(f"{parser.prog} {options.command}: {error}{notes}", file=sys.stderr)
         return 1
     return 0
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from ._demo import run_demo
+
+    run_demo(options.output, quick=options.quick)
 
 
 if __name__ == "__main__":

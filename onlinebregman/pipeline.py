@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from joblib import Memory
@@ -177,7 +177,7 @@ class OnlinePipeline(Pipeline):
             given[name][parameter] = value
         if sample_weight is not None:
             name, last = self.steps[-1]
-            if name not in given or "sample_weight" not in inspect.signature(last.partial_fit).parameters:
+            if name not in given or "sample_weight" not in parameters_of(last.partial_fit):
                 raise ValueError(
                     f"sample_weight is for the last step, but {name!r} ({_kind(last)}) takes none; leave it out, or "
                     "give it to a step that does, as step__sample_weight."
@@ -265,6 +265,17 @@ def check_instance(estimator: Any, what: str) -> None:
         raise ValueError(f"{what} is the class {name}; give an estimator of it, {name}().")
 
 
+def parameters_of(method: Callable) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a method by their names, `self` among them if it is one of Python's own."""
+    function = getattr(method, "__func__", None)
+    return inspect.signature(method).parameters if function is None else _parameters_of(function)
+
+
+@functools.cache
+def _parameters_of(function: Callable) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
 def check_online(step: Any, what: str) -> None:
     """Raise a ValueError if the estimator would have to learn, but cannot do so in steps."""
     if not (learns(step) or isinstance(step, FrozenEstimator)) and get_tags(step).requires_fit:
@@ -284,7 +295,7 @@ def learn_more(
     if not learns(step) and hasattr(step, "n_features_in_"):
         return
     method = step.partial_fit if learns(step) else step.fit
-    takes = inspect.signature(method).parameters
+    takes = parameters_of(method)
     if classes is not None and "classes" in takes:
         parameters["classes"] = classes
     if "y" in takes:
@@ -292,15 +303,21 @@ def learn_more(
     method(X, **parameters)
 
 
-def copies_to_learn(estimators: Iterable[BaseEstimator]) -> list[BaseEstimator]:
-    """Estimators to learn with, and to bind when all has gone well: copies, made in one go, of those that learn."""
+def reversible(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
+    """Those that may learn the rows of a call, one after the other, in place, as a transaction takes them back."""
+    return [estimator for estimator in estimators if n_rows == 1 and getattr(estimator, "_reversible", False)]
+
+
+def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
+    """Estimators to learn rows with, and to bind when all has gone well: copies, made in one go, of most that learn."""
     estimators = list(estimators)
-    return copy.deepcopy(estimators, {id(still): still for still in estimators if not learns(still)})
+    kept = [*reversible(estimators, n_rows), *(estimator for estimator in estimators if not learns(estimator))]
+    return copy.deepcopy(estimators, {id(estimator): estimator for estimator in kept})
 
 
 def _takes(step, parameter: str) -> bool:
     """Whether `partial_fit` of a step takes a parameter besides rows and targets, which the pipeline hands it."""
-    takes = inspect.signature(step.partial_fit).parameters
+    takes = parameters_of(step.partial_fit)
     if any(known.kind is known.VAR_KEYWORD for known in takes.values()):
         return True
     return parameter in takes and parameter not in ("X", "y")

@@ -60,12 +60,18 @@ VARIANTS = {
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
     ],
-    "ForwardClassifier": [{"forgetting": 0.9, "alpha": 0.1}, {"fit_intercept": False}, {"standardize": True}],
+    "ForwardClassifier": [
+        {"forgetting": 0.9, "alpha": 0.1},
+        {"fit_intercept": False},
+        {"standardize": True},
+        {"penalize_intercept": False, "handle_unknown": "add"},
+    ],
     "ForwardRegressor": [
         {"forward": False},
         {"alpha": 0.01, "fit_intercept": False},
         {"forgetting": 0.9},
         {"standardize": True},
+        {"penalize_intercept": False},
     ],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
@@ -98,6 +104,9 @@ VARIANTS = {
         {"divergence": "diagonal_newton", "average": 3, "track_regret": True},
         {"divergence": "squared_euclidean", "loss": "squared_hinge", "standardize": True, "average": True},
         {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "loss": "squared_hinge"},
+        {"multi_class": "multinomial"},
+        {"multi_class": "multinomial", "divergence": "relative_entropy", "signed": True, "average": True},
+        {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},

@@ -32,6 +32,7 @@ from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
+from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
@@ -238,6 +239,7 @@ def examples():
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
+    found[MultinomialLearner] = MultinomialLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True)
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
@@ -256,6 +258,7 @@ def examples():
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
     losses = [
         Loss,
+        ShareLoss,
         SquaredLoss,
         DistanceLoss,
         BoundLoss,

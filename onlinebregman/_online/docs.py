@@ -51,6 +51,8 @@ Returns
 -------
 self : object
     The estimator.
+bound : float
+    The right side, from the row on at which `track_regret` was set.
 probabilities : ndarray of shape (n_samples, n_classes)
     They sum to 1.
 """

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._kernels.loop.transaction import holds
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
@@ -57,11 +57,11 @@ class _Validated:
     """The parameters of an estimator when they were validated; no copy carries them."""
 
     def __init__(self, estimator: BaseEstimator | None = None) -> None:
-        self.names = _parameter_names(type(estimator)) if estimator is not None else ()
-        self.values = [getattr(estimator, name) for name in self.names]
+        names = _parameter_names(type(estimator)) if estimator is not None else ()
+        self.parameters = tuple((name, getattr(estimator, name)) for name in names)
 
     def are_those_of(self, estimator: BaseEstimator) -> bool:
-        return len(self.names) > 0 and all(map(is_, self.values, map(vars(estimator).get, self.names)))
+        return len(self.parameters) > 0 and holds(vars(estimator), self.parameters)
 
     def __reduce__(self):
         return _Validated, ()
@@ -74,6 +74,8 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
 
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
+
+    _reversible = False  # does the transaction of another estimator take back a row that this one has learned, too?
 
     def _keep(self, arguments: dict[str, Any]) -> None:
         """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
@@ -92,29 +94,38 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _partial_fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """The body of `partial_fit` and its like."""
-        with all_or_nothing(self, *self._members()):
+        with all_or_nothing(self, *self._members()) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
-            if call.first or not self._parameters_are_valid():
+            changed = call.first or not self._parameters_are_valid()
+            if changed:
                 validate_parameters(self)
                 self._validated = _Validated(self)
             data = (check or self._check)(call, *given)
-            self._prepare(data, call)
+            if not call.first:
+                transaction.add(*self._learning_in_place(data))
+            self._prepare(data, call, changed)
             (learn or self._learn)(data)
         return self
 
-    def _prepare(self, data, call: Call) -> None:
+    def _prepare(self, data, call: Call, changed: bool = True) -> None:
+        """Begin or go on, with the parameters in force, which may have been `changed` since the last call."""
         if call.first:
             self._begin(data)
         else:
             self._go_on(data, call)
-        self._configure()
+        if changed:
+            self._configure()
 
     def _members(self) -> Iterable:
         """Further estimators that a call changes."""
         return ()
 
+    def _learning_in_place(self, data) -> Iterable:
+        """Those of which this depends on the data."""
+        return ()
+
     def _parameters_are_valid(self) -> bool:
-        """Are the parameters the very ones that were validated last?"""
+        """Are the parameters the very ones that were validated, and put in force, last?"""
         last = vars(self).get("_validated")
         return last is not None and last.are_those_of(self)
 
@@ -149,6 +160,8 @@ class LifeCycleMixin(DocumentedMixin):
 
 class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
+
+    _reversible = True
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._kernels.rows.rows import in_doubles
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples
 from .validation import check_rows, check_weights
@@ -53,10 +54,7 @@ class StreamClassifierMixin(ClassifierMixin):
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
         if not partial:
             check_classification_targets(y)
-        self.classes_: np.ndarray = check_classes(classes) if partial else np.unique(y)
-        labels = self.classes_.tolist()
-        if any(isinstance(label, float) and not isfinite(label) for label in labels):
-            raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
+        self.classes_: np.ndarray = check_classes(classes) if partial else finite_labels(np.unique(y))
         if len(self.classes_) < self._fewest_classes:
             needed = ("one class", "two classes")[self._fewest_classes - 1]
             n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
@@ -115,6 +113,10 @@ class StreamClassifierMixin(ClassifierMixin):
 
     def _plain_targets(self, y) -> np.ndarray | None:
         """The learner's targets, if the classes of labels can be told without validation."""
+        if type(y) is list:
+            if len(y) == 1 and type(y[0]) in (int, float, str):
+                return self._code_of.get(y[0])
+            y = in_doubles(y)
         if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind in "cmM":
             return None
         if len(y) == 1 and y.dtype.kind != "O":  # which may not be hashable
@@ -150,8 +152,16 @@ def check_classes(classes) -> np.ndarray:
     if len(kinds) > 1:
         raise ValueError(f"classes = {list(classes)!r} are words and numbers; give labels of one kind.")
     try:
-        return np.unique(labels)
+        return finite_labels(np.unique(labels))
     except TypeError as error:
         raise ValueError(
             f"classes = {labels.tolist()!r} cannot be sorted ({error}); give labels of one kind."
         ) from error
+
+
+def finite_labels(classes: np.ndarray) -> np.ndarray:
+    """The same, unless there is a number among them that cannot be the label of a row."""
+    labels = classes.tolist()
+    if any(isinstance(label, float) and not isfinite(label) for label in labels):
+        raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
+    return classes

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.atomic import note_weights_of
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
@@ -83,8 +84,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         if refused is not None:
             check_finite(data.X)
             self._refuse(*refused, data)
-        if data.weights is not None:
-            self._note_weights(data.weights)
+        note_weights_of(self, data.weights)
 
     def _outputs(self, X) -> np.ndarray:
         """What the mixture says of rows, shape (n_rows, n_outputs)."""
@@ -111,11 +111,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         if hasattr(estimator, "_code_book"):
             data = replace(data, y=estimator._code_book.take(data.y.astype(np.intp), axis=0))
         estimator._refuse(reason, row, data)
-
-    def _note_weights(self, sample_weight: np.ndarray) -> None:
-        for estimator in self.estimators_:
-            if hasattr(estimator, "_note_weights"):
-                estimator._note_weights(sample_weight)
 
     @read_only
     def cumulative_losses_(self) -> np.ndarray:

@@ -46,6 +46,20 @@ class TheoryRate:
         return (self.factor - 1) * comparator_loss + self.constant if self.constant < inf else inf
 
 
+def adaptive_rate_bound(rates: tuple[float, float], divergence: float, comparator_loss: float) -> float:
+    """What the Burg gradient promises for its loss, whose rate fell from the first to the last of `rates`.
+
+    JKD07, Theorems 1 and 2: as eta_t L_t(w_t) <= 2 eta_t L_t(u) + D(u, w_t) - D(u, w_{t+1}) for every row,
+    L <= 2 eta_1 / eta_T L_u + D(u, w_1) / eta_T.
+    """
+    if not 0 <= comparator_loss < inf:
+        raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
+    first, last = rates
+    if first == 0:  # rows of zeros, for which all predict the same
+        return float(comparator_loss)
+    return 2 * first / last * comparator_loss + divergence / last
+
+
 def theory_rate(
     divergence: Divergence,
     loss: Loss,

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
+from .._kernels.loop.atomic import are_positive
+from .._kernels.rows.rows import all_finite, in_order
 from .._sklearn_compat import Method
 from .containers import check_kind, readable
 
@@ -17,11 +19,15 @@ FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # None is what a user passes who forgot y
 
 
+def is_finite(values: np.ndarray) -> bool:
+    """Are all values finite?"""
+    return all_finite(values) or bool(np.isfinite(values).all())
+
+
 def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
     """Index of the first value that is not finite; None if there is none."""
-    with np.errstate(all="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):  # one cheap pass settles almost every case
-            return None
+    if all_finite(values):  # one pass settles almost every case
+        return None
     bad = ~np.isfinite(values)
     return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
 
@@ -97,19 +103,27 @@ def _plain_rows(estimator, X) -> np.ndarray | None:
     Besides arrays these are pandas' data frames of floating point numbers, with the columns that were learned.
     """
     names, framed = vars(estimator).get("feature_names_in_"), False
-    if type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
+    if type(X) is np.ndarray:
+        if names is not None:
+            return None
+    elif type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
         columns, framed = X.columns.to_numpy(), True
         numbered = names is None and columns.dtype.kind == "i"  # which are no names
         if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
             return None
         X = X.to_numpy()
-    elif names is not None:
+    else:
         return None
     if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or not len(X):
         return None
-    if X.shape[1] != estimator.n_features_in_ or not (framed or (X.flags.c_contiguous and X.flags.aligned)):
+    if X.shape[1] != estimator.n_features_in_ or not (framed or _laid_out(X)):
         return None
-    return np.require(X, requirements="CA")
+    return X if _laid_out(X) else np.require(X, requirements="CA")
+
+
+def _laid_out(values: np.ndarray) -> bool:
+    """Do kernels read these values as they lie?"""
+    return values.flags.c_contiguous and values.flags.aligned
 
 
 def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
@@ -118,6 +132,8 @@ def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
         values = np.array(values)
     if type(values) is not np.ndarray or values.shape != (n,) or values.dtype.kind not in kinds:
         return None
+    if _laid_out(values) and (values.dtype == np.float64 or "U" in kinds):
+        return values
     return np.require(values, None if "U" in kinds else np.float64, "CA")
 
 
@@ -178,7 +194,7 @@ def check_rows(
     if not sparse.issparse(X):
         X = np.require(X, requirements="CA")
     elif not X.has_canonical_format:
-        X = X.copy()
+        X = in_order(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()
     if finite:
         check_finite(X)
@@ -218,6 +234,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n_rows:
         raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight a row.")
+    if are_positive(weights):
+        return weights
     check_finite(weights, "sample_weight")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):

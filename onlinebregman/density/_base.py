@@ -163,11 +163,3 @@ class OnlineDensity(Density, OnlineEstimator):
 
     def _check_values(self, X: np.ndarray, reset: bool) -> None:
         """Refuse rows that are not of the family; `reset`: of that of the parameters."""
-
-
-def running(start: float | np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order.
-
-    Row by row, so that the numbers do not depend on where a stream is cut.
-    """
-    return np.cumsum(np.concatenate([np.asarray(start, dtype=np.float64)[None], steps]), axis=0)

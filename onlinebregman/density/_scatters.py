@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from .._kernels.rows.rows import running
 from .._online.validation import check_symmetric
 from ..divergences import Divergence, LogDet, Scaled, Stacked
-from ._base import running
 
 
 class FullScatter(NamedTuple):

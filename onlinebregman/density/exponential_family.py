@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.validation import check_dense_rows, read_only
+from .._kernels.rows.rows import running
+from .._online.validation import check_dense_rows, is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
-from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64, running
+from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -337,8 +338,8 @@ class OnlineExponentialFamily(OnlineDensity):
             base = running(now.base, -h * self._family.log_base(U).sum(axis=1))
             square = ((U - mean) ** 2 / self._family.variance).sum(axis=1)
             quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
-        good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
-        if not good.all():
+        if not all(map(is_finite, (loss, base, quadratic, total))):
+            good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
             row = int(np.argmin(good)) - 1
             raise ValueError(
                 f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}, weight {h[row]:g}) or one before it "

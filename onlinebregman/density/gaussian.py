@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from numbers import Real
 from typing import Literal, NamedTuple
 
@@ -10,10 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.validation import check_dense_rows, read_only
+from .._kernels.rows.rows import running
+from .._online.validation import check_dense_rows, is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence
-from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64, running
+from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64
 from ._scatters import DiagonalScatter, FullScatter
 
 _TINY = np.finfo(np.float64).tiny
@@ -270,7 +272,7 @@ class OnlineGaussian(OnlineDensity):
         while start < len(X):  # in blocks that end at the same rows wherever the call began
             rows = slice(start, start + block - self._progress.rows % block)
             now = self._advance(self._progress, X[rows], data.weights[rows])
-            if not (np.isfinite(now.loss) and np.isfinite(now.scatter.own).all()):
+            if not (isfinite(now.loss) and is_finite(now.scatter.own)):
                 row = start + int(np.abs(X[rows]).max(axis=1).argmax())
                 raise ValueError(
                     f"Row {data.numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be "

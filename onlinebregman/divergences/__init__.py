@@ -2,14 +2,14 @@
 
 Vectors: `SquaredEuclidean`, `WeightedSquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`,
 `BinaryEntropy`. Those that adapt to the rows: `AdaGrad`, `NormalizedAdaGrad`, `DiagonalNewton`. Symmetric matrices:
-`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked` make others of them. For a potential of
-your own subclass `Divergence` or `SeparableDivergence`.
+`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked` make others of them; `TwoDivergences` is
+the duality between two. For a potential of your own subclass `Divergence` or `SeparableDivergence`.
 """
 
 from ._base import Divergence, SeparableDivergence
 from ._names import DIVERGENCES, resolve_divergence
 from .adaptive import AdaGrad, AdaptiveDivergence, DiagonalNewton, NormalizedAdaGrad
-from .duality import Conjugate, Scaled, Stacked
+from .duality import Conjugate, Scaled, Stacked, TwoDivergences
 from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
 from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
 from .matrices import LogDet, SquaredFrobenius, VonNeumann
@@ -34,6 +34,7 @@ __all__ = [
     "SquaredEuclidean",
     "SquaredFrobenius",
     "Stacked",
+    "TwoDivergences",
     "VonNeumann",
     "WeightedSquaredEuclidean",
     "resolve_divergence",

@@ -1,4 +1,4 @@
-"""Conjugates, multiples and sums of potentials: what relates the two parameters of an exponential family."""
+"""Conjugates, multiples and sums of potentials, and the duality of two divergences."""
 
 from __future__ import annotations
 
@@ -153,3 +153,95 @@ class Stacked(Divergence):
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         u, w = self._pair(u, w)
         return sum(map(self.primal.divergence, u, w))
+
+
+class TwoDivergences:
+    """The two sides of the duality between a divergence of weights and a divergence of what they predict.
+
+    An implicit step trades one off against the other,
+
+        P(w) = D_F(w + mu, f^-1(phi)) + D_H(X w + nu, h^-1(y)),
+
+    with D_H the matching loss of the transfer function h (see `Conjugate`). With G and K the conjugates of H and F the
+    dual problem is one of the same kind, in one number a row:
+
+        Q(alpha) = D_G(alpha + y, h(nu)) + D_K(phi - X' alpha, f(mu)),    min P = P(0) - min Q.
+
+    So P(w) + Q(alpha) - P(0) >= 0 for all w and alpha, and it is 0 at the two minima, which give each other:
+    alpha = h(X w + nu) - y and w + mu = f^-1(phi - X' alpha). For a single row and mu = nu = 0 that is the step
+    f(w') = f(w) - c x with c = alpha.
+
+    Parameters
+    ----------
+    weights : Divergence
+        D_F; `Scaled(D_F, 1 / eta)` for a learning rate.
+    predictions : Divergence
+        D_H.
+    X : array-like of shape (n_rows, n_features)
+        Rows.
+    y : array-like of shape (n_rows,)
+        Targets h(a), of scores a.
+    phi : array-like of shape (n_features,)
+        f(w_t) of the weights w_t to stay near to.
+    mu, nu : array-like or float, default=0.0
+        Shifts of the weights and of the scores; mu has to be in the domain of F, nu in that of H.
+
+    References
+    ----------
+    W, "Duality", the general case; the constant that the slide leaves out is P(0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.divergences import SquaredEuclidean, TwoDivergences
+    >>> ridge = TwoDivergences(SquaredEuclidean(), SquaredEuclidean(), [[1.0, 2.0]], [3.0], phi=[0.0, 0.0])
+    >>> w = ridge.weights_of(alpha=[-0.5])
+    >>> w, ridge.alpha_of(w)
+    (array([0.5, 1. ]), array([-0.5]))
+    >>> ridge.primal(w), ridge.dual([-0.5]), ridge.gap(w, [-0.5])
+    (0.75, 3.75, 0.0)
+    """
+
+    def __init__(
+        self,
+        weights: Divergence,
+        predictions: Divergence,
+        X: ArrayLike,
+        y: ArrayLike,
+        phi: ArrayLike,
+        mu: ArrayLike | float = 0.0,
+        nu: ArrayLike | float = 0.0,
+    ) -> None:
+        self.weights, self.predictions = weights, predictions
+        self.X, self.y, self.phi = as_array(X), as_array(y), as_array(phi)
+        if self.X.shape != (len(self.y), len(self.phi)):
+            raise ValueError(
+                f"X has shape {self.X.shape}, but y has {len(self.y)} rows and phi {len(self.phi)} features."
+            )
+        self.mu, self.nu = np.broadcast_to(as_array(mu), self.phi.shape), np.broadcast_to(as_array(nu), self.y.shape)
+        self._center, self._targets = weights.inverse_mirror(self.phi), predictions.inverse_mirror(self.y)
+
+    def primal(self, w: ArrayLike) -> float:
+        """P(w)."""
+        w = as_array(w)
+        loss = self.predictions.divergence(self.X @ w + self.nu, self._targets)
+        return self.weights.divergence(w + self.mu, self._center) + loss
+
+    def dual(self, alpha: ArrayLike) -> float:
+        """Q(alpha)."""
+        alpha = as_array(alpha)
+        loss = Conjugate(self.predictions).divergence(alpha + self.y, self.predictions.mirror(self.nu))
+        start = self.weights.mirror(self.mu)
+        return loss + Conjugate(self.weights).divergence(self.phi - alpha @ self.X, start)
+
+    def gap(self, w: ArrayLike, alpha: ArrayLike) -> float:
+        """P(w) + Q(alpha) - P(0): by so much at most P(w) is above its minimum, and Q(alpha) above its own."""
+        return self.primal(w) + self.dual(alpha) - self.primal(np.zeros_like(self.phi))
+
+    def weights_of(self, alpha: ArrayLike) -> Array:
+        """w at which alpha would be optimal, f^-1(phi - X' alpha) - mu."""
+        return self.weights.inverse_mirror(self.phi - as_array(alpha) @ self.X) - self.mu
+
+    def alpha_of(self, w: ArrayLike) -> Array:
+        """Alpha at which w would be optimal, h(X w + nu) - y."""
+        return self.predictions.mirror(self.X @ as_array(w) + self.nu) - self.y

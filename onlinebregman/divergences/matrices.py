@@ -267,6 +267,8 @@ class LogDet(MatrixDivergence):
            [0. , 1. ]])
     >>> logdet.divergence(np.diag([1.0, 2.0]), np.diag([1.0, 2.0]))
     0.0
+    >>> logdet.project_upper(np.diag([0.5, 2.0])).diagonal()
+    array([0.5, 1. ])
     """
 
     domain = "W positive definite"
@@ -300,6 +302,18 @@ class LogDet(MatrixDivergence):
         far = np.linalg.svd(solve_triangular(lower, cholesky(u, lower=True), lower=True), compute_uv=False)[::-1] ** 2
         gaps = np.where(np.abs(near) < 0.5, log_gap(np.clip(near, -0.5, 0.5)), far - 1 - np.log(far))
         return float(gaps.sum())
+
+    def project_upper(self, w: ArrayLike, upper: float = 1.0) -> Array:
+        """argmin of D(U, W) over U <= upper I: larger eigenvalues become `upper`.
+
+        In the basis of W, D(U, W) is sum u_ii / l_i - ln det U and more that is constant, and ln det U is at most
+        sum ln u_ii (Hadamard), so that the best U is diagonal there.
+        """
+        self.check_domain(w)
+        if not 0 < upper < np.inf:
+            raise ValueError(f"upper = {upper!r} is not a positive finite number.")
+        values, vectors = _spectrum(as_array(w))
+        return as_array(w).copy() if values[-1] <= upper else _assemble(np.minimum(values, upper), vectors)
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         w, x = as_array(w), as_array(x)

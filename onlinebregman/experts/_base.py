@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
@@ -19,7 +18,7 @@ from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import check_rows, fitted, read_only
 from .._sklearn_compat import BaseComposition, Interval
-from ..pipeline import check_instance, check_online, copies_to_learn, learns
+from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
 from ._weights import Array, ExpertWeights, RemembersWeights
 
 
@@ -181,7 +180,10 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         self._forget(n_experts)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self.estimators_: list[Any] = copies_to_learn(self.estimators_)
+        self.estimators_: list[Any] = copies_to_learn(self.estimators_, len(data))
+
+    def _learning_in_place(self, data: Examples) -> list[Any]:
+        return reversible(self.estimators_, len(data))
 
     def _fresh_experts(self) -> list[Any]:
         if self.estimators is None:
@@ -221,7 +223,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         mix, history = copy.copy(self._mix), []
         stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
         forecasts = None if self.estimators_ else self._columns(X)
-        classes = vars(self).get("classes_")
+        classes = None if self._ready else vars(self).get("classes_")  # experts are told once
         learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
         # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
         quiet = np.errstate(over="ignore", invalid="ignore")
@@ -248,7 +250,8 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
                         self.estimators_[k].partial_fit(*came, **extra, **more)
                     except ValueError as error:  # it says row 0, as it is given a row at a time
                         raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
-                self._ready = True
+                if not self._ready:
+                    self._ready, learners = True, [(k, ({}, weighs)) for k, (_, weighs) in learners]
         self._mix = mix
         self._remember(history)
 
@@ -276,7 +279,7 @@ def _is_fitted(expert) -> bool:
 
 def _how(expert, classes, sample_weight) -> tuple[dict, bool]:
     """What the expert's `partial_fit` is given besides rows and targets, and whether that includes weights."""
-    takes = inspect.signature(expert.partial_fit).parameters
+    takes = parameters_of(expert.partial_fit)
     if sample_weight is not None and "sample_weight" not in takes:
         raise ValueError(
             f"sample_weight is given, but the expert {type(expert).__name__} takes none; leave it out, or use experts "

@@ -44,7 +44,9 @@ class Rows:
                 norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
             else:
                 norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
-        return np.c_[np.zeros(len(norms)), norms]
+        extremes = np.zeros((len(norms), 2))
+        extremes[:, 1] = norms
+        return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:
         """Have the geometry read such rows."""

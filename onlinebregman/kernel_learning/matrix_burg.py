@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +16,7 @@ from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.factors import factor
 from .._online.mirror import MirrorMixin
+from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
 from .._sklearn_compat import Interval, fit_context
@@ -62,7 +64,7 @@ class MatrixBurgRegressor(
     init : array-like of shape (n_features, n_features) or None
         W to start from, symmetric with eigenvalues between 0 and 1, both excluded; None: I / n_features (0.9 I for one
         feature).
-    {max_iter, tol, n_iter_no_change, shuffle}
+    {max_iter, tol, n_iter_no_change, shuffle, track_regret}
     warm_start : bool
         Let `fit` go on from the W it finds, its rate included.
     {random_state, verbose}
@@ -80,6 +82,10 @@ class MatrixBurgRegressor(
         Row number t and new rate, where it had fallen by a tenth or more since the last entry: the first fall and a
         few hundred, however long the stream.
     {n_iter_, loss_curve_}
+    weighted_loss_ : float
+        Sum of eta_t L_t(W_t), each before its step, since regret is tracked.
+    n_left_out_ : int
+        Rows without a step, as W is at its bound in their direction; the bounds below are for runs where it is 0.
     divergence_ : LogDet
         The divergence the estimator moves in.
     {n_features_in_, feature_names_in_}
@@ -105,7 +111,8 @@ class MatrixBurgRegressor(
     where D is the LogDet divergence, as D(W, W') <= (c R^2)^2 / 2 for each step. For rows of length R at most from the
     first one on and the last rate eta, that is L <= L(U) / (eta R^4) + D(U, W_0) / eta. As printed, with R^2, and with
     -log det U in place of D(U, W_0), it does not hold. Rows of directions at the bound, whose steps are left out, are
-    not covered.
+    not covered (`n_left_out_`). `loss_bound` is the bound of a run, `regret_certificate` the sharper one that adds up
+    what its steps were.
 
     References
     ----------
@@ -131,8 +138,9 @@ class MatrixBurgRegressor(
         **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="right")],
         "init": ["array-like", None],
+        "track_regret": ["boolean"],
     }
-    _read_at_each_call = ("eta0",)
+    _read_at_each_call = ("eta0", "track_regret")
 
     def __init__(
         self,
@@ -143,6 +151,7 @@ class MatrixBurgRegressor(
         tol: float | None = None,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
+        track_regret: bool = False,
         warm_start: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -153,6 +162,7 @@ class MatrixBurgRegressor(
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
+        self.track_regret = track_regret
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -189,6 +199,9 @@ class MatrixBurgRegressor(
         -------
         {self}
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and not issparse(X) and learner.learn_fast(vars(self), X, y, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
@@ -233,6 +246,89 @@ class MatrixBurgRegressor(
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
         return factor(self.kernel_)
 
+    def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
+        """What Theorem 2 of the paper, as it holds, promises for `cumulative_loss_` after the rows learned so far.
+
+        For every symmetric U with eigenvalues above 0 and up to 1
+
+            L  <=  2 eta_1 / eta_T L_U + D(U, W_0) / eta_T,
+
+        the right side, with eta_1 and eta_T the first and the last rate, D the LogDet divergence, and losses multiplied
+        by the weights of their rows.
+
+        Parameters
+        ----------
+        kernel : array-like of shape (n_features, n_features)
+            The matrix U to compare with.
+        comparator_loss : float, default=0.0
+            L_U, its loss over the rows that were learned.
+
+        Returns
+        -------
+        bound : float
+            What `cumulative_loss_` does not exceed.
+
+        Raises
+        ------
+        ValueError
+            If U is no such matrix, or steps of this run were left out (`n_left_out_`).
+        """
+        U = self._comparator(kernel)
+        divergence = self._divergence.divergence(U, self._first)
+        return adaptive_rate_bound(self._learner.rate_range, divergence, comparator_loss)
+
+    def regret_certificate(self, kernel: ArrayLike) -> float:
+        """Bound on the regret of this very run against a matrix: no assumption on the data.
+
+        For every symmetric U with eigenvalues above 0 and up to 1
+
+            sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + sum D(W_t, W_{t+1}),
+
+        the right side, with eta_t the rate of row t times its weight. The left side starts with `weighted_loss_`.
+
+        Parameters
+        ----------
+        kernel : array-like of shape (n_features, n_features)
+            U.
+
+        Returns
+        -------
+        {bound}
+
+        Raises
+        ------
+        ValueError
+            If U is no such matrix, regret was not tracked, or steps of this run were left out (`n_left_out_`).
+        """
+        U = self._comparator(kernel)
+        return self._certificate(self._learner, U)
+
+    def _comparator(self, kernel: ArrayLike) -> np.ndarray:
+        """A matrix to compare with, for a run without steps that were left out."""
+        if self.n_left_out_:
+            raise ValueError(
+                f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "
+                "bound in their direction; scale rows and targets so that smaller matrices fit them."
+            )
+        U = check_symmetric(kernel, "kernel", self.n_features_in_)
+        values = np.linalg.eigvalsh(U)
+        if not (values[0] > 0 and values[-1] <= 1 + 1e-12):
+            raise ValueError(
+                f"kernel has eigenvalues from {values[0]:g} to {values[-1]:g}, but those of matrices to compare with "
+                "are above 0 and at most 1."
+            )
+        return U
+
+    @property
+    def weighted_loss_(self) -> float:
+        """Sum of eta_t L_t(W_t), rates times weights times losses before each step, since regret is tracked."""
+        return self._fitted_learner().weighted_loss
+
+    @property
+    def n_left_out_(self) -> int:
+        """Rows whose step was left out."""
+        return self._fitted_learner().geometry.left_out
+
     @property
     def eta_(self) -> float:
         """Rate of the next step."""
@@ -258,7 +354,8 @@ class MatrixBurgRegressor(
         return Constant(min(self.eta0, _NO_LIMIT))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = self._make_learner(self._first_kernel(data.X.shape[1]))
+        self._first = self._first_kernel(data.X.shape[1])
+        self._learner = self._make_learner(self._first)
 
     def _first_kernel(self, d: int) -> np.ndarray:
         """The W that learning starts from."""

@@ -382,33 +382,36 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         index = np.arange(len(y)) if order is None else order
         if weights is not None:
             index = index[weights[index] > 0]
-        low, high = X.extremes[index].T
+        low, high = X.extremes.take(index, axis=0).T
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = high - low
+            spread, size = high - low, np.maximum(-low, high)
             # X is a multiple of the identity: tr(W X) is the same for every W
-            collapsed = (spread * spread == 0) | (spread < 1e-12 * np.maximum(-low, high))
-            index, spread = index[~collapsed], np.maximum.accumulate(np.r_[self.spread_, spread[~collapsed]])[1:]
+            sound = (spread * spread != 0) & (spread >= 1e-12 * size)
+            if not sound.all():
+                index, spread, size = index[sound], spread[sound], size[sound]
+            spread = np.maximum.accumulate(np.maximum(spread, self.spread_))
             weight = np.ones(len(index)) if weights is None else weights[index]
-            most = np.maximum(-low, high)[~collapsed] + np.abs(y[index])  # of |a - y|
-            large = ~np.isfinite(spread * spread + np.cumsum(np.r_[before, weight * most * most])[1:])
-        if large.any():
-            row = int(np.argmax(large))
+            most = size + np.abs(y[index])  # of |a - y|
+            bounded = np.isfinite(spread * spread + _added_up(before, weight * most * most))
+        if not bounded.all():
+            row = int(np.argmin(bounded))
             raise ValueError(
                 f"Row {index[row]} is too large: its spread {spread[row]:g}, its target {y[index[row]]:g} or the "
                 "square of one of them overflows, or the sum of the losses. Scale the instances and their targets."
             )
-        self.n_collapsed_ += int(collapsed.sum())
+        self.n_collapsed_ += len(sound) - len(index)
         if len(index):
             self.spread_: float = float(spread[-1])
             self._largest_weight = max(self._largest_weight, float(weight.max()))
             losses = weight * self._squares(X, y, index, weight / spread**2 if self._scaled else weight) / 2
-            self._loss_sum = float(np.cumsum(np.r_[before, losses])[-1])  # one by one: however the stream is cut
+            self._loss_sum = float(_added_up(before, losses)[-1])
         return (self._loss_sum - before) / total if total > 0 else 0.0
 
     def _squares(self, X: Rows, y, index, rates) -> np.ndarray:
         """Learn instances with these multiples of the rate; returns (a - y)^2 of each before it was learned."""
         X.configure(self._learner.geometry)
-        rows = X.data if len(index) == len(y) and (index[:-1] < index[1:]).all() else X.data[index]
+        in_order = len(index) == len(y) and (len(y) == 1 or (index[:-1] < index[1:]).all())
+        rows = X.data if in_order else X.data[index]
         scores = np.empty(len(index))
         with few_threads(self.n_features_in_):
             refused = self._learner.learn(rows, y[index], rates, None, scores)
@@ -419,6 +422,13 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
                 "numbers; lower eta0 or scale the instances."
             )
         return (scores - y[index]) ** 2
+
+
+def _added_up(start: float, terms: np.ndarray) -> np.ndarray:
+    """start + terms[0], start + terms[0] + terms[1], ..., one by one: however the stream is cut."""
+    sums = terms.copy()
+    sums[:1] += start
+    return np.cumsum(sums)
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.atomic import note_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.estimator import Call, EpochEstimator, Examples
@@ -206,14 +207,8 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
         loss = super()._learn(data, order)
-        self._note_weights(data.weights)
+        note_weights_of(self, data.weights)
         return loss
-
-    def _note_weights(self, sample_weight: np.ndarray | None) -> None:
-        """For the bounds: how heavy rows were."""
-        if sample_weight is not None:
-            self._all_weight_one = self._all_weight_one and bool(((sample_weight == 0) | (sample_weight == 1)).all())
-            self._largest_weight = max(self._largest_weight, float(sample_weight.max()))
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None)
@@ -360,7 +355,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 
@@ -401,8 +396,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
         Returns
         -------
-        bound : float
-            The right side, from the row on at which `track_regret` was set.
+        {bound}
 
         Raises
         ------

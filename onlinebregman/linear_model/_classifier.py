@@ -1,4 +1,4 @@
-"""What the linear classifiers share: a learner for two classes, or one for each class against the rest."""
+"""What the linear classifiers share: a learner for two classes, or one for each class, against the rest or jointly."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax, softmax
 
 from .._kernels.loop.multi_learner import MultiLearner
+from .._kernels.loop.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
@@ -35,6 +37,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovr", "multinomial"] = "ovr"  # where it is no parameter
 
     _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
@@ -73,9 +76,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None and self.class_weight is None:
+        if learner is not None and classes is None and self.class_weight is None:
             targets = self._plain_targets(y)
-            if targets is not None and learner.learn_fast(vars(self), X, targets):
+            if targets is not None and learner.learn_fast(vars(self), X, targets, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
@@ -134,7 +137,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         -------
         bound : ndarray of shape (n_learners,)
             The right side for each learner, one for two classes and one for each class otherwise, from the row on at
-            which `track_regret` was set.
+            which `track_regret` was set. With multi_class="multinomial" all classes have one loss, and one bound.
 
         Raises
         ------
@@ -145,12 +148,14 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners))
         numbers = range(len(learners))
-        return np.array([self._linear_certificate(*parts) for parts in zip(numbers, coefs, intercepts, strict=True)])
+        bounds = [self._linear_certificate(*parts) for parts in zip(numbers, coefs, intercepts, strict=True)]
+        return np.array([sum(bounds)] if self._joint else bounds)
 
     @read_only
     def weighted_loss_(self) -> np.ndarray:
-        """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each learner."""
-        return np.array([learner.weighted_loss for learner in self._fitted_learner().learners])
+        """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each loss."""
+        sums = [learner.weighted_loss for learner in self._fitted_learner().learners]
+        return np.array([sum(sums)] if self._joint else sums)
 
     @property
     def regret_bound_(self) -> float:
@@ -173,9 +178,12 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             For two classes the loss's own: the sigmoid of the score a for "log_loss", (a + 1)/2 between 0 and 1 for
-            "modified_huber". For more classes those of each against the rest, divided by their sum.
+            "modified_huber". For more classes those of each against the rest, divided by their sum, or the softmax of
+            the scores with multi_class="multinomial".
         """
         scores = self._scores(X)
+        if self._joint:
+            return softmax(scores, axis=1)
         if scores.shape[1] == 1:
             return self._learned_loss.probability(np.hstack([-scores, scores]))
         p = self._learned_loss.probability(scores)
@@ -196,6 +204,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             For "log_loss" finite also where a probability is too small for a floating point number.
         """
         scores = self._scores(X)
+        if self._joint:
+            return log_softmax(scores, axis=1)
         if scores.shape[1] == 1:
             return self._learned_loss.log_probability(np.hstack([-scores, scores]))
         total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
@@ -205,7 +215,12 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     @property
     def _link(self) -> str:
         """How scores become probabilities in a mixture of classifiers."""
-        return "logistic" if self._learned_loss.sigmoid else "calibrated"
+        return "softmax" if self._joint else "logistic" if self._learned_loss.sigmoid else "calibrated"
+
+    @property
+    def _joint(self) -> bool:
+        """Is there one loss of all scores, that of their softmax, and not one for each learner?"""
+        return len(self._code_book) > 2 and self._code_book.shape[1] == 1
 
     def _predicts_probabilities(self) -> bool:
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
@@ -213,7 +228,23 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
     def _make_learner(self, n_features: int) -> MultiLearner:
         make = super()._make_learner
+        if self._joint:
+            return MultinomialLearner([make(n_features) for _ in self.classes_])
         return MultiLearner([make(n_features) for _ in range(self._code_book.shape[1])])
+
+    def _configure(self) -> None:
+        if self.multi_class == "multinomial" and not self._learned_loss.sigmoid:
+            raise ValueError(
+                f"multi_class='multinomial' is for loss='log_loss', that of the softmax of all scores, not for "
+                f"{self._learned_loss!r}; use multi_class='ovr'."
+            )
+        if self._joint and (self.update == "importance" or self.learning_rate == "theory"):
+            what, instead = ("update", "implicit") if self.update == "importance" else ("learning_rate", "auto")
+            raise ValueError(
+                f"multi_class='multinomial' has no {what}={getattr(self, what)!r}, which is for losses of one score; "
+                f"use {what}={instead!r}, or multi_class='ovr'."
+            )
+        super()._configure()
 
     def _targets(self, codes: np.ndarray) -> np.ndarray:
         """Each learner's targets, shape (n_samples, n_learners)."""
@@ -224,7 +255,12 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return replace(data, y=self._targets(data.y))
 
     def _make_code_book(self) -> np.ndarray:
-        """The targets of each class's rows, one column for each learner: the positive label for its own class."""
+        """The targets of each class's rows, one column for each loss.
+
+        That is the positive label for a learner's own class; a joint loss takes the number of the class.
+        """
+        if self.multi_class == "multinomial" and len(self.classes_) > 2:
+            return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
         low, high = self._loss().labels
         book = np.where(np.eye(len(self.classes_), dtype=bool), high, low)
         return book if len(book) > 2 else book[:, 1:].copy()

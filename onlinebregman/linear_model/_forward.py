@@ -25,13 +25,16 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     ----------
     alpha : float
         Strength of the penalty alpha |w|^2 / 2 on the weights w, of all classes where there are several, intercepts
-        included; > 0. Read when learning starts.
+        included unless `penalize_intercept` says otherwise; > 0. Read when learning starts.
     forgetting : float
         By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
         the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
     fit_intercept : bool
         Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
         starts.
+    penalize_intercept : bool
+        Whether the intercept has the penalty of the other weights; see Notes for what False leaves of it. Read when
+        learning starts.
     random_features : int
         Number of random Fourier features that are learned instead of the columns; the model is one of the kernel
         exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
@@ -48,6 +51,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean"],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._online.mirror import MirrorMixin
+from .._online.start import starting_weights
+from .._online.theory import adaptive_rate_bound
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
@@ -87,10 +89,10 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
         sum L_t(w_t) <= 2 eta_1 / eta_T sum L_t(u) + D(u, w_1) / eta_T
 
-    for every comparator 0 < u <= upper_bound with any intercept, losses being multiplied by the weights of their rows;
-    the user guide has the proof. The papers' rate is that of sum_bound = n_features * upper_bound. As printed, the
-    algorithm lowers it for good where a weight would pass 1, so far that the weight ends at 1; after that the rate is 0
-    and learning stops. Here the weight is set to upper_bound, the projection, and the rate stays.
+    for every comparator 0 < u <= upper_bound with any intercept, losses being multiplied by the weights of their rows
+    (`loss_bound`); the user guide has the proof. The papers' rate is that of sum_bound = n_features * upper_bound. As
+    printed, the algorithm lowers it for good where a weight would pass 1, so far that the weight ends at 1; after that
+    the rate is 0 and learning stops. Here the weight is set to upper_bound, the projection, and the rate stays.
 
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
@@ -156,15 +158,58 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         lowest = min((self._upper_bound(), *self._tracked.learned("upper", learner.t)))
         return {**super()._terms_of_certificate(learner), "upper": lowest}
 
+    def _terms_of_bounds(self) -> dict[str, Any]:
+        """Theorem 1 is about one update, one bound and one kind of intercept."""
+        return {**super()._terms_of_bounds(), "gradient": (self.update, self._upper_bound(), self.fit_intercept)}
+
+    def loss_bound(self, coef: ArrayLike, intercept: float = 0.0, comparator_loss: float = 0.0) -> float:
+        """What Theorem 1 of the paper promises for `cumulative_loss_` of update="gradient".
+
+        For every comparator u of weights 0 < u <= upper_bound, any intercept if one is learned, and the rows so far
+
+            L  <=  2 eta_1 / eta_T L_u + D(u, w_1) / eta_T,
+
+        the right side, with eta_1 and eta_T the first and the last rate, losses multiplied by the weights of their
+        rows, and half the squared intercept in D. The user guide has the proof.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            Weights of the comparator, positive.
+        intercept : float, default=0.0
+            Its intercept, 0 if none is learned.
+        comparator_loss : float, default=0.0
+            L_u, its cumulative loss over the same rows, each as often as it was learned; 0 if the targets are its own.
+
+        Returns
+        -------
+        bound : float
+            The right side.
+
+        Raises
+        ------
+        ValueError
+            If the theorem says nothing: for other updates, with `average`, where `update`, `upper_bound` or
+            `fit_intercept` were set in mid-stream, and for other comparators.
+        """
+        learner = self._fitted_learner()
+        (update, upper, with_intercept), *others = self._terms.of("gradient", learner.t)
+        if update != "gradient" or others or any(self._terms.of("average", learner.t)):
+            raise ValueError(
+                "Theorem 1 is about update='gradient' alone, with one upper_bound, one fit_intercept and average=False "
+                "for all rows; learn anew with these."
+            )
+        u = starting_weights(self._divergence, coef, self.n_features_in_, False, name="coef")
+        _check_upper(u, upper, "the bound")
+        if not np.isfinite(intercept) or (intercept != 0 and not with_intercept):
+            raise ValueError(f"intercept = {intercept}; give a finite number, and 0 as none was learned.")
+        start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
+        divergence = self._divergence.divergence(u, np.minimum(start, upper)) + intercept**2 / 2
+        return adaptive_rate_bound(learner.rate_range, divergence, comparator_loss)
+
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         u = super()._comparator(coef)
-        upper = min(self._tracked.of("upper", self.t_))
-        if (u > upper * (1 + 1e-10)).any():
-            worst = int(np.argmax(u))
-            raise ValueError(
-                f"coef[{worst}] = {u[worst]:g}, but the certificate is for comparators up to upper_bound={upper:g}, "
-                "under which rows were learned."
-            )
+        _check_upper(u, min(self._tracked.of("upper", self.t_)), "the certificate")
         return u
 
     def _upper_bound(self) -> float:
@@ -187,3 +232,12 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         tags.input_tags.positive_only = self.update == "gradient"
         tags.target_tags.positive_only = self.update == "gradient"
         return tags
+
+
+def _check_upper(u: np.ndarray, upper: float, what: str) -> None:
+    if (u > upper * (1 + 1e-10)).any():
+        worst = int(np.argmax(u))
+        raise ValueError(
+            f"coef[{worst}] = {u[worst]:g}, but {what} is for comparators up to upper_bound={upper:g}, "
+            "under which rows were learned."
+        )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from numbers import Real
+from typing import Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -38,7 +40,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same.
-    {forgetting, fit_intercept, standardize, random_features, gamma}
+    {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     {random_state, warm_start}
 
     Attributes
@@ -53,6 +55,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     regret_ : float
         `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
         over the targets; see Notes for what `forgetting` makes of it.
+    noise_variance_ : float or ndarray of shape (n_targets,)
+        Variance of the targets about the best weights, see Notes; infinite before the first row.
     regret_bound_ : float
         What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
         learned with forward=False.
@@ -61,7 +65,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     See Also
     --------
     ImplicitGDRegressor : O(n_features) a row, with a learning rate.
-    sklearn.linear_model.Ridge : The same weights (there the intercept has no penalty), from all rows at once.
+    sklearn.linear_model.Ridge : The same weights (with penalize_intercept=False), from all rows at once.
+    sklearn.linear_model.BayesianRidge : The same standard deviations, `alpha` chosen by the rows.
 
     Notes
     -----
@@ -86,6 +91,21 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     they are. The same growth (y - r)^2 / (2 s), now with s = 1 + x'(g A)^-1 x, leads to the same inequality for sums in
     which a row that is n rows old counts g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not.
     Where no row comes, A does not fall below 1e-100.
+
+    In the normal model y ~ N(u.x, sigma^2 / h), u ~ N(0, sigma^2 / alpha) the target of a row is normal about r_t, with
+    variance sigma^2 s_t / h, given the rows before. So the mean of h (y_t - r_t)^2 / s_t estimates sigma^2, by
+    predictions alone:
+
+        noise_variance_ = sum h_t (y_t - r_t)^2 / s_t / sum h_t = 2 min_u (L(u) + alpha |u|^2 / 2) / n,
+
+    n the sum of the weights, less 1 for an intercept without a penalty: it takes up the first row whole. With
+    p(sigma^2) ~ 1 / sigma^2 the next target is distributed as r + sqrt(noise_variance_ * s) times Student's t with n
+    degrees of freedom; `return_std` gives that root, `predict_interval` the quantiles. `forgetting` makes all of these
+    sums of recent rows, and n that many.
+
+    penalize_intercept=False leaves no penalty on the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
+    is then without it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to
+    all targets is added to all further predictions of `forward=False`.
 
     A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
     features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
@@ -116,6 +136,15 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     >>> print(f"{model.regret_:.1f} <= {model.regret_bound_:.1f}")
     13.2 <= 21.5
 
+    How far targets are from predictions, and between which values 80 % of them should be:
+
+    >>> prediction, std = model.predict(X[:3], return_std=True)
+    >>> print(prediction.round(2), std.round(2))
+    [ 0.68 -1.06  0.31] [0.7 0.7 0.7]
+    >>> lower, upper = model.predict_interval(X, coverage=0.8)
+    >>> print(f"{((lower <= y) & (y <= upper)).mean():.2f}")
+    0.81
+
     One row at a time:
 
     >>> online = ForwardRegressor(alpha=1e-6)
@@ -139,6 +168,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         forward: bool = True,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
+        penalize_intercept: bool = True,
         standardize: bool = False,
         random_features: int = 0,
         gamma: float | None = None,
@@ -166,40 +196,89 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         {ValueError}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
+    @overload
+    def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: MatrixLike, return_std: bool) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X, return_std=False):
         """Predict each row as the next one of the stream.
 
         Parameters
         ----------
         {X}
+        return_std : bool
+            Also return how far the targets should be from the ridge predictions.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions: forward ones, or X @ coef_.T + intercept_ if `forward` is False.
+        y_std : ndarray of the same shape, if `return_std`
+            Standard deviations of the targets of rows of weight 1, noise and what is unknown of the weights:
+            sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.
 
         Raises
         ------
         ValueError
             If a prediction overflows.
         """
+        if return_std:
+            return self._predict(X, self.forward)
         learner = vars(self).get("_learner")
         predictions = None if learner is None else learner.predict_fast(vars(self), X)
+        return self._predict(X, self.forward)[0] if predictions is None else predictions
+
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Predict an interval for the target of each row, as the next one of the stream.
+
+        Parameters
+        ----------
+        {X}
+        coverage : float
+            Share of the targets that should lie within their intervals; 0 < coverage < 1.
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
+            Quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of the distribution in the Notes, around the ridge
+            prediction, whatever `forward` says. Infinite before the first row.
+
+        Raises
+        ------
+        ValueError
+            If a prediction overflows, or `coverage` is not between 0 and 1.
+        """
+        if not (isinstance(coverage, Real) and 0 < coverage < 1):
+            raise ValueError(f"coverage = {coverage!r}; give a number between 0 and 1, such as 0.9.")
+        center, std = self._predict(X, forward=False)
+        freedom = self.forgetting * self._learner.degrees_of_freedom
+        reach = std * stdtrit(freedom, (1 + coverage) / 2) if freedom > 0 else std
+        return center - reach, center + reach
+
+    def _predict(self, X, forward: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions for rows, and standard deviations of their targets."""
+        check_is_fitted(self)
+        X, learner = check_rows(self, X, reset=False), self._learner
+        settings, shares = (forward, self.forgetting), np.empty(X.shape[0])
+        predictions = learner.predict(X, *settings, shares)
         if predictions is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            settings = self.forward, self.forgetting
-            predictions = learner.predict(X, *settings)
-            if predictions is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
-                raise ValueError(
-                    f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}"
-                )
-        return predictions
+            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings, shares[:1]) is None)
+            raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
+        with np.errstate(divide="ignore"):
+            variance = np.divide.outer(learner.noise_variance, shares)
+        return predictions, np.sqrt(variance.T.reshape(predictions.shape))
+
+    @property
+    def noise_variance_(self) -> float | np.ndarray:
+        """Variance of the targets about the best weights, by what predictions missed; infinite before the first row."""
+        learner = self._fitted_learner()
+        return learner.noise_variance if learner.target_shape else float(learner.noise_variance[0])
 
     @property
     def regret_(self) -> float:
@@ -245,6 +324,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             forward=self.forward,
             forgetting=self.forgetting,
             features=self._features(data.X.shape[1]),
+            penalize_intercept=self.penalize_intercept,
         )
         self._learner = self._standardize(learner, data.X)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples
-from .._online.labels import StreamClassifierMixin
+from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
+from .._sklearn_compat import StrOptions
 from ._forward import ForwardEstimator, largest_feature
+
+LEAST_ALPHA = 1e-4  # of an intercept without a penalty
 
 
 class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
@@ -33,7 +36,10 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     Parameters
     ----------
-    {alpha, forgetting, fit_intercept, standardize, random_features, gamma}
+    {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
+    handle_unknown : {"error", "add"}
+        What a label does that is not among the classes when learning goes on. "error": it is refused. "add": it joins
+        them, from its first row on; labels in `classes` of a later call of `partial_fit` join them at once.
     {random_state, warm_start}
 
     Attributes
@@ -60,6 +66,13 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     by the classes: h is the mean eigenvalue (1 - sum p_c^2) / (k - 1) of the loss's Hessian on its k - 1 dimensions, p
     the probabilities at the new weights, and at least 1e-6. Of two classes w_1 = -w_0, so that the penalty on their
     difference u = w_1 - w_0 is alpha |u|^2 / 4, as LogisticRegression has it with C = 2 / alpha.
+
+    A class starts at its prior, weights 0, whether it is announced before the first row or added later, the weights of
+    the others being what they are. For its first row it is one of the classes that share the probability, so that the
+    loss of a new label is finite.
+
+    The log loss of rows of one class has no minimum over intercepts. So penalize_intercept=False leaves them a penalty
+    with min(alpha, 1e-4) in the place of alpha: a prior deviation of 100.
 
     A^-1 is kept as triangular factors that a row updates ([3]_): it stays positive definite whatever the rows, and
     features of very different scale do no harm. Time and memory are O(n_features^2) a row, for all classes together,
@@ -96,6 +109,11 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     [False  True]
     """
 
+    _parameter_constraints: dict = {
+        **ForwardEstimator._parameter_constraints,
+        "handle_unknown": [StrOptions({"error", "add"})],
+    }
+
     _link = "softmax"  # how scores become probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
@@ -105,9 +123,11 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         alpha: float = 1.0,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
+        penalize_intercept: bool = True,
         standardize: bool = False,
         random_features: int = 0,
         gamma: float | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
@@ -134,9 +154,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         {ValueError}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None:
+        if learner is not None and classes is None:
             codes = self._plain_targets(y)
-            if codes is not None and learner.learn_fast(vars(self), X, codes):
+            if codes is not None and learner.learn_fast(vars(self), X, codes, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
@@ -204,11 +224,16 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        if call.first:
+            vars(self).pop("_learned_classes", None)
+        if self.handle_unknown == "add":
+            classes = self._joined_classes(call, X, y, classes)
         data = self._check_labels(call, X, y, sample_weight, classes)
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
-        n_features, n_classes = data.X.shape[1], len(self.classes_)
+        n_features = data.X.shape[1]
+        n_classes = len(vars(self).setdefault("_learned_classes", self.classes_))
         learner = SoftmaxLearner(
             n_features,
             n_classes,
@@ -216,14 +241,59 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             self.fit_intercept,
             forgetting=self.forgetting,
             features=self._features(n_features),
+            intercept_alpha=self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA),
         )
         self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights, self.forgetting)
+        """Learn the rows up to the first one of a new class, begin that class, and so on."""
+        if len(self._learned_classes) == len(self.classes_):
+            return self._learn_rows(data, 0, len(data.y))
+        codes, start = data.y.astype(np.intp), 0
+        begun = np.isin(self.classes_, self._learned_classes)
+        while start < len(codes):
+            new = ~begun[codes[start:]]
+            end = start + int(new.argmax()) if new.any() else len(codes)
+            numbers = begun.cumsum() - 1.0  # of the classes of the learner
+            self._learn_rows(replace(data, y=numbers.take(codes)), start, end)
+            if end < len(codes):
+                begun[codes[end]] = True
+                self._begin_classes(self.classes_[begun])
+            start = end
+
+    def _learn_rows(self, data: Examples, start: int, end: int) -> None:
+        """Learn those from `start` to `end`."""
+        X, y, weights = data.X, data.y, data.weights
+        if start == end:
+            return
+        if end - start < len(y):
+            X, y, weights = X[start:end], y[start:end], None if weights is None else weights[start:end]
+        refused = self._learner.learn(X, y, weights, self.forgetting)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data)
+            reason, row = refused
+            self._refuse(reason, start + row, data)
+
+    def _begin_classes(self, classes: np.ndarray) -> None:
+        """Bind a learner that has these classes, more than it had."""
+        self._learner = self._learner.with_classes(len(classes), classes.searchsorted(self._learned_classes))
+        self._learned_classes = classes
+
+    def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
+        """What to say of `classes`: at the start with the labels that will join; later nothing, as they join here."""
+        _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False)
+        if call.first:
+            if not call.partial or classes is None:
+                return classes
+            self._set_classes(y, classes, partial=True)
+            self._learned_classes = self.classes_
+            return check_classes([*self.classes_.tolist(), *y.tolist()])
+        self.classes_ = check_classes([*self.classes_.tolist(), *([] if classes is None else check_classes(classes))])
+        if len(self.classes_) > len(self._learned_classes):
+            self._begin_classes(self.classes_)
+        self.classes_ = check_classes([*self.classes_.tolist(), *y.tolist()])
+        self._keep_code_book()
+        return None
 
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""

@@ -250,7 +250,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         f(w') = f(w) - c x,    c = eta L'(a, y),
 
     a the score w.x before the step (explicit) or after it (implicit). More than two classes are learned one against the
-    rest, side by side.
+    rest, side by side, or by one loss of all scores: `multi_class`.
 
     Parameters
     ----------
@@ -261,6 +261,11 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         squared Euclidean divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps where the
         weights start at 0: there the exact step does not move. The targets of a `Loss` are its `labels`, -1 and 1
         unless it says otherwise.
+    multi_class : {"ovr", "multinomial"}
+        How more than two classes are learned: each against the rest by a loss of its own, or all by the log loss of the
+        softmax of their scores, of which a row (x, y) moves the weights of class c by c_c = eta (p_c - [y = c]), p the
+        probabilities before the step or after it. "multinomial" is for "log_loss" and implicit or explicit steps, in
+        every divergence. Of two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {class_weight, fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
@@ -299,6 +304,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         **OnlineLinearClassifier._parameter_constraints,
         **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
+        "multi_class": [StrOptions({"ovr", "multinomial"})],
     }
     _falling_rate = 1.0
     _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._penalty_terms)
@@ -308,6 +314,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         *,
         divergence: str | Divergence = "normalized_adagrad",
         loss: str | Loss = "log_loss",
+        multi_class: Literal["ovr", "multinomial"] = "ovr",
         signed: bool = False,
         constraint: Constraint | None = None,
         penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None = None,

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
@@ -23,6 +23,7 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._examples import Comparisons, Pairs
 from ._mahalanobis import MahalanobisTransformer
+from ._memory import random_numbers
 from ._pairs import SAMPLERS, Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._targets import Targets
@@ -281,8 +282,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
         Returns
         -------
-        bound : float
-            The right side, from the row on at which `track_regret` was set.
+        {bound}
 
         Raises
         ------
@@ -340,7 +340,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self._check_n_components(X.shape[1])
         prior = self._first_metric(X)
         self._learner = self._make_learner(prior)
-        rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        rng = random_numbers(self.random_state)
         targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
         kind = SAMPLERS[self.sampling]
         self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
@@ -350,10 +350,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     def _go_on(self, data: Comparisons, call: Call) -> None:
         if not call.partial or (data.in_blocks and len(data) > 1):  # the sampler is copied by what it serves
             self._learner = copy.deepcopy(self._learner)
-
-    def _configure(self) -> None:
-        self._factor = {}
-        super()._configure()
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric to start from, for the rows X of the first call."""
@@ -413,6 +409,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
         """Learn blocks of what came in `order`; returns the weighted mean loss before each instance was learned."""
+        self._factor = {}
         before, total = self._learner.cumulative_loss, 0.0
         for block in blocks:
             total += self._learn_block(block, order, drawn)

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-import copy
+from typing import TypeVar
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._online.types import RandomState
+
+Memory = TypeVar("Memory")
+
+# Random numbers that are drawn at a time.
+_AHEAD = 512
 
 
-def draw(rng: np.random.RandomState, n: int, size: int) -> np.ndarray:
-    """`size` numbers below n, one double of the generator each: however many are asked for at once, the same ones."""
+def draw(rng: Uniforms, n: int, size: int) -> np.ndarray:
+    """`size` numbers below n, one of the generator each: however many are asked for at once, the same ones."""
     return (rng.random_sample(size) * n).astype(np.intp)
+
+
+def alike(memory: Memory) -> Memory:
+    """A shallow copy."""
+    other = object.__new__(type(memory))
+    vars(other).update(vars(memory))
+    return other
 
 
 class _NoSeed(ISeedSequence):
@@ -27,8 +43,47 @@ def twin(rng: np.random.RandomState) -> np.random.RandomState:
     return other
 
 
+class Uniforms:
+    """The numbers from 0 to 1 that a generator draws, some of them ahead; copies share these and cost next to nothing.
+
+    Parameters
+    ----------
+    rng : RandomState
+    ahead : ndarray, default=()
+        Numbers to begin with.
+    """
+
+    def __init__(self, rng: np.random.RandomState, ahead: ArrayLike = ()) -> None:
+        self._rng, self._ahead, self._next = rng, np.asarray(ahead, dtype=np.float64), 0
+
+    def copied(self) -> Uniforms:
+        """One that goes on by itself."""
+        return alike(self)
+
+    def random_sample(self, n: int) -> np.ndarray:
+        """The next n numbers, not to be written to."""
+        missing = self._next + n - len(self._ahead)
+        if missing > 0:
+            self._rng = twin(self._rng)  # copies keep the other one
+            more = self._rng.random_sample(-(-missing // _AHEAD) * _AHEAD)
+            self._ahead, self._next = np.concatenate([self._ahead[self._next :], more]), 0
+        start, self._next = self._next, self._next + n
+        return self._ahead[start : self._next]
+
+    def __reduce__(self):
+        return Uniforms, (self._rng, self._ahead[self._next :])
+
+
+def random_numbers(random_state: RandomState) -> Uniforms:
+    """Those of the generator that a parameter `random_state` stands for."""
+    return Uniforms(np.random.RandomState(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
+
+
 class Reservoir:
     """A uniform sample of at most `size` rows of each class.
+
+    Copies share their arrays until a row is replaced, and write what comes after the rows that they have in common:
+    only one of them may go on.
 
     Parameters
     ----------
@@ -42,7 +97,8 @@ class Reservoir:
         self.size = size
         self.seen: list[int] = []  # rows of each class so far
         self._n = 0
-        self._rows, self._classes = np.zeros((16, width)), np.zeros(16, dtype=np.intp)
+        self._shared = False  # with a copy
+        self._rows, self._classes = np.zeros((0, width)), np.zeros(0, dtype=np.intp)
 
     def __len__(self) -> int:
         return self._n
@@ -58,30 +114,45 @@ class Reservoir:
         return self._classes[: self._n]
 
     def copied(self) -> Reservoir:
-        """One of its own with the same rows."""
-        other = copy.copy(self)
-        other.seen, other._rows, other._classes = self.seen.copy(), self._rows.copy(), self._classes.copy()
+        """One with the same rows that goes on in place of this one, which stays what it is."""
+        other = alike(self)
+        other.seen, other._shared = self.seen.copy(), True
         return other
 
-    def add(self, row: np.ndarray, number: int, rng: np.random.RandomState) -> None:
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_rows": self.rows, "_classes": self.classes, "_shared": False}
+
+    def own(self) -> None:
+        """Have arrays that no copy shares, before rows that are kept are changed."""
+        if self._shared:
+            self._rows, self._classes, self._shared = self._rows.copy(), self._classes.copy(), False
+
+    def add(self, row: np.ndarray, number: int, rng: Uniforms) -> None:
         """Take in a row of class `number`; classes are numbered in the order they come."""
         if number == len(self.seen):
             self.seen.append(0)
         self.seen[number] += 1
         if self.seen[number] <= self.size:
             if self._n == len(self._rows):
-                self._rows, self._classes = (np.concatenate([a, np.zeros_like(a)]) for a in (self._rows, self._classes))
+                self._rows, self._classes = map(_with_room, (self._rows, self._classes))
+                self._shared = False
             place, self._n = self._n, self._n + 1
         else:
             slot = int(draw(rng, self.seen[number], 1)[0])
             if slot >= self.size:
                 return
             place = int(np.flatnonzero(self.classes == number)[slot])
+            self.own()
         self._rows[place], self._classes[place] = row, number
 
 
+def _with_room(values: np.ndarray) -> np.ndarray:
+    """A copy at the beginning of an array that is twice as long."""
+    return np.concatenate([values, np.zeros((max(len(values), 16), *values.shape[1:]), dtype=values.dtype)])
+
+
 class RunningSample:
-    """A uniform sample of the numbers of a stream.
+    """A uniform sample of the numbers of a stream; what it holds is never changed in place.
 
     Parameters
     ----------
@@ -99,21 +170,22 @@ class RunningSample:
 
     def copied(self) -> RunningSample:
         """One of its own with the same numbers."""
-        other = copy.copy(self)
-        other._values = self._values.copy()
-        return other
+        return alike(self)
 
-    def add(self, values: np.ndarray, rng: np.random.RandomState) -> None:
+    def add(self, values: np.ndarray, rng: Uniforms) -> None:
         """Take in numbers, one after the other."""
         room = self.size - len(self._values)
-        self._values = np.concatenate([self._values, values[:room]])
-        self.seen += min(len(values), room)
-        late = values[room:]
-        slots = (rng.random_sample(len(late)) * (self.seen + 1 + np.arange(len(late)))).astype(np.intp)
-        for slot, value in zip(slots.tolist(), late.tolist(), strict=True):
-            if slot < self.size:
+        if room:
+            self._values = np.concatenate([self._values, values[:room]])
+            self.seen += min(len(values), room)
+            values = values[room:]
+        slots = (rng.random_sample(len(values)) * (self.seen + 1 + np.arange(len(values)))).astype(np.intp)
+        kept = [(slot, value) for slot, value in zip(slots.tolist(), values.tolist(), strict=True) if slot < self.size]
+        if kept:
+            self._values = self._values.copy()
+            for slot, value in kept:
                 self._values[slot] = value
-        self.seen += len(late)
+        self.seen += len(values)
 
     def percentiles(self, percents) -> list[float]:
         """Percentiles of the sample."""

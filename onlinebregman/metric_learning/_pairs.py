@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._online.types import MatrixLike
-from ._memory import Reservoir, draw, twin
+from ._memory import Reservoir, Uniforms, alike, draw
 from ._targets import Targets
 
 # Rows whose instances make one block, where nothing asks for fewer.
@@ -52,11 +51,11 @@ class Sampler:
         Instances drawn for each row.
     targets : Targets
         What the instances are to reach.
-    rng : RandomState
+    rng : Uniforms
         For the draws.
     """
 
-    def __init__(self, n_features: int, memory_size: int, per_row: int, targets: Targets, rng) -> None:
+    def __init__(self, n_features: int, memory_size: int, per_row: int, targets: Targets, rng: Uniforms) -> None:
         self.n_features = n_features
         self.memory = Reservoir(self._width(n_features), memory_size)
         self.per_row = per_row
@@ -67,8 +66,8 @@ class Sampler:
 
     def copied(self) -> Sampler:
         """One that draws the same and changes nothing of this one."""
-        other = copy.copy(self)
-        other.rng = twin(self.rng)
+        other = alike(self)
+        other.rng = self.rng.copied()
         other.memory, other.labels = self.memory.copied(), self.labels.copy()
         other.targets = self.targets.copied(other.rng)
         return other
@@ -167,6 +166,7 @@ class NeighborTriplets(Sampler):
         if self.origin is None:
             self.origin = x.copy()  # places around 0 keep their digits
         self.components = components
+        self.memory.own()
         rows, places, squares = self._parts(self.memory.rows)
         places[:] = (rows - self.origin) @ components.T
         squares[:] = np.einsum("ij,ij->i", places, places)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
-from ._memory import RunningSample
+from ._memory import RunningSample, Uniforms, alike
 
 # Numbers are measured again when the stream has grown by this factor.
 _REFRESH = 1.1
@@ -35,11 +33,11 @@ class Percentiles:
 
     def copied(self) -> Percentiles:
         """One of its own."""
-        other = copy.copy(self)
+        other = alike(self)
         other.sample = self.sample.copied()
         return other
 
-    def add(self, distances: np.ndarray, rng: np.random.RandomState) -> None:
+    def add(self, distances: np.ndarray, rng: Uniforms) -> None:
         """Take in distances; look at the sample now and then, by how many there have been."""
         self.sample.add(distances, rng)
         if self.sample.seen >= max(self.next_look, self.least):
@@ -61,19 +59,19 @@ class Targets:
     margin : float or None
         How much farther, squared, the dissimilar row of a triplet should be. None: the median squared distance to the
         similar one.
-    rng : RandomState
+    rng : Uniforms
         For the samples.
     """
 
-    def __init__(self, prior: np.ndarray, bounds, margin, rng: np.random.RandomState) -> None:
+    def __init__(self, prior: np.ndarray, bounds, margin, rng: Uniforms) -> None:
         self._prior = None if np.array_equal(prior, np.eye(len(prior))) else prior
         self._bounds = Percentiles(bounds, [5, 95], least=2)
         self._margin = Percentiles(margin, [50], least=1)
         self._rng = rng
 
-    def copied(self, rng: np.random.RandomState) -> Targets:
+    def copied(self, rng: Uniforms) -> Targets:
         """Those of a sampler's copy, with its generator."""
-        other = copy.copy(self)
+        other = alike(self)
         other._bounds, other._margin, other._rng = self._bounds.copied(), self._margin.copied(), rng
         return other
 

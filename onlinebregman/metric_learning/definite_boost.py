@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_rows, dense, read_only
+from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import Reservoir, twin
+from ._memory import Reservoir, random_numbers
 
 
 class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
@@ -99,6 +101,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     0.98
     """
 
+    _reversible = True
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
         "similar": [Interval(Real, 0, None, closed="neither")],
@@ -152,9 +155,11 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         return self._fit(X, y)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Take in these labelled rows and find the metric for all that are remembered.
+        """Take in these labelled rows; the metric for all that are remembered is found when it is asked for.
 
-        Cutting a stream into calls in any way gives the same metric; each call costs a solution.
+        Cutting a stream into calls in any way gives the same metric. A row costs O(n_features); what asks for the
+        metric first, such as `transform`, costs a solution, under the parameters of the last call, and warns if there
+        is none.
 
         Parameters
         ----------
@@ -175,55 +180,107 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     def _begin(self, data: Examples) -> None:
         self._memory, self._labels = Reservoir(data.X.shape[1], self.memory_size), {}
-        self._rng = np.random.RandomState(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._rng = random_numbers(self.random_state)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), twin(self._rng)
+        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), self._rng.copied()
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         for x, label in zip(data.X, data.y.tolist(), strict=True):
             self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
-        d, constraints = data.X.shape[1], self._constraints(self._memory.rows, self._memory.classes)
-        self.boost_: DefiniteBoost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
-        self._matrix, self.n_iter_ = np.eye(d), 0
-        if len(constraints):
-            self.boost_.partial_fit_matrices(constraints)
-            self._matrix, self.n_iter_ = d * self.boost_.kernel_, self.boost_.n_iter_
+        boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
+        self._solution = _Solution(_Wanted(self.similar, self.dissimilar, self.n_impostors, boost))
         self._factor = {}
+
+    def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
+        learn(data)
+        self._solved()
+
+    def _solved(self) -> _Found:
+        """The metric for the rows that are remembered."""
+        solution = fitted(self, vars(self).get("_solution"))
+        if solution.found is None:
+            solution.found = self._solve(solution.wanted)  # read once, and replaced as a whole: threads may ask at once
+        return solution.found
+
+    def _solve(self, wanted: _Wanted) -> _Found:
+        d, constraints = self.n_features_in_, self._constraints(wanted)
+        boost = clone(wanted.boost)
+        if len(constraints) == 0:
+            return _Found(np.eye(d), 0, boost)
+        boost.partial_fit_matrices(constraints)
+        return _Found(d * boost.kernel_, boost.n_iter_, boost)
+
+    @property
+    def boost_(self) -> DefiniteBoost:
+        """The kernel learner between the features that found W / n_features."""
+        return self._solved().boost
+
+    @property
+    def n_iter_(self) -> int:
+        """Its rounds."""
+        return self._solved().n_iter
 
     @read_only
     def classes_(self) -> np.ndarray:
         """Labels that have come, sorted."""
         return np.unique(list(self._labels))
 
-    def _constraints(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    def _constraints(self, wanted: _Wanted) -> np.ndarray:
         """C with tr(W C) <= 0 for each class and each of the two bounds, in units of the distances as they are."""
+        X, codes = self._memory.rows, self._memory.classes
         within, impostors = [], []
         for number in range(codes.max() + 1):
             mine, others = X[codes == number], X[codes != number]
             within.append((mine - mine.mean(axis=0)).T @ (mine - mine.mean(axis=0)))
             if len(others):
-                search = NearestNeighbors(n_neighbors=min(self.n_impostors, len(others))).fit(others)
+                search = NearestNeighbors(n_neighbors=min(wanted.n_impostors, len(others))).fit(others)
                 nearest = search.kneighbors(mine, return_distance=False)
                 differences = ((mine - others[column]) for column in nearest.T)
                 impostors.append(sum(z.T @ z for z in differences))
         identity = np.eye(X.shape[1])
         return np.array(
-            [matrix - self.similar * identity for matrix in _of_mean_one(within)]
-            + [self.dissimilar * identity - matrix for matrix in _of_mean_one(impostors)]
+            [matrix - wanted.similar * identity for matrix in _of_mean_one(within)]
+            + [wanted.dissimilar * identity - matrix for matrix in _of_mean_one(impostors)]
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_matrix" in vars(self)
+        return "_solution" in vars(self)
 
     def _metric(self) -> tuple[int, np.ndarray]:
-        return 0, self._matrix
+        return 0, self._solved().matrix
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+class _Wanted(NamedTuple):
+    """The parameters of a metric when its last rows came."""
+
+    similar: float
+    dissimilar: float
+    n_impostors: int
+    boost: DefiniteBoost
+
+
+class _Found(NamedTuple):
+    matrix: np.ndarray
+    n_iter: int
+    boost: DefiniteBoost
+
+
+class _Solution:
+    """A metric, once it was asked for. It follows from the rows and what is wanted, so that no copy carries it."""
+
+    def __init__(self, wanted: _Wanted) -> None:
+        self.wanted = wanted
+        self.found: _Found | None = None
+
+    def __reduce__(self):
+        return _Solution, (self.wanted,)
 
 
 def _of_mean_one(matrices: list[np.ndarray]) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns
+from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._window import Window
 from .frobenius import FrobeniusMetricLearner
 from .logdet import LogDetMetricLearner
@@ -200,8 +200,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         self._window = Window(np.empty((0, data.X.shape[1])), np.empty(0, dtype=np.intp))
         self._mapped = _Mapped()
 
+    def _learning_in_place(self, data: LabelledRows) -> list[BaseEstimator]:
+        return reversible(self.metric_learners_, len(data))
+
     def _go_on(self, data: LabelledRows, call: Call) -> None:
-        metrics = copies_to_learn(self.metric_learners_)
+        metrics = copies_to_learn(self.metric_learners_, len(data))
         self._mapped = self._mapped.by_successors(self.metric_learners_, metrics)
         self.metric_learners_ = metrics
 

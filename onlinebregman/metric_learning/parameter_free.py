@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._online.copies import OwnCopyMixin
@@ -16,7 +17,7 @@ from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted
 from .._sklearn_compat import fit_context
-from ..pipeline import copies_to_learn
+from ..pipeline import copies_to_learn, reversible
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
@@ -134,8 +135,11 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self._first: tuple[np.ndarray, list] | None = (data.X[:0], [])  # the first rows and labels
         self._spread = Spread(np.zeros(data.X.shape[1]))
 
+    def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
+        return reversible(self.metric_learners_, len(data))
+
     def _go_on(self, data: Examples, call: Call) -> None:
-        self.metric_learners_ = copies_to_learn(self.metric_learners_)
+        self.metric_learners_ = copies_to_learn(self.metric_learners_, len(data))
         self._spread = copy.deepcopy(self._spread)
 
     def _configure(self) -> None:

@@ -87,7 +87,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         learner = vars(self).get("_learner")
         if self._classifies():
             return self._partial_fit(X, y, sample_weight, classes)
-        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 

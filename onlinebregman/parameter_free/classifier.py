@@ -111,9 +111,9 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and classes is None and sample_weight is None and self.class_weight is None:
+        if learner is not None and classes is None and self.class_weight is None:
             codes = self._plain_targets(y)
-            if codes is not None and learner.learn_fast(vars(self), X, codes):
+            if codes is not None and learner.learn_fast(vars(self), X, codes, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 

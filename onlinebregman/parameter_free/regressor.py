@@ -108,7 +108,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         {self}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and sample_weight is None and learner.learn_fast(vars(self), X, y):
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 

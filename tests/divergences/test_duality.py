@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
+from onlinebregman import ImplicitGDRegressor
 from onlinebregman.divergences import (
     BinaryEntropy,
     Burg,
@@ -16,6 +17,7 @@ from onlinebregman.divergences import (
     Scaled,
     SquaredEuclidean,
     Stacked,
+    TwoDivergences,
     WeightedSquaredEuclidean,
 )
 
@@ -114,3 +116,71 @@ def test_a_stack_adds_up():
     assert_allclose(dual.divergence(stacked.mirror(V), stacked.mirror(W)), stacked.divergence(W, V), rtol=1e-12)
     with pytest.raises(ValueError, match=r"eigenvalue|positive definite"):
         stacked.check_domain(-W)
+
+
+# --- the duality of two divergences -----------------------------------------------------------------------------------
+
+LOSSES = [SquaredEuclidean(), Conjugate(BinaryEntropy())]  # of scores: the squared and the logistic one
+
+
+def two_divergences(primal, loss, rng, eta=0.5):
+    """A problem with shifts, and its weights w_t."""
+    X, y, nu = rng.normal(size=(2, 3)), rng.uniform(0.1, 0.9, 2), rng.normal(size=2)
+    w, mu = rng.uniform(0.1, 0.9, (2, 3))
+    weights = Scaled(primal, 1 / eta)
+    return TwoDivergences(weights, loss, X, y, weights.mirror(w), mu, nu)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("primal", PRIMALS[:5], ids=repr)
+@given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([0.0, 0.01, 0.1]))
+def test_neither_problem_is_below_the_other(primal, loss, seed, scale):
+    rng = np.random.default_rng(seed)
+    problem = two_divergences(primal, loss, rng)
+    w, alpha = scale * rng.uniform(-1, 1, 3) * problem.mu, scale * rng.uniform(-1, 1, 2)
+    y = problem.y + alpha
+    if isinstance(loss, SquaredEuclidean) or ((y > 0) & (y < 1)).all():
+        assert problem.gap(w, alpha) >= -1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("primal", PRIMALS[:5], ids=repr)
+def test_the_two_optima_give_each_other_and_close_the_gap(primal, loss):
+    """The optimum of one row is the implicit step: alpha is its scalar c, found here by bisection."""
+    problem = two_divergences(primal, loss, np.random.default_rng(3))
+    problem = TwoDivergences(
+        problem.weights, loss, problem.X[:1], problem.y[:1], problem.phi, problem.mu, problem.nu[:1]
+    )
+
+    def excess(alpha):  # increasing
+        try:
+            return alpha - problem.alpha_of(problem.weights_of([alpha]))[0]
+        except ValueError:  # beyond the domain, where the score is infinite
+            return np.copysign(np.inf, alpha)
+
+    low, high = -50.0, 50.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    alpha = [(low + high) / 2]
+    w = problem.weights_of(alpha)
+    assert_allclose(problem.alpha_of(w), alpha, atol=1e-9)
+    assert abs(problem.gap(w, alpha)) < 1e-9
+    for step in 1e-3 * np.random.default_rng(0).uniform(-1, 1, (10, 3)):
+        assert problem.primal(w + step) >= problem.primal(w) - 1e-12
+    assert problem.primal(np.zeros(3)) - problem.primal(w) == pytest.approx(problem.dual(alpha), abs=1e-9)
+
+
+def test_the_steps_of_estimators_are_optimal():
+    """ImplicitGDRegressor's step, with eta = 1/2 for the loss (a - y)^2 / 2."""
+    x, y, start = np.array([[1.0, -2.0, 0.5]]), np.array([3.0]), np.array([0.1, 0.2, 0.3])
+    model = ImplicitGDRegressor(eta0=0.5, learning_rate="constant", fit_intercept=False, init=start).partial_fit(x, y)
+    problem = TwoDivergences(Scaled(SquaredEuclidean(), 2.0), SquaredEuclidean(), x, y, phi=2 * start)
+    alpha = problem.alpha_of(model.coef_)
+    assert_allclose(problem.weights_of(alpha), model.coef_, rtol=1e-12)
+    assert abs(problem.gap(model.coef_, alpha)) < 1e-12
+
+
+def test_shapes_have_to_agree():
+    with pytest.raises(ValueError, match="1 rows and phi 3 features"):
+        TwoDivergences(SquaredEuclidean(), SquaredEuclidean(), np.ones((1, 2)), [1.0], np.ones(3))

@@ -184,6 +184,25 @@ def test_projection_on_the_psd_cone(drawn):
     assert_array_equal(div.project_psd(u + np.eye(len(u))), u + np.eye(len(u)))
 
 
+@laws
+@given(matrices(2), st.sampled_from([0.3, 1.0, 4.0]))
+def test_projection_of_logdet_below_a_bound(drawn, upper):
+    """Pythagoras: every U below the bound is nearer to the projection, by its divergence from W at least."""
+    div, w = LogDet(), exponential(drawn[0])
+    w = (w + w.T) / 2
+    values, vectors = np.linalg.eigh(drawn[1])
+    u = (vectors * (upper * np.exp(np.minimum(values, 0)))) @ vectors.T
+    u = (u + u.T) / 2
+    projected = div.project_upper(w, upper)
+    assert np.linalg.eigvalsh(projected)[-1] <= upper * (1 + 1e-12)
+    bound = div.divergence(u, projected) + div.divergence(projected, w)
+    assert div.divergence(u, w) >= bound - 1e-8 * (1 + bound)
+    inside = w * (0.9 * upper / np.linalg.eigvalsh(w)[-1])
+    assert_array_equal(div.project_upper(inside, upper), inside)
+    with pytest.raises(ValueError, match="upper = 0"):
+        div.project_upper(w, 0)
+
+
 @pytest.mark.parametrize(
     ("matrix", "vector"),
     [(VonNeumann(), RelativeEntropy()), (VonNeumann(2.0), SimplexEntropy(2.0)), (LogDet(), Burg())],

@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from sklearn.base import BaseEstimator, clone
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
@@ -17,6 +17,7 @@ from onlinebregman import (
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
+    ForwardClassifier,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
@@ -382,3 +383,35 @@ def test_loss_and_strategy_are_read_when_learning_starts(make, rows, y, losses, 
     assert changed.cumulative_loss_ == kept.cumulative_loss_
     again = make(learning_rate=0.5, **then).fit(rows, y)
     assert changed.fit(rows, y).cumulative_loss_ == again.cumulative_loss_
+
+
+class _Refuses(ClassifierMixin, BaseEstimator):
+    """An online classifier that takes no row of a first value above 2."""
+
+    def partial_fit(self, X, y, classes=None):
+        if X[0, 0] > 2:
+            raise ValueError("too much")
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_row_that_one_expert_refuses_is_taken_back_from_those_that_had_learned_it(rows, unchanged):
+    X = np.random.default_rng(0).normal(size=(60, 3)).clip(-2, 2)
+    y = (X[:, 0] > 0).astype(int)
+    experts = [("md", MirrorDescentClassifier()), ("forward", ForwardClassifier()), ("no", _Refuses())]
+    model = BayesMixture(experts).partial_fit(X, y, classes=[0, 1])
+    bad = X[:rows].copy()
+    bad[-1, 0] = 3.0
+    kept = model.estimators_[0]
+    with unchanged(model, "Expert 'no' cannot learn row"):
+        model.partial_fit(bad, y[:rows])
+    assert model.estimators_[0] is kept
+    reference = BayesMixture(experts).partial_fit(X, y, classes=[0, 1]).partial_fit(X[:10], y[:10])
+    for i in range(10):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert (model.estimators_[0] is kept) and model.t_ == reference.t_
+    assert_array_equal(model.predict_proba(X), reference.predict_proba(X))

@@ -133,12 +133,51 @@ def test_theorem_2_on_streams_of_any_targets(seed, d, radius, noise):
     own = np.einsum("ni,ij,nj->n", rows, U, rows)
     targets = np.clip(own + noise * radius**2 * rng.choice([-1, 1], size=60), 0, None)
     weights = rng.choice([0.5, 1.0, 4.0], size=60)
-    model = MatrixBurgRegressor().partial_fit(rows, targets, weights)
+    model = MatrixBurgRegressor(track_regret=True)
+    rates = [model.partial_fit(rows[t : t + 1], targets[t : t + 1], weights[t : t + 1]).eta_ for t in range(60)]
+    losses = weights * (own - targets) ** 2 / 2
+    if model.n_left_out_ == 0:
+        assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
+        certificate = model.regret_certificate(U)
+        assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
     start = np.eye(d) * min(1 / d, 0.9)
     distance = model.divergence_.divergence(U, start)
     eta = model.eta_
     bound = (weights * (own - targets) ** 2 / 2).sum() / (eta * radius**4) + distance / eta
     assert model.cumulative_loss_ <= bound * (1 + 1e-9)
+
+
+def test_the_certificate_is_the_sum_of_what_the_steps_were():
+    rng = np.random.default_rng(5)
+    rows, targets = stream(rng, 30, 3, 0.8)
+    model, W, expected = MatrixBurgRegressor(track_regret=True), np.eye(3) / 3, 0.0
+    for t in range(30):
+        model.partial_fit(rows[t : t + 1], targets[t : t + 1])
+        expected += model.divergence_.divergence(W, model.kernel_)
+        W = model.kernel_
+    U = np.diag([0.9, 0.3, 0.5])
+    distance = model.divergence_.divergence
+    assert_allclose(model.regret_certificate(U), distance(U, np.eye(3) / 3) - distance(U, W) + expected, rtol=1e-8)
+    first, last = 1 / (2 * (rows[0] @ rows[0]) ** 2), model.eta_
+    assert model.loss_bound(U, 2.0) <= 2 * first / last * 2.0 + distance(U, np.eye(3) / 3) / last * (1 + 1e-9)
+    untracked = MatrixBurgRegressor().partial_fit(rows, targets)
+    assert_array_equal(untracked.kernel_, model.kernel_)
+    with pytest.raises(ValueError, match="track_regret=True"):
+        untracked.regret_certificate(U)
+    with pytest.raises(ValueError, match="eigenvalues from"):
+        model.loss_bound(2 * U)
+
+
+def test_no_bound_where_steps_were_left_out():
+    """A direction at its bound stays, whatever its targets."""
+    model = MatrixBurgRegressor().partial_fit(np.tile([1.0, 1.0], (2000, 1)), np.full(2000, 5.0))
+    assert 0 < model.n_left_out_ < 2000
+    with pytest.raises(ValueError, match=f"{model.n_left_out_} rows were learned without a step"):
+        model.loss_bound(np.eye(2) / 2)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError):
+        model.partial_fit([[1.0, 1.0], [1e200, 1.0]], [5.0, 1.0])
+    assert pickle.dumps(model) == before
 
 
 def test_cutting_and_pickling_change_nothing():

@@ -79,8 +79,49 @@ def test_theorem_1_and_the_certificate_on_adversarial_streams(stream, upper, sum
     distance = Burg().divergence(u, np.full(n, min(1 / n, upper))) + v**2 / 2
     assert model.weighted_loss_ <= (2 * rates @ losses_u + distance) * (1 + 1e-9)
     assert model.cumulative_loss_ <= (2 * rates[0] * losses_u.sum() + distance) / rates[-1] * (1 + 1e-9)
+    promised = model.loss_bound(u, v, losses_u.sum())
+    assert model.cumulative_loss_ <= promised * (1 + 1e-9)
+    assert promised <= (2 * rates[0] * losses_u.sum() + distance) / rates[-1] * (1 + 1e-9)
     bound = model.regret_certificate(u, v)
     assert model.weighted_loss_ - rates @ losses_u <= bound + 1e-9 * (abs(bound) + model.weighted_loss_)
+
+
+def test_the_loss_bound_has_the_first_and_the_last_rate():
+    """A row of zeros has no say in the first one, nor has what the schedule says of rows to come in the last one."""
+    X, y = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, 2.0]]), np.array([1.0, 0.8, 0.3])
+    model = gradient(learning_rate="sqrt", eta0=0.1)
+    rates = [model.partial_fit(X[i : i + 1], y[i : i + 1]).eta_history_[:, 1] for i in range(3)][-1]
+    last = min(0.1 / np.sqrt(3), rates[-1] if len(rates) else np.inf)
+    distance = Burg().divergence([0.3, 0.6], [0.5, 0.5])
+    assert_allclose(
+        model.loss_bound([0.3, 0.6], comparator_loss=2.0), 2 * 0.1 / np.sqrt(2) / last * 2 + distance / last
+    )
+    assert gradient().partial_fit(X[:1], y[:1]).loss_bound([0.3, 0.6], comparator_loss=2.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    "parameters, coef, message",
+    [
+        ({"update": "implicit"}, [0.5, 0.5], "update='gradient' alone"),
+        ({"average": True}, [0.5, 0.5], "average=False"),
+        ({}, [0.5, 1.5], r"coef\[1\] = 1.5"),
+        ({}, [0.5, -0.5], "coef"),
+    ],
+)
+def test_where_theorem_1_says_nothing(parameters, coef, message):
+    model = gradient(**parameters).partial_fit([[1.0, 0.5]], [0.5])
+    with pytest.raises(ValueError, match=message):
+        model.loss_bound(coef)
+
+
+def test_theorem_1_is_for_one_bound_and_finite_comparators():
+    model = gradient().partial_fit([[1.0, 0.5]], [0.5])
+    with pytest.raises(ValueError, match="intercept = 1"):
+        model.loss_bound([0.5, 0.5], intercept=1.0)
+    with pytest.raises(ValueError, match="comparator_loss"):
+        model.loss_bound([0.5, 0.5], comparator_loss=-1.0)
+    with pytest.raises(ValueError, match="learn anew"):
+        model.set_params(upper_bound=2.0).partial_fit([[1.0, 0.5]], [0.5]).loss_bound([0.5, 0.5])
 
 
 def test_the_inequality_behind_theorem_1():

@@ -59,6 +59,10 @@ def test_plain_arrays_go_straight_to_the_kernel(model, n_classes, labels, no_val
     assert_array_equal(fast.decision_function(X), scores)
     fast.predict(X[:1])
     fast.partial_fit(X.astype(np.float32), y).partial_fit(sparse.csr_array(X), y)
+    fast.partial_fit(np.asfortranarray(X), y).partial_fit(X.astype(int), y).partial_fit(X, y, None, np.ones(60))
+    fast.partial_fit(X[:1], y[:1].tolist())
+    if labels in (int, float):
+        fast.partial_fit(X, y.tolist())
 
 
 @every
@@ -69,17 +73,17 @@ def test_what_is_not_plain_takes_the_slow_path(model, no_validation):
     no_validation()
     for arguments in [
         (X.tolist(), y),
-        (X, y.tolist()),
-        (np.asfortranarray(X), y),
         (X[:, :3], y),
         (X, y[:-1]),
         (X, y + 1),
         (X, y[:, None]),
         (X, y.astype(str)),
-        (X.astype(int), y),
+        (X, y.astype(str).tolist()),
+        (X.astype(bool), y),
         (X[:0], y[:0]),
         (X, y, [0, 1, 2]),
-        (X, y, None, np.ones(60)),
+        (X, y, None, np.arange(60)),
+        (X, y, None, 1.0),
         (np.where(X > 3, np.nan, X), y),
     ]:
         with pytest.raises(AssertionError, match="slow path"):
@@ -96,7 +100,7 @@ def test_both_paths_refuse_with_the_same_words(model, unchanged):
     spoiled[4, 1] = np.nan
     for X_bad, y_bad in [(spoiled, y), (X[:, :3], y), (X, y + 1), (X, y[:-1]), (np.full((10, 4), np.inf), y)]:
         with pytest.raises(ValueError) as slow:
-            fitted.partial_fit(np.asfortranarray(X_bad), y_bad.tolist())
+            fitted.partial_fit(X_bad.tolist(), y_bad.tolist())
         with unchanged(fitted, re.escape(str(slow.value))):
             fitted.partial_fit(X_bad, y_bad)
 

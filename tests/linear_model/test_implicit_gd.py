@@ -132,6 +132,8 @@ def test_plain_arrays_go_straight_to_the_kernel(model, no_validation, learned):
     assert_array_equal(fast.predict(X), predictions)
     fast.predict(X.astype(np.float32))
     fast.partial_fit(X.astype(np.float32), y)
+    fast.partial_fit(np.asfortranarray(X), y.tolist()).partial_fit(X.astype(int), y.astype(np.float32))
+    fast.partial_fit(X, y, np.ones(len(y)))
 
 
 @every
@@ -165,12 +167,12 @@ def test_what_is_not_a_plain_array_takes_the_slow_path(model, no_validation):
     no_validation()
     for X_slow, y_slow in [
         (X.tolist(), y),
-        (X, y.tolist()),
-        (X, y.astype(np.float32)),
-        (np.asfortranarray(X), y),
+        (X, y.astype(str).tolist()),
+        (X, y > 0),
         (X[:, :3], y),
-        (X.astype(int), y),
+        (X.astype(bool), y),
         (X, y[:-1]),
+        (X, y[:, None]),
     ]:
         with pytest.raises(AssertionError, match="slow path"):
             fitted.partial_fit(X_slow, y_slow)

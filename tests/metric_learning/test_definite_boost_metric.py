@@ -67,6 +67,32 @@ def test_contradicting_bounds_warn():
     assert np.isfinite(learner.components_).all()
 
 
+def test_rows_are_taken_in_and_the_metric_is_found_when_it_is_asked_for(wine, monkeypatch):
+    X, y = wine
+    solved, solve = [], DefiniteBoost.partial_fit_matrices
+    monkeypatch.setattr(DefiniteBoost, "partial_fit_matrices", lambda self, C: solved.append(self) or solve(self, C))
+    reference = DefiniteBoostMetricLearner(random_state=0).fit(X, y)
+    assert len(solved) == 1
+    learner = DefiniteBoostMetricLearner(random_state=0)
+    for part in np.array_split(np.arange(178), 6):
+        learner.partial_fit(X[part], y[part])
+    assert len(solved) == 1
+    learner.set_params(similar=0.9)  # for the rows that come next
+    assert_array_equal(learner.transform(X), reference.transform(X))
+    assert learner.n_iter_ == reference.n_iter_ > 0 and learner.boost_.max_violation_ == reference.boost_.max_violation_
+    assert len(solved) == 2
+    again = pickle.loads(pickle.dumps(learner))
+    assert_array_equal(again.components_, reference.components_)
+    assert not np.array_equal(learner.partial_fit(X[:1], y[:1]).components_, reference.components_)
+
+
+def test_who_asks_for_a_metric_that_there_is_not_is_warned():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    learner = DefiniteBoostMetricLearner(similar=0.1, dissimilar=2.0).partial_fit(X, np.arange(60) % 2)
+    with pytest.warns(ConvergenceWarning, match="cannot all be met"):
+        learner.transform(X)
+
+
 def test_any_cutting_gives_the_same_metric(wine):
     X, y = wine
     labels = np.array(["a", "b", "c"])[y]

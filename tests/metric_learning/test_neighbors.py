@@ -1,6 +1,7 @@
 """Neighbours and impostors of a stream: what is drawn, that cutting changes nothing, and that it pays."""
 
 import contextlib
+import copy
 import pickle
 import tracemalloc
 
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
 from onlinebregman.metric_learning import _pairs
-from onlinebregman.metric_learning._memory import Reservoir, RunningSample
+from onlinebregman.metric_learning._memory import Reservoir, RunningSample, Uniforms
 from onlinebregman.metric_learning._pairs import NeighborTriplets
 from onlinebregman.metric_learning._targets import Targets
 
@@ -245,3 +246,35 @@ def test_grid_search_over_rates_and_strategies():
     search = GridSearchCV(model, grid, cv=2).fit(X, y)
     assert search.best_score_ > 0.92
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_random_numbers_are_those_of_the_generator_however_they_are_asked_for(state):
+    expected = np.random.RandomState(5).random_sample(3000)
+    whole, cut = (Uniforms(np.random.RandomState(5)) for _ in range(2))
+    assert_array_equal(whole.random_sample(1500), expected[:1500])
+    parts, kept = [], []
+    for n in [1, 0, 510, 1, 1, 700, 287]:
+        parts.append(cut.random_sample(n))
+        kept.append(cut.copied())
+    assert_array_equal(np.concatenate(parts), expected[:1500])
+    assert state(cut) == state(whole)  # what is ahead does not tell how it came about
+    for copied, end in zip(kept, np.cumsum([1, 0, 510, 1, 1, 700, 287]).tolist(), strict=True):
+        assert_array_equal(copied.random_sample(900), expected[end : end + 900])  # each copy goes on by itself
+    for again in (pickle.loads(pickle.dumps(cut)), copy.deepcopy(cut), cut):
+        assert_array_equal(again.random_sample(1400), expected[1500:2900])
+
+
+@pytest.mark.parametrize("seen", [3, 16, 17, 100])
+def test_a_copy_of_a_reservoir_leaves_it_what_it_was(seen, state):
+    rng = Uniforms(np.random.RandomState(0))
+    reservoir = Reservoir(2, 40)
+    for i in range(seen):
+        reservoir.add(np.full(2, float(i)), i % 2, rng)
+    before = state(reservoir)
+    for _ in range(3):  # one after the other, each given up for the next
+        other = reservoir.copied()
+        for i in range(150):
+            other.add(np.full(2, -1.0 - i), i % 2, rng)
+        other.own()
+        other.rows[:] = 0.0
+        assert state(reservoir) == before

@@ -22,8 +22,8 @@ cdef struct Workspace:        # what a geometry works out about a row, in the me
 cdef struct GeometryState:    # the state beside the weights
     double total              # sum of the unnormalised weights (simplex), or of powers (p-norm)
     # Burg's gradient: the largest |x| and the largest sum of weights that rows have met, the bound on it that is given,
-    # the rate, and the one that was noted last
-    double radius, mass, sum_bound, rate, noted
+    # the rate, the one that was noted last and the first one, and the rows whose step was left out (matrices)
+    double radius, mass, sum_bound, rate, noted, first_rate, left_out
     double unit               # of the powers (p-norm)
     double confined_to        # the upper bound that all weights are known to keep (Burg)
     double clock              # averaging: how long a weight now standing still has stood, counted from its stamp

@@ -7,21 +7,57 @@ A call takes these turns, of which each kind of learner says `begin`, `loop`, `u
 Where one row turns out to move weights that are not backed up, the call goes back and begins again with all backed up.
 """
 
-import numpy as np
-
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
+from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
-from onlinebregman._kernels.rows.rows cimport Row, Rows, is_aligned, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, hold_doubles, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
     bint ob_claim(long* flag) noexcept nogil
     void ob_release(long* flag) noexcept nogil
 
-cdef type ndarray = np.ndarray
+
+cdef int note_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:
+    """For the bounds of an estimator with these attributes, and of those it consists of: how heavy rows were."""
+    cdef double largest = 0.0
+    cdef bint counted = True  # as rows of weight 1, or not at all
+    cdef Py_ssize_t i
+    for i in range(n):
+        largest = max(largest, weights[i])
+        counted = counted and (weights[i] == 0 or weights[i] == 1)
+    if "_largest_weight" in attributes:
+        attributes["_largest_weight"] = max(attributes["_largest_weight"], largest)
+    if "_all_weight_one" in attributes:
+        attributes["_all_weight_one"] = attributes["_all_weight_one"] and counted
+    for estimator in attributes.get("estimators_", ()):
+        note_weights(vars(estimator), weights, n)
+    return 0
+
+
+cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
+    """Are they positive numbers with a finite sum?"""
+    cdef double total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not weights[i] > 0:
+            return False
+        total += weights[i]
+    return isfinite(total)
+
+
+def are_positive(const double[::1] weights):
+    """Are they positive numbers with a finite sum?"""
+    return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
+
+
+def note_weights_of(estimator, const double[::1] weights):
+    """See `note_weights`."""
+    if weights is not None and weights.shape[0] > 0:
+        note_weights(vars(estimator), &weights[0], weights.shape[0])
 
 
 cdef class Mark:
@@ -44,35 +80,46 @@ cdef class AtomicLearner:
     cdef void read(self, dict attributes) noexcept:
         """Take over what the attributes say about the next call."""
 
-    def learn_fast(self, dict attributes, X, y):
+    def learn_fast(self, dict attributes, X, y, sample_weight=None):
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 
-        Safe means: X and y are plain arrays (or X is CSR) of the right type and shape, the parameters are the ones in
-        force, and there are no feature names to compare. What is not finite shows up in the predictions.
+        Safe means: X, y and weights are plain arrays of numbers, or lists (or X is CSR), of the right shape, the
+        parameters are the ones in force, and there are no feature names to compare. What is not finite shows up in the
+        predictions, as all weights are positive.
         """
         cdef Rows rows
-        cdef Py_buffer targets
+        cdef Py_buffer targets, weights
         cdef Block block
-        cdef bint done = False
-        if type(y) is not ndarray or not self.in_force(attributes) or under_way(attributes):
+        if not self.in_force(attributes) or under_way(attributes):
             return False
         rows = self.fitting_rows(attributes, X)
-        if rows is None:
+        if rows is None or not hold_doubles(y, &targets):
             return False
         try:
-            PyObject_GetBuffer(y, &targets, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-        except (BufferError, ValueError):
-            return False
-        try:
-            if targets.ndim == self.target_ndim and targets.shape[0] == rows.n_rows and targets.format == b"d" and \
-                    (targets.ndim == 1 or targets.shape[1] == self.n_targets) and is_aligned(&targets):
-                block.y, block.n_targets = <const double*> targets.buf, self.n_targets
-                block.sample_weight, block.scores = NULL, NULL
+            if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
+                    (targets.ndim == 2 and targets.shape[1] != self.n_targets):
+                return False
+            block.y, block.n_targets = <const double*> targets.buf, self.n_targets
+            block.sample_weight, block.scores = NULL, NULL
+            if sample_weight is None:
                 self.read(attributes)
-                done = self.learn_block(rows, &block) == LEARNED
+                return self.learn_block(rows, &block) == LEARNED
+            if not hold_doubles(sample_weight, &weights):
+                return False
+            try:
+                block.sample_weight = <const double*> weights.buf
+                if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
+                        not all_positive(block.sample_weight, rows.n_rows):
+                    return False
+                self.read(attributes)
+                if self.learn_block(rows, &block) != LEARNED:
+                    return False
+                note_weights(attributes, block.sample_weight, rows.n_rows)
+                return True
+            finally:
+                PyBuffer_Release(&weights)
         finally:
             PyBuffer_Release(&targets)
-        return done
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """The rows of X if they can be read as they are, without validation, and have the model's features; or None."""

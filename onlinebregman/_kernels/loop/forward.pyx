@@ -7,7 +7,10 @@ and x_k, z, h what the rotations before have left of the row:
 
     d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
 
-At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. D only
+At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. The sum
+of their h y^2 is what the factor of the rows (x, y) would have in its last corner: twice the least penalised loss, and of
+a normal model of variance s^2 its estimate, times the degrees of freedom. An intercept without a penalty starts with a
+d of 0, and takes up its first row whole: h becomes 0, and a prediction with the query in the matrix is 0. D only
 grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
 b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature scales a
 column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
@@ -54,6 +57,7 @@ cdef struct ForwardState:     # beside the factor
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
     double ridge              # rows that the ridge prediction was made for
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
+    double freedom            # sum of h, less a free intercept: degrees of freedom of what is left of the targets
 
 
 cdef inline double faded(double d, double gamma) noexcept nogil:
@@ -84,15 +88,19 @@ cdef class ForwardLearner(AtomicLearner):
         Of the next call, unless it says otherwise.
     features : FourierFeatures, default=None
         Learn these of the rows, and not their values.
+    penalize_intercept : bool, default=True
+        Whether A = a I at first has its a for the intercept, too, or a 0.
     """
 
     cdef readonly tuple target_shape
     cdef readonly double alpha
     cdef readonly bint fit_intercept
+    cdef bint free_intercept
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m      # coordinates and targets of a row
-    cdef double[::1] factor   # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers
+    # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then the squares that are left of m targets
+    cdef double[::1] factor
     cdef ForwardState state
     # What the last call has to put back: the factor, and the state of the time
     cdef double[::1] before
@@ -102,7 +110,7 @@ cdef class ForwardLearner(AtomicLearner):
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
-                  forward=True, forgetting=1.0, FourierFeatures features=None):
+                  forward=True, forgetting=1.0, FourierFeatures features=None, bint penalize_intercept=True):
         self.standardizer = standardizer
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
@@ -112,10 +120,12 @@ cdef class ForwardLearner(AtomicLearner):
         self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
         self.n_targets = self.n_scores = self.m
         self.target_ndim = 1 + len(target_shape)
-        self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + self.d * self.m), None
+        self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
+        self.free_intercept = fit_intercept and not penalize_intercept
         for k in range(self.d):
-            self.factor[start] = alpha
+            self.factor[start] = 0.0 if self.free_intercept and k == self.n_inputs else alpha
             start += self.d + self.m - k
+        self.state.freedom = -1.0 if self.free_intercept else 0.0
         if factor is not None:
             np.asarray(self.factor)[:] = factor
             self.state = state
@@ -124,7 +134,7 @@ cdef class ForwardLearner(AtomicLearner):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
         state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma, self.features
-        return type(self), (*arguments, *state)
+        return type(self), (*arguments, *state, not self.free_intercept)
 
     @property
     def t(self):
@@ -146,6 +156,17 @@ cdef class ForwardLearner(AtomicLearner):
     def n_ridge(self):
         """Rows that were predicted without the query in the matrix before they were learned: beyond the bound."""
         return int(self.state.ridge)
+
+    @property
+    def degrees_of_freedom(self):
+        return self.state.freedom
+
+    @property
+    def noise_variance(self):
+        """Of each target, by what was left of it in each row; infinite where that says nothing yet."""
+        if self.state.freedom <= 0:
+            return np.full(self.m, np.inf)
+        return np.asarray(self.factor)[-self.m:] / self.state.freedom
 
     @property
     def coef(self):
@@ -186,9 +207,12 @@ cdef class ForwardLearner(AtomicLearner):
             return None
         return self.predict_rows(rows, attributes["forward"], attributes["forgetting"])
 
-    def predict(self, X, bint forward, double forgetting):
-        """Predictions for validated rows, dense or CSR; None if one is not finite."""
-        return self.predict_rows(open_rows(X), forward, forgetting)
+    def predict(self, X, bint forward, double forgetting, double[::1] shares=None):
+        """Predictions for validated rows, dense or CSR; None if one is not finite.
+
+        `shares`, if given, receives 1 / (1 + x'A^-1 x) of each, A the matrix that the row would be learned by.
+        """
+        return self.predict_rows(open_rows(X), forward, forgetting, shares)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -323,24 +347,29 @@ cdef class ForwardLearner(AtomicLearner):
         """
         cdef Py_ssize_t q
         cdef double share = left / weight, prediction, loss
+        cdef double* squares = &self.factor[self.factor.shape[0] - self.m]
         self.state.recent *= self.gamma
         self.state.hindsight *= self.gamma
         self.state.bound *= self.gamma
+        self.state.freedom = self.gamma * self.state.freedom + weight
         for q in range(self.m):
             prediction = self.prediction(y[q], residual[q], share, forward)
             loss = 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
             self.state.loss += loss
             self.state.recent += loss
             self.state.hindsight += 0.5 * left * residual[q] * residual[q]
+            squares[q] = self.gamma * squares[q] + left * residual[q] * residual[q]
             self.state.bound += 0.5 * weight * y[q] * y[q] * (1.0 - share)
         self.state.t += 1.0
         self.state.ridge += not forward
-        return left > 0 and isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
+        if left <= 0 and not (self.free_intercept and self.state.t == 1.0):
+            return False
+        return isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
 
-    cdef object predict_rows(self, Rows rows, bint forward, double gamma):
+    cdef object predict_rows(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
         """Predictions, or None if one is not finite."""
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
-        cdef bint finite
+        cdef bint finite, asked = shares is not None
         cdef double[BATCH] share
         cdef double[::1] out
         cdef double[:, ::1] solution = None if forward else self.solve()
@@ -359,17 +388,21 @@ cdef class ForwardLearner(AtomicLearner):
                 for j in range(n):
                     fetch_standardized(self.standardizer, rows, i + j, &row)
                     self.load(&row, z + j * width)
-                if forward:
-                    self.reduce(z, share, n, gamma)
-                for j in range(n):
-                    for q in range(m):
-                        if forward:
-                            out[(i + j) * m + q] = share[j] * (0.0 - z[j * width + self.d + q])
-                        else:
+                    if not forward:
+                        for q in range(m):
                             out[(i + j) * m + q] = ob_dot(z + j * width, &solution[q, 0], self.d)
+                if forward or asked:
+                    self.reduce(z, share, n, gamma)
+                if forward:
+                    for j in range(n):
+                        for q in range(m):
+                            out[(i + j) * m + q] = share[j] * (0.0 - z[j * width + self.d + q])
+                for j in range(n if asked else 0):
+                    shares[i + j] = share[j]
                 i += n
             free_workspace(&work)
             finite = ob_nonfinite(&out[0], out.shape[0]) == 0
+            finite = finite and (not asked or ob_nonfinite(&shares[0], shares.shape[0]) == 0)
         if not finite:
             return None
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
@@ -402,7 +435,7 @@ cdef class ForwardLearner(AtomicLearner):
         if self.solution is None:
             solution = np.empty((self.m, self.d))
             w = solution
-            r = &self.factor[0] + self.factor.shape[0]
+            r = &self.factor[0] + self.factor.shape[0] - self.m
             for k in range(self.d - 1, -1, -1):
                 n = self.d - k - 1  # what U[k] has beyond its diagonal
                 r -= 1 + n + self.m

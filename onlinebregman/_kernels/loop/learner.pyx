@@ -138,6 +138,11 @@ cdef class Learner(AtomicLearner):
         return min(rate(&self.settings, self.run.t + 1.0), self.geometry.state.rate)
 
     @property
+    def rate_range(self):
+        """The largest and the smallest adaptive rate, which are the first and the last; (0, inf) before there is one."""
+        return self.geometry.state.first_rate, self.geometry.state.rate
+
+    @property
     def rate_history(self):
         """(row number, rate) where the adaptive rate had fallen by a tenth since the last entry."""
         return np.array(self.rates, dtype=np.float64).reshape(-1, 2)

@@ -19,29 +19,12 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
 
     `rates` is the history of the adaptive rate. Returns a `Status`.
     """
-    cdef int update = settings.update
+    cdef int update = settings.update, status
     cdef double c, eta, lo, hi, gap = 0.0, value, predicted
-    cdef bint averaged = run.averaged > 0 and not geometry.quadratic
     cdef Score score
-    if averaged:  # what `predict` says
-        predicted = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
-    geometry.load(work)
-    if geometry.penalised:
-        geometry.catch_up(work)
-    score.intercept, score.bias = run.intercept, settings.fit_intercept
-    if update == IMPLICIT or update == IMPORTANCE or (geometry.linear and settings.track_regret):
-        geometry.evaluate(work, 0.0, &score.a, &score.slope)
-    else:
-        score.a = geometry.dot(work)
-    score.a += run.intercept
-    if geometry.failure is not None:
-        return FAILED
-    if not averaged:
-        predicted = score.a
-    if not isfinite(score.a):
-        return NOT_FINITE
-    if not isfinite(predicted):  # the weights are sound, the sum that is averaged is not
-        return OVERFLOWED
+    status = predict_row(geometry, settings, run, work, &score, &predicted)
+    if status != LEARNED:
+        return status
     if not loss.admits(y):
         return BAD_TARGET
     if prior_score != NULL:
@@ -84,6 +67,43 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     c += work.origin
     if settings.track_regret:
         certify(geometry, loss, update, run, work, &score, y, weight * eta, c, gap, value)
+    value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
+    return end_step(geometry, settings, run, work, eta, c, score.bias, value)
+
+
+cdef inline bint averages(Geometry geometry, const RunState* run) noexcept nogil:
+    """Does `predict` go by averaged weights?"""
+    return run.averaged > 0 and not geometry.quadratic
+
+
+cdef inline int predict_row(Geometry geometry, const Settings* settings, const RunState* run, Workspace* work,
+                            Score* score, double* predicted) noexcept nogil:
+    """The score of the row of the workspace, by the weights that learn, and what `predict` says."""
+    if averages(geometry, run):
+        predicted[0] = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
+    geometry.load(work)
+    if geometry.penalised:
+        geometry.catch_up(work)
+    score.intercept, score.bias = run.intercept, settings.fit_intercept
+    if settings.update == IMPLICIT or settings.update == IMPORTANCE or (geometry.linear and settings.track_regret):
+        geometry.evaluate(work, 0.0, &score.a, &score.slope)
+    else:
+        score.a = geometry.dot(work)
+    score.a += run.intercept
+    if geometry.failure is not None:
+        return FAILED
+    if not averages(geometry, run):
+        predicted[0] = score.a
+    if not isfinite(score.a):
+        return NOT_FINITE
+    if not isfinite(predicted[0]):  # the weights are sound, the sum that is averaged is not
+        return OVERFLOWED
+    return LEARNED
+
+
+cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work, double eta,
+                         double c, double bias, double loss) noexcept nogil:
+    """What follows the step c: the penalty's or the projection, and what is counted."""
     if geometry.penalised:
         penalise(geometry, settings, run, work, eta)
     else:
@@ -94,7 +114,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         return NEEDS_BACKUP
     if geometry.failure is not None:
         return FAILED
-    count(run, weight * (loss.value(predicted, y) if averaged else value), c, score.bias)
+    count(run, loss, c, bias)
     if not isfinite(run.loss + run.weighted_loss + run.slack):
         return LOSS_OVERFLOWED
     if run.t >= settings.average_from:
@@ -161,4 +181,6 @@ cdef inline double capped_rate(Geometry geometry, const RunState* run, list rate
             with gil:
                 rates.append((run.t + 1.0, eta))
     geometry.state.rate = eta
+    if geometry.state.first_rate == 0 and cap < INFINITY:  # a row of zeros has no say
+        geometry.state.first_rate = eta
     return eta if eta > 0 else NAN

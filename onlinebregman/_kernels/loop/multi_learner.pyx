@@ -2,7 +2,6 @@
 
 import numpy as np
 
-cimport cython
 from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
@@ -23,12 +22,6 @@ cdef extern from "ops/row.h":
                   Py_ssize_t n) noexcept nogil
 
 
-cdef struct Member:           # what the loop over rows needs to know of a learner
-    void* learner
-    double* weights
-
-
-@cython.final
 cdef class MultiLearner(Ensemble):
     """Learners of the same number of features that learn the same rows: one for each class, or for each rate.
 
@@ -41,14 +34,6 @@ cdef class MultiLearner(Ensemble):
         Are they one model, with a target for each learner and a loss that is the sum of theirs? Else they are
         alternatives.
     """
-
-    cdef bint summed
-    cdef bint separate        # is there a target for each learner, or one for all?
-    cdef Py_ssize_t n
-    cdef Member* members
-    cdef double* dots         # of the row, each learner's w.x,
-    cdef double* steps        # and its step c
-    cdef bint descend         # do all learn by gradient descent on the squared loss?
 
     def __cinit__(self, learners, bint summed=True):
         self.summed = self.separate = summed

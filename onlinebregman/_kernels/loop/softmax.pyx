@@ -21,6 +21,8 @@ data; scaling a feature scales a row of U, so badly scaled features cost no digi
 Givens rotation without square roots that keeps all of v: four columns go side by side, as in `forward`.
 """
 
+import copy
+
 import numpy as np
 
 cimport cython
@@ -104,10 +106,12 @@ cdef class SoftmaxLearner(AtomicLearner):
         Of the next call, unless it says otherwise.
     features : FourierFeatures, default=None
         Learn these of the rows, and not their values.
+    intercept_alpha : float, default=None
+        What A has for the intercept before the first row; alpha if left out.
     """
 
     cdef readonly Py_ssize_t n_classes
-    cdef readonly double alpha
+    cdef readonly double alpha, intercept_alpha
     cdef readonly bint fit_intercept
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
@@ -121,11 +125,12 @@ cdef class SoftmaxLearner(AtomicLearner):
     cdef double gamma         # of the next call
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
-                  forgetting=1.0, FourierFeatures features=None):
+                  forgetting=1.0, FourierFeatures features=None, intercept_alpha=None):
         cdef Py_ssize_t j
         self.standardizer = standardizer
         self.n_features, self.n_classes = n_features, n_classes
         self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
+        self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
         self.features, self.n_inputs = features, n_features if features is None else features.n_components
         self.d, self.m = self.n_inputs + fit_intercept, n_classes if n_classes > 2 else 1
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
@@ -135,6 +140,8 @@ cdef class SoftmaxLearner(AtomicLearner):
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
             self.column(j)[j] = 1.0
+        if self.fit_intercept:
+            self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
         if memory is not None:
             np.asarray(self.memory)[:] = memory
             self.state = state
@@ -143,7 +150,25 @@ cdef class SoftmaxLearner(AtomicLearner):
         check_idle(self.busy)
         arguments = self.n_features, self.n_classes, self.alpha, self.fit_intercept
         state = np.asarray(self.memory).copy(), self.state, self.standardizer, self.gamma, self.features
-        return type(self), (*arguments, *state)
+        return type(self), (*arguments, *state, self.intercept_alpha)
+
+    def with_classes(self, n_classes, numbers):
+        """A learner of more classes that goes on as this one would: of weights 0, but for those of `numbers`, its own.
+
+        What they have in common, the metric, is that of all rows so far.
+        """
+        cdef SoftmaxLearner learner
+        cdef Py_ssize_t length = self.m * self.d
+        check_idle(self.busy)
+        learner = SoftmaxLearner(
+            self.n_features, n_classes, self.alpha, self.fit_intercept, standardizer=copy.deepcopy(self.standardizer),
+            forgetting=self.gamma, features=self.features, intercept_alpha=self.intercept_alpha,
+        )
+        weights = self.weight_rows()
+        learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.m == 1 else weights
+        np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
+        learner.state = self.state
+        return learner
 
     @property
     def t(self):

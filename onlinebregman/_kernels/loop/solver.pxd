@@ -13,3 +13,5 @@ cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* 
                           double y) noexcept nogil
 cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                             double y) noexcept nogil
+cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                      double* slope) noexcept nogil

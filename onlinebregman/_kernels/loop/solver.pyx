@@ -25,6 +25,12 @@ cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score
         a[0] += score.intercept - score.bias * (work.origin + c)
 
 
+cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                      double* slope) noexcept nogil:
+    """The same for other modules."""
+    evaluate_score(geometry, work, score, c, a, slope)
+
+
 cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double slope,
                            double c, double step) noexcept nogil:
     """Is a step from c, to where L'(a(c)) continued as a straight line leads, exact to rounding?

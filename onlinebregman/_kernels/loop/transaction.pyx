@@ -21,8 +21,19 @@ cdef dict learning = {}  # id of the attributes of an estimator that is learning
 
 
 cdef bint under_way(dict attributes):
-    """Is a transaction of the estimator with these attributes under way?"""
-    return len(learning) != 0 and id(attributes) in learning
+    """Is a transaction of the estimator with these attributes under way in another thread?"""
+    if len(learning) == 0:
+        return False
+    thread = learning.get(id(attributes))
+    return thread is not None and thread != PyThread_get_thread_ident()
+
+
+def holds(dict attributes, tuple parameters):
+    """Are parameters, pairs of a name and a value, the very ones among the attributes?"""
+    for name, value in parameters:
+        if attributes.get(name) is not value:
+            return False
+    return True
 
 
 cdef Py_ssize_t patience() noexcept:
@@ -79,19 +90,9 @@ cdef class Transaction:
         self.estimators, self.copied, self.keep = estimators, tuple(copied), keep
 
     def __enter__(self):
-        cdef dict attributes
-        thread = PyThread_get_thread_ident()
         self.before, self.claimed = [], []
         try:
-            for estimator in self.estimators:
-                attributes = vars(estimator)
-                if id(attributes) not in learning:
-                    learning[id(attributes)] = thread
-                    self.claimed.append(id(attributes))
-                elif learning[id(attributes)] != thread:
-                    raise _busy(estimator)
-                learner = attributes.get("_learner")
-                self.before.append((attributes, dict(attributes), None if learner is None else learner.mark()))
+            self.add(*self.estimators)
             if self.copied:
                 changed = [vars(estimator) for estimator in self.copied]
                 self.before += [(*pair, None) for pair in zip(changed, copy.deepcopy(changed))]
@@ -99,6 +100,20 @@ cdef class Transaction:
             self._leave()
             raise
         return self
+
+    def add(self, *estimators):
+        """Further estimators that the body may change."""
+        cdef dict attributes
+        thread = PyThread_get_thread_ident()
+        for estimator in estimators:
+            attributes = vars(estimator)
+            if id(attributes) not in learning:
+                learning[id(attributes)] = thread
+                self.claimed.append(id(attributes))
+            elif learning[id(attributes)] != thread:
+                raise _busy(estimator)
+            learner = attributes.get("_learner")
+            self.before.append((attributes, dict(attributes), None if learner is None else learner.mark()))
 
     def __exit__(self, kind, error, trace):
         cdef dict attributes, before

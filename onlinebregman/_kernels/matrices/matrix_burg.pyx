@@ -47,6 +47,11 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     def _laid_out(self, weights):
         return np.vstack([weights, np.zeros_like(weights)])
 
+    @property
+    def left_out(self):
+        """Rows whose step was left out, as W is at its bound in their direction."""
+        return int(self.state.left_out)
+
     cdef double* dual(self) noexcept nogil:
         return &self.weights[self.n_features * self.n_features]
 
@@ -86,6 +91,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef DualInstance* instance = <DualInstance*> work.notes
         if self.stays(work, c):
+            self.state.left_out += 1.0
             return
         LogDetGeometry.step(self, work, c)
         if instance.dual > 0:

@@ -42,6 +42,8 @@ cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept
+cpdef object in_doubles(values)
+cdef bint hold_doubles(values, Py_buffer* buffer)
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
 cdef Rows try_rows(X)

@@ -5,11 +5,13 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t
+from libc.math cimport NAN
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef extern from "ops/row.h":
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
     void OB_PREFETCH(const void* p) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
@@ -38,6 +40,89 @@ cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
 cdef bint is_aligned(const Py_buffer* buffer) noexcept:
     """Can its values be read as what they are? Memory that NumPy has not laid out itself may begin anywhere."""
     return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
+
+
+cpdef object in_doubles(values):
+    """A plain array of numbers, or a list of int and float, copied to C-contiguous float64; None for all others."""
+    if type(values) is list:
+        for value in values:
+            if type(value) is not float and type(value) is not int:
+                return None
+    elif type(values) is not ndarray or values.dtype.kind not in "fiu":
+        return None
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except OverflowError:
+        return None
+
+
+def all_finite(values):
+    """Is it certain, at one look, that values are finite? False may mean that they are no plain array of floats, too."""
+    cdef Py_buffer buffer
+    cdef Py_ssize_t i, k, n
+    cdef const float* a
+    cdef float[8] sums
+    cdef double total = NAN
+    if type(values) is not ndarray:
+        return False
+    try:
+        PyObject_GetBuffer(values, &buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+    except (BufferError, ValueError):
+        return False
+    if is_aligned(&buffer) and buffer.format == b"d":
+        total = ob_nonfinite(<const double*> buffer.buf, buffer.len // buffer.itemsize)
+    elif is_aligned(&buffer) and buffer.format == b"f":
+        a, n, total = <const float*> buffer.buf, buffer.len // buffer.itemsize, 0.0
+        memset(sums, 0, sizeof(sums))
+        for i in range(0, n - n % 8, 8):
+            for k in range(8):
+                sums[k] += a[i + k] * 0.0
+        for i in range(n - n % 8, n):
+            sums[0] += a[i] * 0.0
+        for k in range(8):
+            total += sums[k]
+    PyBuffer_Release(&buffer)
+    return total == 0
+
+
+def running(start, steps):
+    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order.
+
+    Row by row, so that the numbers do not depend on where a stream is cut. `steps` is C-contiguous float64 of one or two
+    dimensions, `start` a number or as long as a row.
+    """
+    cdef Py_ssize_t i, n = len(steps), width = 1 if steps.ndim == 1 else steps.shape[1]
+    cdef const double[::1] first, added
+    cdef double[::1] sums
+    out = np.empty((n + 1,) + steps.shape[1:])
+    sums, added = out.ravel(), steps.ravel()
+    if steps.ndim == 1:
+        sums[0] = start
+    else:
+        first = start
+        for i in range(width):
+            sums[i] = first[i]
+    for i in range(n * width):
+        sums[width + i] = sums[i] + added[i]
+    return out
+
+
+cdef bint hold_doubles(values, Py_buffer* buffer):
+    """Hold the buffer of numbers as float64, where they are or in a copy; False, and nothing is held, for all others."""
+    cdef int attempt
+    for attempt in range(2):
+        if attempt == 1 or type(values) is not ndarray:
+            values = in_doubles(values)
+            if values is None:
+                return False
+        try:
+            PyObject_GetBuffer(values, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, ValueError):
+            continue
+        if buffer.format == b"d" and is_aligned(buffer):
+            return True
+        PyBuffer_Release(buffer)
+    return False
 
 
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
@@ -152,6 +237,72 @@ cdef class Rows:
         return increasing((<const int64_t*> self.indices) + start, end - start)
 
 
+cdef enum:
+    DIGIT = 6                 # bits by which entries are sorted at a time
+
+# What is sorted: the number of a column, and where in the row its value is.
+ctypedef uint64_t Entry
+
+
+def in_order(X):
+    """A copy of a sound CSR matrix whose rows have their columns in order; equal ones stay as they come.
+
+    By digits, which takes a quarter of the time that comparisons do: on short keys no branch has to be guessed.
+    """
+    indices, data = np.empty_like(X.indices), X.data.copy()
+    if X.indices.dtype == np.int32:
+        places = put_in_order[int32_t](X.indices, X.indptr, indices, X.shape[1])
+    else:
+        places = put_in_order[int64_t](X.indices, X.indptr, indices, X.shape[1])
+    return type(X)((X.data[places], indices, X.indptr), shape=X.shape)
+
+
+cdef put_in_order(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
+    """Write the columns in order, and return from where the values come."""
+    cdef Py_ssize_t i, k, start, n, widest = 0, n_rows = ends.shape[0] - 1
+    cdef Py_ssize_t[::1] places
+    for i in range(n_rows):
+        widest = max(widest, ends[i + 1] - ends[i])
+    order = np.empty(given.shape[0], dtype=np.intp)
+    room = np.empty((2, max(widest, 1)), dtype=np.uint64)
+    cdef Entry[:, ::1] entries = room
+    cdef Entry* sorted_entries
+    places = order
+    with nogil:
+        for i in range(n_rows):
+            start, n = ends[i], ends[i + 1] - ends[i]
+            for k in range(n):
+                entries[0, k] = <Entry> given[start + k] << 32 | <Entry> k
+            sorted_entries = by_digits(&entries[0, 0], &entries[1, 0], n, n_columns)
+            for k in range(n):
+                columns[start + k] = <Column> (sorted_entries[k] >> 32)
+                places[start + k] = start + <Py_ssize_t> <uint32_t> sorted_entries[k]
+    return order
+
+
+cdef Entry* by_digits(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
+    """Sort entries of columns below the bound; they end in a or in b."""
+    cdef Py_ssize_t[1 << DIGIT] begin
+    cdef Py_ssize_t k, digit, total, count
+    cdef int shift = 32
+    while bound > 0:
+        memset(begin, 0, sizeof(begin))
+        for k in range(n):
+            begin[(a[k] >> shift) & ((1 << DIGIT) - 1)] += 1
+        total = 0
+        for digit in range(1 << DIGIT):
+            count, begin[digit] = begin[digit], total
+            total += count
+        for k in range(n):
+            digit = (a[k] >> shift) & ((1 << DIGIT) - 1)
+            b[begin[digit]] = a[k]
+            begin[digit] += 1
+        a, b = b, a
+        shift += DIGIT
+        bound >>= DIGIT
+    return a
+
+
 cdef Rows dense_rows(X):
     """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
@@ -198,9 +349,14 @@ cdef Rows sparse_rows(X):
 
 
 cdef Rows try_rows(X):
-    """The rows of X if it is an array or CSR as the kernels read it, and no subclass; else None."""
+    """The rows of X if it is an array of numbers, or CSR as the kernels read it, and no subclass; else None."""
+    cdef Rows rows
     if type(X) is ndarray:
-        return dense_rows(X)
+        rows = dense_rows(X)
+        if rows is None and X.ndim == 2:
+            X = X.copy() if X.dtype == np.float32 else in_doubles(X)
+            rows = None if X is None else dense_rows(X)
+        return rows
     if type(X) is csr_matrix or type(X) is csr_array:
         return sparse_rows(X)
     return None

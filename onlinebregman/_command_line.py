@@ -1,0 +1,174 @@
+"""`python -m onlinebregman learn|predict|test`: models of files, for people at a shell."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+
+import onlinebregman
+
+from .persistence import load_model
+from .streams import Batches, CSVBatches, ParquetBatches, SVMLightBatches, fit_stream
+
+
+def add_commands(commands: Any) -> None:
+    """Add `learn`, `predict` and `test` to the subparsers of the command line."""
+    learn = commands.add_parser(
+        "learn", help="learn a file or standard input in one pass, resumably", description=learn_file.__doc__
+    )
+    learn.add_argument("-e", "--estimator", default="ParameterFreeClassifier", help="default: %(default)s")
+    learn.add_argument(
+        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the estimator, as Python writes them"
+    )
+    learn.add_argument(
+        "--classes", help="all labels, with commas between; by default a first pass over the file finds them"
+    )
+    learn.add_argument("--every", type=int, default=1_000_000, help="rows between checkpoints (default: %(default)s)")
+    learn.add_argument("--anew", action="store_true", help="do not go on from the model file if it is there")
+    learn.add_argument("--quiet", action="store_true", help="print no progress")
+    learn.set_defaults(run=learn_file)
+    predict = commands.add_parser("predict", help="predict the rows of a file", description=predict_file.__doc__)
+    predict.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="one prediction a line (default: standard output)"
+    )
+    predict.add_argument("--proba", action="store_true", help="probabilities of the classes, with commas between")
+    predict.set_defaults(run=predict_file)
+    test = commands.add_parser("test", help="score a model on a file", description=test_file.__doc__)
+    test.set_defaults(run=test_file)
+    for command in (learn, predict, test):
+        command.add_argument("data", metavar="DATA", help="a file, or - for CSV on standard input")
+        command.add_argument("-m", "--model", required=True, type=Path, metavar="FILE", help="the model's file")
+        command.add_argument(
+            "-t",
+            "--target",
+            default="-1",
+            help="name or number of the column of targets (default: the last); 'none': none",
+        )
+        command.add_argument(
+            "--format", choices=("csv", "svmlight", "parquet"), help="by default what the file's name says"
+        )
+        command.add_argument("--delimiter", default=",", help="of CSV (default: a comma)")
+        command.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
+        command.add_argument("--n-features", type=int, help="of svmlight")
+
+
+def learn_file(options: argparse.Namespace) -> None:
+    """Learn the rows of a file, each predicted before it is learned. Progress goes to standard error: rows, mean score
+    (the loss that the estimator keeps), seconds. If the model's file is there, go on from where it stands."""
+    estimator = _estimator(options)
+    batches = _batches(options)
+    classes = None
+    if is_classifier(estimator):
+        classes = _given_classes(options, batches)
+    result = fit_stream(
+        estimator,
+        batches,
+        classes=classes,
+        checkpoint=options.model,
+        checkpoint_every=options.every,
+        resume=not options.anew,
+        verbose=not options.quiet,
+    )
+    if not options.quiet:
+        print(f"{result.n_rows} rows learned -> {options.model}", file=sys.stderr)
+
+
+def predict_file(options: argparse.Namespace) -> None:
+    """Predict the rows of a file, one line each. A column of targets, if there is one, is left out (--target)."""
+    model = load_model(options.model)
+    method = "predict_proba" if options.proba else "predict"
+    if not hasattr(model, method):
+        raise ValueError(f"{type(model).__name__} has no {method}.")
+    with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
+        for X, _ in _batches(options):
+            for row in np.asarray(getattr(model, method)(X)).tolist():
+                print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
+
+
+def test_file(options: argparse.Namespace) -> None:
+    """Print the mean squared error of a regressor, the part of errors and the log loss of a classifier, on a file."""
+    model = load_model(options.model)
+    if not (is_classifier(model) or is_regressor(model)):
+        raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
+    for name, value in _scores(model, _batches(options)).items():
+        print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
+
+
+def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[str, float]:
+    rows, sums = 0, dict[str, float]()
+    for X, y in batches:
+        rows += len(y)
+        for name, losses in _losses(model, X, y):
+            sums[name] = sums.get(name, 0.0) + float(losses.sum())
+    if not rows:
+        raise ValueError("There are no rows.")
+    return {"rows": rows} | {name: total / rows for name, total in sums.items()}
+
+
+def _losses(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    if is_regressor(model):
+        yield "squared_error", (model.predict(X) - y) ** 2
+        return
+    yield "error", model.predict(X) != y
+    if hasattr(model, "predict_proba") and np.isin(y, model.classes_).all():
+        of_label = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+        with np.errstate(divide="ignore"):
+            yield "log_loss", -np.log(of_label)
+
+
+def _estimator(options: argparse.Namespace) -> BaseEstimator:
+    found = getattr(onlinebregman, options.estimator, None) if options.estimator in onlinebregman.__all__ else None
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        raise ValueError(f"There is no estimator {options.estimator!r}; see the table in the documentation, Choosing.")
+    return found().set_params(**dict(map(_setting, options.set)))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set takes NAME=VALUE; got {text!r}.")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value  # text without quotes, which a shell takes away
+
+
+def _batches(options: argparse.Namespace) -> Batches:
+    name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
+    kind = options.format or kinds.get(Path(name).suffix, "csv")
+    if kind == "svmlight":
+        if options.n_features is None:
+            raise ValueError("svmlight files do not say how many features there are; give --n-features.")
+        return SVMLightBatches(options.data, options.n_features)
+    target: Any = None if options.target == "none" else options.target
+    if isinstance(target, str) and target.lstrip("-").isdigit():
+        target = int(target)
+    if kind == "parquet":
+        return ParquetBatches(options.data, target)
+    return CSVBatches(options.data, target, delimiter=options.delimiter, header=not options.no_header)
+
+
+def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
+    if options.classes is not None:
+        labels = np.array(options.classes.split(","))
+        try:
+            return labels.astype(np.float64)  # as the targets of a file are read
+        except ValueError:
+            return labels
+    if options.data == "-":
+        raise ValueError(
+            "Standard input can be read but once, and a classifier needs all labels first; give --classes."
+        )
+    labels = [np.unique(y) for _, y in batches]
+    if not labels:
+        raise ValueError(f"{options.data} has no rows.")
+    return np.unique(np.concatenate(labels))

@@ -1,0 +1,380 @@
+"""Batches (X, y) of rows, read as they are asked for, again and again."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import itertools
+import lzma
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import check_consistent_length, check_scalar
+
+from .._online.docs import DocumentedMixin
+
+Batch = tuple[Any, Any]
+
+
+class Batches(DocumentedMixin, ABC):
+    """Batches of rows that can be iterated over again: `for X, y in batches`.
+
+    Subclasses have `_read(start)`, the batches from row `start` on.
+
+    Parameters
+    ----------
+    batch_size : int, default=10_000
+        Rows of a batch. What is learned does not depend on it.
+    """
+
+    def __init__(self, batch_size: int = 10_000) -> None:
+        check_scalar(batch_size, "batch_size", Integral, min_val=1)
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.read()
+
+    def read(self, start: int = 0) -> Iterator[Batch]:
+        """The batches from a row on.
+
+        Parameters
+        ----------
+        start : int, default=0
+            Rows before it are passed over, at the cost of finding where it begins.
+
+        Returns
+        -------
+        batches : iterator of (X, y)
+            X of shape (n, n_features), an array or a CSR matrix; y of shape (n,), or None where there is no target.
+        """
+        return self._read(start)
+
+    @abstractmethod
+    def _read(self, start: int) -> Iterator[Batch]: ...
+
+
+class ArrayBatches(Batches):
+    """Batches of arrays, sparse matrices or memory maps.
+
+    Parameters
+    ----------
+    X : {array-like, CSR matrix} of shape (n_samples, n_features), or path
+        Rows. The path of a .npy file is mapped into memory: of it no more than a batch is read at a time.
+    y : array-like of shape (n_samples,) or path, default=None
+        Targets.
+    {batch_size}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman.streams import ArrayBatches
+    >>> [len(y) for X, y in ArrayBatches(np.ones((25, 2)), np.ones(25), batch_size=10)]
+    [10, 10, 5]
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike | sparse.spmatrix | sparse.sparray | str | os.PathLike[str],
+        y: ArrayLike | str | os.PathLike[str] | None = None,
+        *,
+        batch_size: int = 10_000,
+    ) -> None:
+        super().__init__(batch_size)
+        self.X = sparse.csr_array(X) if sparse.issparse(X) and X.format != "csr" else _mapped(X)
+        self.y = None if y is None else _mapped(y)
+        if self.y is not None:
+            check_consistent_length(self.X, self.y)
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        for first in range(start, self.X.shape[0], self.batch_size):
+            rows = slice(first, first + self.batch_size)
+            X = self.X[rows] if sparse.issparse(self.X) else np.ascontiguousarray(self.X[rows])
+            yield X, None if self.y is None else np.array(self.y[rows])
+
+
+def _mapped(values: Any) -> Any:
+    if isinstance(values, str | os.PathLike):
+        return np.load(values, mmap_mode="r", allow_pickle=False)
+    return values if hasattr(values, "shape") else np.asarray(values)
+
+
+class _Table(Batches):
+    """Batches of a table with named columns, one of which is the target."""
+
+    def __init__(self, target: str | int | None, columns: Sequence[str | int] | None, batch_size: int) -> None:
+        super().__init__(batch_size)
+        self.target, self.columns = target, columns
+
+    def _places(self, names: Sequence[str], what: str) -> tuple[list[int], int | None]:
+        """Numbers of the columns of X, and of the target."""
+
+        def place(column: str | int) -> int:
+            if isinstance(column, Integral) and -len(names) <= column < len(names):
+                return int(column) % len(names)
+            if column not in names:
+                raise ValueError(f"{what} has no column {column!r}; it has {', '.join(map(str, names))}.")
+            return names.index(column)
+
+        target = None if self.target is None else place(self.target)
+        if self.columns is None:
+            return [number for number in range(len(names)) if number != target], target
+        return [place(column) for column in self.columns], target
+
+
+class CSVBatches(_Table):
+    """Batches of a file of separated values, numbers but for the target.
+
+    Parameters
+    ----------
+    path : str, path or "-"
+        The file; "-" is standard input, which can be read but once. Files that end in .gz, .bz2 or .xz are unpacked.
+    target : str, int or None, default=-1
+        Name or number of the column of targets, which may be text; negative numbers count from the last. None: none.
+    columns : sequence of str or int, default=None
+        The columns of X. None: all but the target.
+    delimiter : str, default=","
+        Between values.
+    header : bool, default=True
+        The first line holds the names of the columns; else they are called by number.
+    {batch_size}
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from onlinebregman.streams import CSVBatches
+    >>> _ = Path("scales.csv").write_text("left,right,side\\n1.0,2.0,R\\n3.0,1.0,L\\n")
+    >>> list(CSVBatches("scales.csv", target="side"))
+    [(array([[1., 2.],
+           [3., 1.]]), array(['R', 'L'], dtype='<U1'))]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        target: str | int | None = -1,
+        *,
+        columns: Sequence[str | int] | None = None,
+        delimiter: str = ",",
+        header: bool = True,
+        batch_size: int = 10_000,
+    ) -> None:
+        super().__init__(target, columns, batch_size)
+        self.path, self.delimiter, self.header = path, delimiter, header
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        with _opened(self.path) as file:
+            lines = (line for line in file if line.strip())
+            first = next(lines, None)
+            if first is None:
+                return
+            fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
+            names: list[Any] = fields if self.header else list(range(len(fields)))
+            places, target = self._places(names, str(self.path))
+            rows = lines if self.header else itertools.chain([first], lines)
+            text: bool | None = None
+            n_read = start
+            for batch in _grouped(itertools.islice(rows, start, None), self.batch_size):
+                try:
+                    X = self._parsed(batch, places, np.float64)
+                    y = None if target is None else self._parsed(batch, [target], str)[:, 0]
+                except ValueError as error:
+                    error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
+                    raise
+                if y is not None:
+                    text = _is_text(y) if text is None else text
+                    y = y if text else y.astype(np.float64)
+                n_read += len(batch)
+                yield X, y
+
+    def _parsed(self, lines: list[str], columns: list[int], dtype: type) -> np.ndarray:
+        return np.loadtxt(
+            lines, dtype, delimiter=self.delimiter, usecols=columns, ndmin=2, comments=None, quotechar='"'
+        )
+
+
+def _is_text(y: np.ndarray) -> bool:
+    try:
+        y.astype(np.float64)
+    except ValueError:
+        return True
+    return False
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    if path == "-":
+        return nullcontext(sys.stdin)
+    unpack = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(os.path.splitext(path)[1], open)
+    return unpack(path, "rt", encoding="utf-8")
+
+
+def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:
+    while group := list(itertools.islice(items, size)):
+        yield group
+
+
+class SVMLightBatches(Batches):
+    """Batches of a file in svmlight's (libsvm's) format, as CSR matrices.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    n_features : int
+        Number of features, which no part of the file says.
+    batch_bytes : int, default=2**22
+        Bytes of a batch.
+    zero_based : bool or "auto", default="auto"
+        Whether columns are counted from 0; "auto" decides by each batch, so say it where the first column may be empty.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from onlinebregman.streams import SVMLightBatches
+    >>> _ = Path("words.txt").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
+    >>> [(X.toarray().tolist(), y.tolist()) for X, y in SVMLightBatches("words.txt", 3, zero_based=False)]
+    [([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        n_features: int,
+        *,
+        batch_bytes: int = 2**22,
+        zero_based: bool | str = "auto",
+    ) -> None:
+        super().__init__()
+        check_scalar(n_features, "n_features", Integral, min_val=1)
+        check_scalar(batch_bytes, "batch_bytes", Integral, min_val=1)
+        self.path, self.n_features, self.batch_bytes, self.zero_based = path, n_features, batch_bytes, zero_based
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        for offset in range(0, os.path.getsize(self.path), self.batch_bytes):
+            X, y = load_svmlight_file(
+                os.fspath(self.path),
+                n_features=self.n_features,
+                zero_based=self.zero_based,
+                offset=offset,
+                length=self.batch_bytes,
+            )
+            passed, start = min(start, len(y)), start - min(start, len(y))
+            if passed < len(y):
+                yield X[passed:], y[passed:]
+
+
+class ParquetBatches(_Table):
+    """Batches of Parquet, Arrow or Feather files, by `pyarrow.dataset`.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, a folder of files, or several; in the order of their names.
+    target : str, int or None, default=-1
+        Name or number of the column of targets; negative numbers count from the last. None: none.
+    columns : sequence of str or int, default=None
+        The columns of X, numbers all. None: all but the target.
+    format : str, default="parquet"
+        What pyarrow calls it: "parquet", "feather", "ipc", "csv" ...
+    {batch_size}
+
+    Raises
+    ------
+    ImportError
+        When it is read, if pyarrow is not installed.
+
+    Examples
+    --------
+    >>> from onlinebregman.streams import ParquetBatches
+    >>> batches = ParquetBatches("measured/", target="y", columns=["a", "b"])
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | list[str],
+        target: str | int | None = -1,
+        *,
+        columns: Sequence[str | int] | None = None,
+        format: str = "parquet",
+        batch_size: int = 10_000,
+    ) -> None:
+        super().__init__(target, columns, batch_size)
+        self.path, self.format = path, format
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        try:
+            import pyarrow.dataset
+        except ImportError as error:
+            raise ImportError("ParquetBatches needs pyarrow: python -m pip install pyarrow") from error
+        dataset = pyarrow.dataset.dataset(self.path, format=self.format)
+        places, target = self._places(dataset.schema.names, str(self.path))
+        names = dataset.schema.names
+        chosen = [names[place] for place in places] + ([] if target is None else [names[target]])
+        for batch in dataset.to_batches(columns=list(dict.fromkeys(chosen)), batch_size=self.batch_size):
+            passed, start = min(start, batch.num_rows), start - min(start, batch.num_rows)
+            if passed < batch.num_rows:
+                rows = batch.slice(passed)
+                X = np.empty((rows.num_rows, len(places)))
+                for number, place in enumerate(places):
+                    X[:, number] = rows.column(names[place]).to_numpy(zero_copy_only=False)
+                yield X, None if target is None else rows.column(names[target]).to_numpy(zero_copy_only=False)
+
+
+class SQLBatches(_Table):
+    """Batches of what a query answers, fetched from the data base as they are asked for.
+
+    Parameters
+    ----------
+    connect : callable
+        Opens a connection (DB-API 2.0), which is closed again when all is read: `lambda: sqlite3.connect(path)`. With
+        drivers that fetch everything at once by default, a connection of which `cursor()` does not.
+    query : str
+        The query. Rows come in the order of its ORDER BY; without one a resumed run may see another order.
+    target : str, int or None, default=-1
+        Name or number of the column of targets; negative numbers count from the last. None: none.
+    columns : sequence of str or int, default=None
+        The columns of X, numbers all. None: all but the target.
+    {batch_size}
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> from onlinebregman.streams import SQLBatches
+    >>> def connect():
+    ...     base = sqlite3.connect(":memory:")
+    ...     _ = base.execute("CREATE TABLE scales AS SELECT 1.0 AS a, 2.0 AS b, 'R' AS side")
+    ...     return base
+    >>> list(SQLBatches(connect, "SELECT * FROM scales", target="side"))
+    [(array([[1., 2.]]), array(['R'], dtype='<U1'))]
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        query: str,
+        target: str | int | None = -1,
+        *,
+        columns: Sequence[str | int] | None = None,
+        batch_size: int = 10_000,
+    ) -> None:
+        super().__init__(target, columns, batch_size)
+        self.connect, self.query = connect, query
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(self.query)
+            places, target = self._places([column[0] for column in cursor.description], "The answer to the query")
+            while start > 0 and (passed := len(cursor.fetchmany(min(start, self.batch_size)))):
+                start -= passed
+            while rows := cursor.fetchmany(self.batch_size):
+                X = np.array([[row[place] for place in places] for row in rows], dtype=np.float64)
+                yield X, None if target is None else np.array([row[target] for row in rows])

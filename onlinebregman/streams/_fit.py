@@ -1,0 +1,271 @@
+"""One pass over a stream that is larger than memory, or longer than a machine lives."""
+
+from __future__ import annotations
+
+import copy
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Bunch, check_scalar
+
+from ..model_selection._progressive import _is_fitted, _labels
+from ..model_selection._scoring import as_scorer
+from ..persistence import load_model, save_model
+from ._batches import Batches
+
+HISTORY = 256  # points of a curve, of which every other one is dropped when there are more
+
+
+def fit_stream(
+    estimator: BaseEstimator,
+    batches: Iterable[tuple[Any, ...]],
+    *,
+    classes: ArrayLike | None = None,
+    scoring: str | Callable | None = None,
+    warm_start: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1_000_000,
+    resume: bool = True,
+    trusted: Iterable[type] = (),
+    prefetch: int = 2,
+    verbose: bool = False,
+) -> Bunch:
+    """Let an estimator learn a stream of batches, once, in bounded memory.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Any with `partial_fit`. It is left as it is; a copy learns.
+    batches : iterable of tuples
+        (X, y) or (X, y, sample_weight) or (X, None): those of this module, a list, a generator. The next ones are read
+        in a thread while one is learned.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, for a classifier.
+    scoring : str, callable or None, default=None
+        Progressive validation: every batch is predicted before it is learned, and the score is the mean over batches,
+        weighted by rows; for means over rows (accuracy, squared error, log loss) that is the score of all predictions.
+        A scorer's name, a scorer(estimator, X, y), or a metric(y_true, y_pred). None: `cumulative_loss_ / t_`, the mean
+        loss that most estimators of this package keep of rows before they learned them, at no cost.
+    warm_start : bool, default=False
+        True: the copy goes on from what `estimator` has learned.
+    checkpoint : str or path, default=None
+        A file that holds the model and where the stream stands, by :func:`~onlinebregman.persistence.save_model`.
+    checkpoint_every : int, default=1_000_000
+        Rows between two checkpoints, taken at the ends of batches. One more is taken when the stream ends.
+    resume : bool, default=True
+        If the file of checkpoints is there, go on from it: rows that were learned are passed over. The result is that
+        of an uninterrupted run, bit for bit. False: begin anew, and write over the file.
+    trusted : iterable of classes, default=()
+        See :func:`~onlinebregman.persistence.load_model`.
+    prefetch : int, default=2
+        Batches to read ahead. 0: none, and no thread.
+    verbose : bool, default=False
+        Print rows, scores and seconds to standard error, each time the number of rows has doubled.
+
+    Returns
+    -------
+    result : :class:`~sklearn.utils.Bunch`
+        With the attributes
+
+        estimator : estimator object
+            The copy that has learned.
+        n_rows : int
+            Rows learned, those before a checkpoint included.
+        score : float
+            The mean score; NaN if there is none.
+        curve : ndarray of shape (n_points,)
+            The mean score up to `curve_rows`, at most 256 points however long the stream.
+        curve_rows : ndarray of shape (n_points,)
+            Rows of the stream.
+
+    Raises
+    ------
+    ValueError
+        If the estimator has no `partial_fit`; if the checkpoint is that of another estimator or of other parameters, or
+        the stream ends before it. An error of the estimator passes through, with a note that says at which rows; the
+        last checkpoint stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.streams import ArrayBatches, fit_stream
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
+    >>> batches = ArrayBatches(X, X @ [1.0, 2.0, 3.0], batch_size=1000)
+    >>> result = fit_stream(ImplicitGDRegressor(), batches, checkpoint="model.zip")
+    >>> result.n_rows, result.estimator.coef_.round(2)
+    (5000, array([1., 2., 3.]))
+    >>> fit_stream(ImplicitGDRegressor(), batches, checkpoint="model.zip").n_rows  # nothing left to learn
+    5000
+    """
+    if not hasattr(estimator, "partial_fit"):
+        raise ValueError(f"{type(estimator).__name__} has no partial_fit, so it cannot learn in steps.")
+    check_scalar(checkpoint_every, "checkpoint_every", Integral, min_val=1)
+    check_scalar(prefetch, "prefetch", Integral, min_val=0)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and resume and path.exists():
+        model, course = _resumed(estimator, path, trusted)
+    else:
+        model, course = copy.deepcopy(estimator) if warm_start else clone(estimator), _Course()
+    started = _is_fitted(model)
+    labels = _labels(model, None, classes, started)
+    scorer = None if scoring is None else as_scorer(scoring, model)[0]
+    saved_at, reports = course.n_rows, _Reports(verbose)
+    source = _rest(batches, course.n_rows)
+    with closing(_ahead(source, prefetch) if prefetch else source) as rest:
+        for batch in rest:
+            X, y, *weights = batch
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            if not n:
+                continue
+            try:
+                if scorer is not None and started:
+                    course.count(scorer(model, X, y), n)
+                given = {} if labels is None else {"classes": labels}
+                model.partial_fit(X, y, *weights, **given)
+            except Exception as error:
+                error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
+                raise
+            started, labels = True, None
+            course.learned(n, None if scorer is not None else model)
+            reports.show(course)
+            if path is not None and course.n_rows - saved_at >= checkpoint_every:
+                save_model(model, path, extra=vars(course))
+                saved_at = course.n_rows
+    if path is not None and (course.n_rows > saved_at or not path.exists()):
+        save_model(model, path, extra=vars(course))
+    reports.show(course, last=True)
+    return Bunch(
+        estimator=model,
+        n_rows=course.n_rows,
+        score=course.mean,
+        curve=np.array(course.curve),
+        curve_rows=np.array(course.curve_rows),
+    )
+
+
+class _Course:
+    """How far a run has come, and how well it did."""
+
+    def __init__(self) -> None:
+        self.n_rows, self.n_scored, self.total, self.mean = 0, 0, 0.0, float("nan")
+        self.curve: list[float] = []
+        self.curve_rows: list[int] = []
+        self.n_batches, self.every = 0, 1
+
+    def count(self, score: float, n: int) -> None:
+        self.total += float(score) * n
+        self.n_scored += n
+        self.mean = self.total / self.n_scored
+
+    def learned(self, n: int, model: Any) -> None:
+        self.n_rows += n
+        loss = getattr(model, "cumulative_loss_", None)
+        if loss is not None and np.ndim(loss) == 0:
+            self.mean = float(loss) / max(getattr(model, "t_", self.n_rows), 1)
+        self.n_batches += 1
+        if self.n_batches % self.every == 0:
+            self.curve.append(self.mean)
+            self.curve_rows.append(self.n_rows)
+            if len(self.curve) == HISTORY:
+                del self.curve[::2], self.curve_rows[::2]
+                self.every *= 2
+
+
+class _Reports:
+    """Lines on standard error at 1, 2, 4, ... batches, as Vowpal Wabbit prints them."""
+
+    def __init__(self, verbose: bool) -> None:
+        self.verbose, self.start, self.next, self.shown = verbose, time.perf_counter(), 0, False
+
+    def show(self, course: _Course, last: bool = False) -> None:
+        if not self.verbose or (course.n_rows < self.next and not last):
+            return
+        if not self.shown:
+            print(f"{'rows':>14s} {'mean score':>14s} {'seconds':>9s}", file=sys.stderr)
+        self.shown, self.next = True, 2 * course.n_rows
+        seconds = time.perf_counter() - self.start
+        print(f"{course.n_rows:14d} {course.mean:14.6g} {seconds:9.1f}", file=sys.stderr, flush=True)
+
+
+def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, _Course]:
+    model, extra = load_model(path, trusted=trusted, return_extra=True)
+    course = _Course()
+    if not isinstance(extra, dict) or extra.keys() != vars(course).keys():
+        raise ValueError(f"{path} is a model, and no checkpoint; give another file, or resume=False to write over it.")
+    vars(course).update(extra)
+    if type(model) is not type(estimator) or repr(model) != repr(estimator):
+        raise ValueError(
+            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to begin "
+            "anew."
+        )
+    return model, course
+
+
+def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any, ...]]:
+    """The batches after so many rows."""
+    if isinstance(batches, Batches):
+        yield from batches.read(n_rows)
+        return
+    passed = 0
+    for batch in batches:
+        n = batch[0].shape[0] if hasattr(batch[0], "shape") else len(batch[0])
+        skip = min(max(n_rows - passed, 0), n)
+        passed += n
+        if skip == 0:
+            yield batch
+        elif skip < n:
+            yield tuple(None if part is None else part[skip:] for part in batch)
+    if passed < n_rows:
+        raise ValueError(f"The stream has {passed} rows, but the checkpoint is from after {n_rows}; is it another one?")
+
+
+def _ahead(source: Iterator[Any], size: int) -> Iterator[Any]:
+    """The same, read in a thread that is `size` ahead."""
+    read: queue.Queue[tuple[str, Any]] = queue.Queue(size)
+    stop = threading.Event()
+
+    def put(kind: str, item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                read.put((kind, item), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in source:
+                if not put("batch", item):
+                    return
+            put("end", None)
+        except BaseException as error:  # is raised where batches are learned
+            put("error", error)
+        finally:
+            source.close()  # in the thread that used it: connections may ask for that
+
+    thread = threading.Thread(target=work, name="fit_stream reads ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, item = read.get()
+            if kind == "end":
+                return
+            if kind == "error":
+                raise item
+            yield item
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,298 @@
+"""MirrorDescentClassifier(multi_class="multinomial"): one loss of all scores, in every divergence."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from replica import Cosh
+from scipy import sparse
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from onlinebregman import ForwardClassifier, MirrorDescentClassifier, ParameterFreeClassifier
+from onlinebregman.constraints import L2Ball
+from onlinebregman.divergences import SquaredEuclidean
+
+seeds = st.integers(0, 2**32 - 1)
+PLAIN = ("squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm")
+ADAPTIVE = ("adagrad", "normalized_adagrad", "diagonal_newton")
+
+
+class PlainEuclidean(SquaredEuclidean):
+    """Of which nothing is compiled."""
+
+
+OWN = (Cosh(), PlainEuclidean())
+
+
+def some_rows(n=60, d=4, k=3, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = scale * rng.normal(size=(n, d))
+    y = (2.0 * X / scale @ rng.normal(size=(d, k)) + rng.gumbel(size=(n, k))).argmax(axis=1)
+    return X, np.where(np.arange(n) < k, np.arange(n), y)
+
+
+def make(divergence, **parameters):
+    parameters = {"eta0": 0.5, "learning_rate": "constant"} | parameters
+    if isinstance(divergence, str) and divergence in ("relative_entropy", "simplex_entropy", "burg", "binary_entropy"):
+        parameters = {"signed": True} | parameters
+    return MirrorDescentClassifier(divergence=divergence, multi_class="multinomial", **parameters)
+
+
+def positions(model):
+    return [part.position for part in model._learner.learners]
+
+
+def one_hot(y, k):
+    return (np.arange(k) == y).astype(float)
+
+
+# --- the steps --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=seeds,
+    divergence=st.sampled_from([*PLAIN, *OWN]),
+    k=st.sampled_from([3, 4, 9, 17]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    eta0=st.sampled_from([0.01, 0.3, 20.0]),
+    scale=st.sampled_from([0.1, 1.0, 10.0]),
+    fit_intercept=st.booleans(),
+    weight=st.sampled_from([1.0, 0.3, 4.0]),
+)
+def test_steps_are_those_of_the_formulas(seed, divergence, k, update, eta0, scale, fit_intercept, weight):
+    """f(w_c') = f(w_c) - eta (p_c - y_c) x for all classes, p at the old weights or at the new ones."""
+    X, y = some_rows(12, 5, k, seed, scale)
+    if update == "explicit":
+        eta0 = 1e-3 / scale if divergence == "burg" else min(eta0, 0.3) / max(scale, 1.0) ** 2
+    model = make(divergence, update=update, eta0=eta0, fit_intercept=fit_intercept)
+    model.partial_fit(X[:8], y[:8], classes=range(k))
+    for x, label in zip(X[8:], y[8:], strict=True):
+        before, loss = positions(model), model.cumulative_loss_
+        scores = model.decision_function(x[None])[0]
+        model.partial_fit(x[None], [label], sample_weight=[weight])
+        after = positions(model)
+        assert model.cumulative_loss_ - loss == pytest.approx(-weight * log_softmax(scores)[label], rel=1e-9, abs=1e-12)
+        z = model.decision_function(x[None])[0] if update == "implicit" else scores
+        steps = weight * eta0 * (softmax(z) - one_hot(label, k))
+        values = np.r_[x, -x] if model.signed else x
+        for (w, b), (new, new_b), c in zip(before, after, steps, strict=True):
+            assert new_b - b == pytest.approx(-c * fit_intercept, rel=1e-6, abs=1e-9 * (1 + abs(b)))
+            moved = model.divergence_.mirror(new) - model.divergence_.mirror(w) + c * values
+            if divergence == "simplex_entropy":
+                moved -= moved.mean()
+            size = np.abs(model.divergence_.mirror(new)).max() + np.abs(c * values).max()
+            assert_allclose(moved, 0.0, atol=1e-8 * (1 + size))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=seeds,
+    divergence=st.sampled_from(ADAPTIVE),
+    k=st.sampled_from([3, 7, 16]),
+    eta0=st.sampled_from([0.1, 1.0, 30.0]),
+)
+def test_implicit_steps_of_divergences_that_adapt_solve_their_equation(seed, divergence, k, eta0):
+    """h (w_c' - w_c) = -rate (p_c - y_c) x at the new weights, with one rate for all."""
+    X, y = some_rows(12, 5, k, seed)
+    X[9:] = np.clip(X[9:], X[:9].min(axis=0), X[:9].max(axis=0)) * 0.99  # no value larger than before: nothing shrinks
+    model = make(divergence, eta0=eta0, fit_intercept=False).partial_fit(X[:9], y[:9], classes=range(k))
+    for x, label in zip(X[9:], y[9:], strict=True):
+        before = model.coef_
+        model.partial_fit(x[None], [label])
+        slopes = softmax(model.decision_function(x[None])[0]) - one_hot(label, k)
+        steps = ((model.coef_ - before) * model.metric_ / -x).mean(axis=1)
+        assert_allclose((before - model.coef_) * model.metric_, np.outer(steps, x), atol=1e-9 * np.abs(steps).max())
+        rate = steps[label] / slopes[label]
+        assert rate > 0
+        assert_allclose(steps, rate * slopes, atol=1e-7 * np.abs(steps).max() + 1e-11 * rate)
+
+
+@pytest.mark.parametrize("k", [3, 5, 10])
+def test_the_euclidean_step_is_that_of_the_forward_classifier(k):
+    X, y = some_rows(1, 6, k)
+    step = make("squared_euclidean", eta0=0.25).partial_fit(X, y, classes=range(k))
+    forward = ForwardClassifier(alpha=4.0).partial_fit(X, y, classes=range(k))
+    assert_allclose(step.coef_, forward.coef_, rtol=1e-13)
+    assert_allclose(step.intercept_, forward.intercept_, rtol=1e-13)
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_the_compiled_path_and_the_numpy_path_are_one(k):
+    X, y = some_rows(80, 4, k)
+    for update in ("implicit", "explicit"):
+        models = (make(F, update=update, eta0=3.0) for F in ("squared_euclidean", PlainEuclidean()))
+        compiled, own = (model.partial_fit(X, y, classes=range(k)) for model in models)
+        assert_allclose(own.coef_, compiled.coef_, rtol=1e-8)
+        assert own.cumulative_loss_ == pytest.approx(compiled.cumulative_loss_, rel=1e-8)
+
+
+@pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE])
+@pytest.mark.parametrize("size", [1e-6, 1e3, 1e6])
+def test_hard_rows_and_rates(divergence, size):
+    """The implicit step is there for every rate: scores end between those before it and where the loss is none."""
+    X, y = some_rows(300, 6, 4)
+    X[::7] *= 30.0
+    model = make(divergence, eta0=size)
+    model.partial_fit(X, y, classes=range(4))
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.cumulative_loss_)
+    for row in range(20):
+        before = log_softmax(model.decision_function(X[row : row + 1])[0])[y[row]]
+        model.partial_fit(X[row : row + 1], y[row : row + 1])
+        assert log_softmax(model.decision_function(X[row : row + 1])[0])[y[row]] >= before - 1e-9 * (1 + abs(before))
+
+
+def test_penalties_constraints_and_averages():
+    X, y = some_rows(50, 5, 3)
+    model = make("squared_euclidean", update="explicit", penalty="l1", alpha=0.05, average=True)
+    model.partial_fit(X, y, classes=range(3))
+    W, b, total = np.zeros((3, 5)), np.zeros(3), np.zeros((3, 6))
+    loss = 0.0
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        if t:
+            loss -= log_softmax((total / t) @ np.r_[x, 1.0])[label]
+        else:
+            loss += np.log(3.0)
+        g = 0.5 * (softmax(W @ x + b) - one_hot(label, 3))
+        W, b = W - np.outer(g, x), b - g
+        W = np.sign(W) * np.maximum(np.abs(W) - 0.5 * 0.05, 0.0)
+        total += np.c_[W, b]
+    assert_allclose(np.c_[model.coef_, model.intercept_], total / 50, rtol=1e-10, atol=1e-13)
+    assert model.cumulative_loss_ == pytest.approx(loss, rel=1e-10)
+    ball = make("squared_euclidean", constraint=L2Ball(0.5)).partial_fit(X, y, classes=range(3))
+    assert_allclose(np.linalg.norm(ball.coef_, axis=1), 0.5, rtol=1e-9)
+
+
+# --- as other losses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE, OWN[0]])
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+def test_a_stream_may_be_cut_and_saved_anywhere_and_be_sparse(divergence, update):
+    X, y = some_rows(60, 5, 4)
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.4] = 0.0
+    h = np.random.default_rng(0).choice([0.0, 1.0, 2.5], size=60)
+    parameters = {"update": update, "eta0": 0.01 if (divergence, update) == ("burg", "explicit") else 0.5}
+    whole, parts = (make(divergence, **parameters).partial_fit(X[:1], y[:1], range(4), h[:1]) for _ in range(2))
+    scattered = make(divergence, **parameters).partial_fit(sparse.csr_array(X[:1]), y[:1], range(4), h[:1])
+    whole.partial_fit(X[1:], y[1:], sample_weight=h[1:])
+    scattered.partial_fit(sparse.csr_array(X[1:]), y[1:], sample_weight=h[1:])
+    for start, end in [(1, 2), (2, 17), (17, 18), (18, 60)]:
+        parts.partial_fit(X[start:end], y[start:end], sample_weight=h[start:end])
+        parts = copy.deepcopy(parts) if start == 1 else pickle.loads(pickle.dumps(parts))
+    assert_array_equal(parts.coef_, whole.coef_)
+    assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))
+    assert parts.cumulative_loss_ == whole.cumulative_loss_ and parts.t_ == whole.t_ == (h > 0).sum()
+    assert_allclose(scattered.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
+    assert_allclose(scattered.predict_proba(sparse.csr_array(X)), whole.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE])
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("penalty", [None, "l2"])
+def test_the_certificate_holds_for_every_comparator(divergence, update, penalty):
+    if penalty is not None and divergence != "squared_euclidean":
+        pytest.skip("one divergence with a penalty is enough")
+    X, y = some_rows(200, 4, 3)
+    if divergence == "burg" and update == "explicit":
+        X = X / 100.0
+    model = make(divergence, update=update, penalty=penalty, alpha=0.1, track_regret=True, signed=False)
+    if divergence in PLAIN[1:5]:
+        X = np.abs(X)
+    h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], size=200)
+    model.partial_fit(X, y, range(3), h)
+    assert model.weighted_loss_.shape == (1,)
+    rng, rates = np.random.default_rng(0), 0.5 * h
+    if divergence in ("normalized_adagrad",):
+        z = X / np.maximum.accumulate(np.abs(X), axis=0)
+        rates = rates * np.sqrt(h.cumsum() / np.cumsum(h * (z**2).sum(axis=1)))
+    for size in (0.1, 0.5, 1.0):
+        U, b = model.coef_ * rng.uniform(1 - size / 2, 1, size=(3, 4)), model.intercept_ * size
+        if divergence == "simplex_entropy":
+            U /= U.sum(axis=1, keepdims=True)
+        losses = -log_softmax(X @ U.T + b, axis=1)[np.arange(200), y]
+        bound = model.regret_certificate(U, b)
+        assert bound.shape == (1,)
+        regret = model.weighted_loss_[0] - rates @ losses
+        if penalty is not None:
+            assert np.isfinite(bound).all()
+        assert regret <= bound[0] + 1e-9 * abs(bound[0])
+    if divergence == "squared_euclidean" and penalty is None:  # and it is no trivial one
+        best = LogisticRegression(C=10.0).fit(X, y, h)
+        losses = -log_softmax(X @ best.coef_.T + best.intercept_, axis=1)[np.arange(200), y]
+        assert rates @ losses < model.weighted_loss_[0]
+
+
+def test_two_classes_are_the_logistic_loss(state):
+    X, y = some_rows(50, 3, 2)
+    one, other = (MirrorDescentClassifier(multi_class=how).partial_fit(X, y, [0, 1]) for how in ("ovr", "multinomial"))
+    assert_array_equal(one.coef_, other.coef_)
+    assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+def test_probabilities_are_the_softmax_of_the_scores_and_better_than_one_against_the_rest():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order] / 16, y[order]
+    losses = {}
+    for how in ("ovr", "multinomial"):
+        model = MirrorDescentClassifier(multi_class=how).partial_fit(X[:900], y[:900], range(10))
+        losses[how] = -model.predict_log_proba(X[900:])[np.arange(len(y) - 900), y[900:]].mean()
+        assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-9)
+    scores = model.decision_function(X)
+    assert_allclose(model.predict_proba(X), softmax(scores, axis=1), rtol=1e-12)
+    assert_array_equal(model.predict(X), scores.argmax(axis=1))
+    assert losses["multinomial"] < losses["ovr"] < 0.5
+
+
+def test_it_is_a_model_of_a_mixture():
+    X, y = some_rows(300, 4, 3)
+    members = [MirrorDescentClassifier(multi_class="multinomial"), ForwardClassifier()]
+    mixture = ParameterFreeClassifier(members=members, standardize=False).partial_fit(X, y, classes=range(3))
+    alone = MirrorDescentClassifier(multi_class="multinomial").partial_fit(X, y, classes=range(3))
+    assert mixture.cumulative_losses_[0] == pytest.approx(alone.cumulative_loss_, rel=1e-12)
+    assert_array_equal(mixture.estimators_[0].coef_, alone.coef_)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_what_makes_no_sense_is_refused_with_a_reason(unchanged):
+    X, y = some_rows(30, 4, 3)
+    for wrong, said in [
+        ({"loss": "hinge"}, r"'multinomial' is for loss='log_loss'.*HingeLoss.*use multi_class='ovr'"),
+        ({"update": "importance"}, "no update='importance', which is for losses of one score; use update='implicit'"),
+        (
+            {"learning_rate": "theory", "data_bounds": {"x": 9.0, "u": 1.0, "n_rows": 100}},
+            "no learning_rate='theory', which is for losses of one score",
+        ),
+        ({"multi_class": "auto"}, "'multi_class' parameter of MirrorDescentClassifier must be"),
+    ]:
+        with unchanged(model := make("squared_euclidean").set_params(**wrong), said):
+            model.partial_fit(X, y, classes=range(3))
+    model = make("squared_euclidean").partial_fit(X, y, classes=range(3))
+    with unchanged(model.set_params(update="importance"), "no update='importance'"):
+        model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm", "normalized_adagrad", "burg"])
+def test_a_call_learns_all_or_nothing(divergence, unchanged):
+    X, y = some_rows(30, 4, 3)
+    model = make(divergence).partial_fit(X, y, classes=range(3))
+    bad = X.copy()
+    bad[20] = np.nan
+    for form in (bad, bad.tolist(), sparse.csr_array(bad)):
+        with unchanged(model, "NaN"):
+            model.partial_fit(form, y)
+    bad[20] = 1e308
+    if divergence != "normalized_adagrad":  # which takes rows in units of their own
+        with unchanged(model, "[Rr]ow 20|overflow"):
+            model.partial_fit(bad, y)
+    with unchanged(model, "The label 3 at row 1"):
+        model.partial_fit(X[:2], [0, 3])

@@ -1,0 +1,141 @@
+"""Batches of files and data bases hold the rows that are there, from any row on, again and again."""
+
+import bz2
+import gzip
+import io
+import sqlite3
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from onlinebregman.streams import ArrayBatches, CSVBatches, ParquetBatches, SQLBatches, SVMLightBatches
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(53, 3)).round(6), rng.normal(size=53).round(6)
+NAMES = ("a", "b", "c", "y")
+
+
+def lines(targets=y, delimiter=","):
+    rows = (delimiter.join([*map(repr, map(float, x)), str(t)]) for x, t in zip(X, targets, strict=True))
+    return "\n".join([delimiter.join(NAMES), *rows]) + "\n"
+
+
+def arrays(folder):
+    return ArrayBatches(X, y, batch_size=10)
+
+
+def memory_maps(folder):
+    np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
+    return ArrayBatches(folder / "X.npy", folder / "y.npy", batch_size=10)
+
+
+def sparse_rows(folder):
+    return ArrayBatches(sparse.csc_array(X), y, batch_size=10)
+
+
+def csv_file(folder):
+    (folder / "rows.csv").write_text(lines())
+    return CSVBatches(folder / "rows.csv", target="y", batch_size=10)
+
+
+def packed_csv(folder):
+    with gzip.open(folder / "rows.csv.gz", "wt") as file:
+        file.write(lines(delimiter=";"))
+    return CSVBatches(folder / "rows.csv.gz", delimiter=";", batch_size=10)
+
+
+def svmlight(folder):
+    dump_svmlight_file(X, y, str(folder / "rows.txt"), zero_based=False)
+    return SVMLightBatches(folder / "rows.txt", 3, batch_bytes=500, zero_based=False)
+
+
+def parquet(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table(dict(zip(NAMES, [*X.T, y], strict=True)))
+    (folder / "rows").mkdir(exist_ok=True)
+    parquet.write_table(table.slice(0, 30), folder / "rows" / "1.parquet", row_group_size=7)
+    parquet.write_table(table.slice(30), folder / "rows" / "2.parquet")
+    return ParquetBatches(folder / "rows", target="y", batch_size=10)
+
+
+def sqlite(folder):
+    with sqlite3.connect(folder / "rows.db") as base:
+        base.execute("CREATE TABLE IF NOT EXISTS measured (a REAL, b REAL, c REAL, y REAL)")
+        if not base.execute("SELECT count(*) FROM measured").fetchone()[0]:
+            base.executemany("INSERT INTO measured VALUES (?, ?, ?, ?)", np.c_[X, y].tolist())
+    query = "SELECT * FROM measured ORDER BY rowid"
+    return SQLBatches(lambda: sqlite3.connect(folder / "rows.db"), query, batch_size=10)
+
+
+def joined(batches):
+    batches = list(batches)
+    rows = [part.toarray() if sparse.issparse(part) else part for part, _ in batches]
+    return np.concatenate(rows or [np.empty((0, 3))]), np.concatenate([t for _, t in batches] or [np.empty(0)])
+
+
+SOURCES = [arrays, memory_maps, sparse_rows, csv_file, packed_csv, svmlight, parquet, sqlite]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("start", [0, 1, 10, 37, 53])
+def test_batches_hold_the_rows_that_are_there(source, start, tmp_path):
+    batches = source(tmp_path)
+    for _ in range(2):  # again
+        rows, targets = joined(batches.read(start))
+        assert np.array_equal(rows, X[start:]) and np.array_equal(targets, y[start:])
+    assert len(list(batches)) > 3
+
+
+@pytest.mark.parametrize("source", [csv_file, parquet, sqlite])
+def test_columns_are_those_asked_for(source, tmp_path):
+    batches = source(tmp_path)
+    batches.columns, batches.target = ["c", 0], None
+    rows = np.concatenate([rows for rows, targets in batches if targets is None])
+    assert np.array_equal(rows, X[:, [2, 0]])
+    batches.columns = ["d"]
+    with pytest.raises(ValueError, match="has no column 'd'; it has a, b, c, y"):
+        list(batches)
+
+
+def test_targets_of_text_stay_text_however_they_look_later(tmp_path):
+    labels = np.where(y > 0, "yes", "no")
+    labels[20:] = "1"
+    (tmp_path / "rows.csv").write_text(lines(labels))
+    assert np.array_equal(joined(CSVBatches(tmp_path / "rows.csv", batch_size=10))[1], labels)
+
+
+def test_quoted_fields_and_files_without_a_header(tmp_path):
+    with bz2.open(tmp_path / "rows.csv.bz2", "wt") as file:
+        file.write('1.5,"a, b",2\n\n2.5,c,3\n')
+    ((rows, targets),) = CSVBatches(tmp_path / "rows.csv.bz2", target=1, header=False)
+    assert rows.tolist() == [[1.5, 2.0], [2.5, 3.0]] and targets.tolist() == ["a, b", "c"]
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines()))
+    assert np.array_equal(joined(CSVBatches("-"))[0], X)
+
+
+def test_an_empty_file_has_no_batches(tmp_path):
+    (tmp_path / "rows.csv").write_text("")
+    assert list(CSVBatches(tmp_path / "rows.csv")) == []
+
+
+def test_what_is_no_number_is_refused_with_its_place(tmp_path):
+    (tmp_path / "rows.csv").write_text(lines().replace(repr(float(X[25, 1])), "blue"))
+    with pytest.raises(ValueError, match="blue") as caught:
+        list(CSVBatches(tmp_path / "rows.csv", batch_size=10))
+    assert "rows 20 to 29" in caught.value.__notes__[0]
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match="batch_size == 0"):
+        ArrayBatches(X, y, batch_size=0)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ArrayBatches(X, y[1:])

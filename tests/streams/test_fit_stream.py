@@ -1,0 +1,203 @@
+"""One pass over batches: the numbers of `partial_fit`, also when it was broken off and resumed."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import zero_one_loss
+
+from onlinebregman import (
+    EGPortfolio,
+    ForwardClassifier,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    OnlineGaussian,
+    ParameterFreeClassifier,
+)
+from onlinebregman.persistence import load_model, save_model
+from onlinebregman.streams import ArrayBatches, fit_stream
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+LABELS = (y > 0).astype(int)
+CASES = {
+    "regressor": (ImplicitGDRegressor(), X, y, None),
+    "classifier": (ForwardClassifier(), X, LABELS, [0, 1]),
+    "mixture": (ParameterFreeClassifier(), X, LABELS, [0, 1]),
+    "metric": (LogDetMetricLearner(random_state=0), X, LABELS, None),
+    "neighbours": (MetricKNeighborsClassifier(random_state=0), X, LABELS, [0, 1]),
+    "density": (OnlineGaussian(), X, None, None),
+    "portfolio": (EGPortfolio(), np.exp(0.1 * X), None, None),
+}
+case = pytest.mark.parametrize("name", list(CASES))
+
+
+def answer(model):
+    for method in ("predict_proba", "predict", "score_samples", "transform"):
+        if hasattr(model, method):
+            return np.asarray(getattr(model, method)(np.exp(0.1 * X[:20])))
+    raise AssertionError
+
+
+class Broken(Exception):
+    pass
+
+
+def breaking_off(batches, after):
+    for number, batch in enumerate(batches):
+        if number == after:
+            raise Broken
+        yield batch
+
+
+@case
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_it_learns_what_partial_fit_learns(name, prefetch):
+    estimator, rows, targets, classes = CASES[name]
+    result = fit_stream(estimator, ArrayBatches(rows, targets, batch_size=30), classes=classes, prefetch=prefetch)
+    model = type(estimator)(**estimator.get_params())
+    for start in range(0, 200, 30):
+        part = slice(start, start + 30)
+        given = {"classes": classes} if classes and not start else {}
+        model.partial_fit(rows[part], None if targets is None else targets[part], **given)
+    assert result.n_rows == 200 and np.array_equal(answer(result.estimator), answer(model))
+    assert result.curve_rows.tolist() == [30, 60, 90, 120, 150, 180, 200]
+    assert not hasattr(estimator, "n_features_in_")
+
+
+@case
+@pytest.mark.parametrize("after", [1, 3, 6])
+def test_broken_off_and_resumed_it_has_the_numbers_of_a_run_in_one(name, after, tmp_path):
+    estimator, rows, targets, classes = CASES[name]
+    batches = ArrayBatches(rows, targets, batch_size=30)
+    whole = fit_stream(estimator, batches, classes=classes)
+    settings = {"classes": classes, "checkpoint": tmp_path / "run.zip", "checkpoint_every": 60}
+    with pytest.raises(Broken):
+        fit_stream(estimator, breaking_off(batches, after), **settings)
+    resumed = fit_stream(estimator, batches, **settings)
+    assert np.array_equal(answer(resumed.estimator), answer(whole.estimator))
+    np.testing.assert_array_equal(resumed.curve, whole.curve)
+    assert np.array_equal(resumed.curve_rows, whole.curve_rows) and resumed.n_rows == 200
+    assert np.array_equal(answer(load_model(tmp_path / "run.zip")), answer(whole.estimator))
+
+
+def test_batches_that_cannot_be_asked_for_a_row_are_passed_over(tmp_path):
+    settings = {"checkpoint": tmp_path / "run.zip", "checkpoint_every": 1}
+    parts = [(X[i : i + 30], y[i : i + 30]) for i in range(0, 200, 30)]
+    fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
+    other = [(X[i : i + 40], y[i : i + 40]) for i in range(0, 200, 40)]
+    resumed = fit_stream(ImplicitGDRegressor(), iter(other), **settings)
+    assert np.array_equal(resumed.estimator.coef_, ImplicitGDRegressor().partial_fit(X, y).coef_)
+    with pytest.raises(ValueError, match="The stream has 90 rows, but the checkpoint is from after 200"):
+        fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
+
+
+def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
+    """SIGKILL while it learns and saves, again and again, until it gets through."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import os, signal, sys
+            import numpy as np
+            from onlinebregman import ForwardRegressor
+            from onlinebregman.streams import ArrayBatches, fit_stream
+
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(2000, 3)), rng.normal(size=2000)
+
+            def batches(until):
+                for start in range(0, 2000, 100):
+                    if start == until:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    yield X[start : start + 100], y[start : start + 100]
+
+            result = fit_stream(
+                ForwardRegressor(), batches(int(sys.argv[1])), checkpoint="run.zip", checkpoint_every=100, prefetch=1
+            )
+            print(result.estimator.coef_.tobytes().hex())
+            """
+        )
+    )
+
+    def run(until):
+        return subprocess.run([sys.executable, script, str(until)], cwd=tmp_path, capture_output=True, text=True)
+
+    for until in (700, 1500):
+        assert run(until).returncode == -signal.SIGKILL
+        assert [path.name for path in tmp_path.glob("run.zip*") if ".part" not in path.name] == ["run.zip"]
+    resumed = run(-1).stdout
+    (tmp_path / "run.zip").unlink()
+    assert resumed and resumed == run(-1).stdout
+
+
+def test_progressive_scores_are_those_of_predictions_made_before_learning():
+    batches = ArrayBatches(X, LABELS, batch_size=50)
+    result = fit_stream(SGDClassifier(random_state=0), batches, classes=[0, 1], scoring=zero_one_loss)
+    model, wrong = SGDClassifier(random_state=0), []
+    for rows, targets in batches:
+        if hasattr(model, "coef_"):
+            wrong += list(model.predict(rows) != targets)
+        model.partial_fit(rows, targets, classes=[0, 1])
+    assert result.score == pytest.approx(np.mean(wrong)) and len(wrong) == 150
+
+
+def test_the_loss_that_estimators_keep_costs_no_prediction():
+    result = fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y, batch_size=50))
+    model = ImplicitGDRegressor().partial_fit(X, y)
+    assert result.score == model.cumulative_loss_ / 200 == result.curve[-1]
+
+
+def test_the_curve_does_not_grow_with_the_stream():
+    result = fit_stream(ImplicitGDRegressor(), ((X[:1], y[:1]) for _ in range(3000)))
+    assert 64 <= len(result.curve) == len(result.curve_rows) < 256
+    assert (np.diff(result.curve_rows) == result.curve_rows[1] - result.curve_rows[0]).all()
+
+
+def test_an_error_names_the_rows_and_leaves_the_checkpoint(tmp_path):
+    bad = X.copy()
+    bad[130, 1] = np.nan
+    settings = {"checkpoint": tmp_path / "run.zip", "checkpoint_every": 50}
+    with pytest.raises(ValueError, match="Input X contains NaN") as caught:
+        fit_stream(ImplicitGDRegressor(), ArrayBatches(bad, y, batch_size=50), **settings)
+    assert "This was at rows 100 to 149 of the stream." in caught.value.__notes__
+    model, course = load_model(tmp_path / "run.zip", return_extra=True)
+    assert model.t_ == course["n_rows"] == 100
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("fit_stream")]
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    batches, file = ArrayBatches(X, y), tmp_path / "run.zip"
+    fit_stream(ImplicitGDRegressor(eta0=0.5), batches, checkpoint=file)
+    with pytest.raises(ValueError, match=r"is a checkpoint of ImplicitGDRegressor\(eta0=0.5\), not of"):
+        fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
+    assert fit_stream(ImplicitGDRegressor(), batches, checkpoint=file, resume=False).estimator.eta0 != 0.5
+    save_model(ImplicitGDRegressor(), file)
+    with pytest.raises(ValueError, match="is a model, and no checkpoint"):
+        fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
+
+
+def test_a_fitted_model_goes_on_if_it_is_told_to():
+    begun = ForwardClassifier().partial_fit(X[:100], LABELS[:100], classes=[0, 1])
+    result = fit_stream(begun, ArrayBatches(X[100:], LABELS[100:]), warm_start=True)
+    whole = ForwardClassifier().partial_fit(X, LABELS, classes=[0, 1])
+    assert np.array_equal(result.estimator.predict_proba(X), whole.predict_proba(X)) and begun.t_ == 100
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="give classes"):
+        fit_stream(ForwardClassifier(), ArrayBatches(X, LABELS))
+    with pytest.raises(ValueError, match="has no partial_fit"):
+        fit_stream(object(), ArrayBatches(X, y))
+
+
+def test_it_says_how_far_it_is(capsys):
+    fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y, batch_size=10), verbose=True)
+    shown = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert shown == ["rows", "10", "20", "40", "80", "160", "200"]

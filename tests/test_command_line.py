@@ -1,0 +1,102 @@
+"""`learn`, `predict` and `test` say what the library says."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer
+
+from onlinebregman import ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier
+from onlinebregman.__main__ import main
+from onlinebregman.persistence import load_model
+
+X, y = load_breast_cancer(return_X_y=True)
+X, y = X[:300], y[:300]
+NAMES = np.array(["malignant", "benign"])
+
+
+def text(targets, rows=X):
+    lines = (",".join([*map(repr, x), str(t)]) for x, t in zip(rows.tolist(), targets, strict=True))
+    return "\n".join([",".join([*(f"x{i}" for i in range(rows.shape[1])), "y"]), *lines]) + "\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells.csv").write_text(text(NAMES[y]))
+    return tmp_path
+
+
+def test_the_default_has_nothing_to_set(capsys):
+    assert main(["learn", "cells.csv", "-m", "model.zip"]) == 0
+    progress = capsys.readouterr().err.splitlines()
+    assert (
+        progress[0].split() == ["rows", "mean", "score", "seconds"] and progress[-1] == "300 rows learned -> model.zip"
+    )
+    model = ParameterFreeClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
+    assert np.array_equal(load_model("model.zip").predict_proba(X), model.predict_proba(X))
+    assert main(["predict", "cells.csv", "-m", "model.zip"]) == 0
+    assert capsys.readouterr().out.split() == model.predict(X).tolist()
+    assert main(["predict", "cells.csv", "-m", "model.zip", "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X))
+    assert main(["test", "cells.csv", "-m", "model.zip"]) == 0
+    said = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert said["rows"] == "300" and float(said["error"]) == pytest.approx(
+        (model.predict(X) != NAMES[y]).mean(), abs=1e-6
+    )
+    of_label = model.predict_proba(X)[np.arange(300), 1 - y]
+    assert float(said["log_loss"]) == pytest.approx(-np.log(of_label).mean(), rel=1e-5)
+
+
+def test_estimators_and_their_parameters(folder):
+    command = ["learn", "cells.csv", "-m", "m.zip", "-e", "MirrorDescentClassifier", "--quiet", "--set"]
+    assert main([*command, "penalty=l1", "alpha=1e-3", "divergence=squared_euclidean", "standardize=True"]) == 0
+    settings = {"penalty": "l1", "alpha": 1e-3, "divergence": "squared_euclidean", "standardize": True}
+    model = MirrorDescentClassifier(**settings).partial_fit(X, NAMES[y], classes=sorted(NAMES))
+    assert np.array_equal(load_model("m.zip").coef_, model.coef_)
+
+
+def test_standard_input_and_numbers(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:, 0] / 10, X[:, 1:])))
+    assert main(["learn", "-", "-m", "m.zip", "-e", "ForwardRegressor", "--quiet"]) == 0
+    model = ForwardRegressor().partial_fit(X[:, 1:], X[:, 0] / 10)
+    assert np.array_equal(load_model("m.zip").coef_, model.coef_)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:, 0] / 10, X[:, 1:])))
+    assert main(["test", "-", "-m", "m.zip"]) == 0
+    error = ((model.predict(X[:, 1:]) - X[:, 0] / 10) ** 2).mean()
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(error, rel=1e-5)
+
+
+def test_it_goes_on_where_it_stood(folder, capsys):
+    (folder / "part.csv").write_text(text(NAMES[y[:120]], X[:120]))
+    classes = ["--classes", "malignant,benign", "--quiet"]
+    assert main(["learn", "part.csv", "-m", "m.zip", *classes]) == 0
+    assert main(["learn", "cells.csv", "-m", "m.zip", *classes]) == 0  # the file has grown
+    assert main(["learn", "cells.csv", "-m", "whole.zip", *classes]) == 0
+    models = [load_model(name) for name in ("m.zip", "whole.zip")]
+    assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_svmlight(folder):
+    dump_svmlight_file(X, y, "cells.svm")
+    assert main(["learn", "cells.svm", "-m", "m.zip", "--n-features", "30", "--quiet"]) == 0
+    assert load_model("m.zip").n_features_in_ == 30
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["learn", "nowhere.csv"], "nowhere.csv"),
+        (["learn", "cells.csv", "-e", "os"], "There is no estimator 'os'"),
+        (["learn", "cells.csv", "--set", "share"], "--set takes NAME=VALUE; got 'share'"),
+        (["learn", "cells.csv", "-t", "z"], "has no column 'z'"),
+        (["learn", "-"], "give --classes"),
+        (["learn", "cells.svm"], "give --n-features"),
+        (["predict", "cells.csv"], "m.zip"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(arguments, message, capsys):
+    assert main([*arguments, "-m", "m.zip"]) == 1
+    captured = capsys.readouterr().err
+    assert message in captured and captured.startswith("python -m onlinebregman ") and "Traceback" not in captured

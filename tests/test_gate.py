@@ -1,0 +1,209 @@
+"""The way in for plain numbers: whatever form they come in, the numbers learned are those of validated input."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from onlinebregman._kernels.rows.rows import all_finite, in_order, running
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LearningRatePath,
+    MatrixBurgRegressor,
+    MirrorDescentClassifier,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+    PerceptronClassifier,
+    ScaleInvariantRegressor,
+)
+
+MODELS = [
+    ImplicitGDRegressor(),
+    EGRegressor(),
+    BurgRegressor(),
+    ScaleInvariantRegressor(),
+    MatrixBurgRegressor(),
+    ForwardRegressor(),
+    LearningRatePath(),
+    ParameterFreeRegressor(random_features=4),
+    MirrorDescentClassifier(),
+    PerceptronClassifier(),
+    ForwardClassifier(),
+    ParameterFreeClassifier(random_features=4),
+]
+every = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+
+
+def some_rows(model, n=30):
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(n, 4))).round(1)
+    return X, (X[:, 0] > X[:, 1]).astype(int) if is_classifier(model) else X.sum(axis=1).round(1)
+
+
+def begun(model, X, y):
+    model = clone(model)
+    return model.partial_fit(X, y, classes=[0, 1]) if is_classifier(model) else model.partial_fit(X, y)
+
+
+FORMS = {
+    "float32 rows": lambda X, y: (X.astype(np.float32), y),
+    "columns first": lambda X, y: (np.asfortranarray(X), y),
+    "every second row": lambda X, y: (np.repeat(X, 2, axis=0)[::2], y),
+    "whole numbers": lambda X, y: (X.astype(np.uint8), y),
+    "float16 rows": lambda X, y: (X.astype(np.float16), y),
+    "the other byte order": lambda X, y: (X.astype(">f4"), y.astype(">f8")),
+    "lists of targets": lambda X, y: (X, y.tolist()),
+    "float32 targets": lambda X, y: (X, y.astype(np.float32)),
+    "int64 targets": lambda X, y: (X, y.astype(int)),
+    "every second target": lambda X, y: (X, np.repeat(y, 2)[::2]),
+}
+WEIGHTS = {
+    "array": lambda n: np.linspace(0.5, 2.0, n),
+    "list": lambda n: [1.0, 2] * (n // 2),
+    "float32": lambda n: np.linspace(0.5, 2.0, n, dtype=np.float32),
+    "int": lambda n: np.arange(n) % 3 + 1,
+    "zeros": lambda n: np.arange(n) % 2,
+    "ones": np.ones,
+    "a number": lambda n: 2.0,
+}
+
+
+@every
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_of_the_same_numbers_are_learned_alike(model, form, learned):
+    X, y = some_rows(model)
+    first = begun(model, X, y)
+    given = FORMS[form](X, y)
+    fast, slow = begun(model, X, y), begun(model, X, y)
+    fast.partial_fit(*given)
+    slow.partial_fit(np.asarray(given[0], dtype=np.float64).tolist(), np.asarray(given[1]).tolist())
+    assert learned(fast) == learned(slow) != learned(first)
+    for i in range(len(X)):
+        x, target = given[0][i : i + 1], given[1][i : i + 1]
+        fast.partial_fit(x, target)
+        slow.partial_fit(np.asarray(x, dtype=np.float64).tolist(), np.asarray(target).tolist())
+    assert learned(fast) == learned(slow)
+
+
+@every
+@pytest.mark.parametrize("form", WEIGHTS)
+def test_weights_are_learned_and_remembered_alike(model, form, learned):
+    X, y = some_rows(model)
+    weights = WEIGHTS[form](len(X))
+    fast, slow = begun(model, X, y), begun(model, X, y)
+    fast.partial_fit(X, y, sample_weight=weights)
+    slow.partial_fit(X.tolist(), y, sample_weight=weights)
+    assert learned(fast) == learned(slow)
+    for one, other in zip(parts(fast), parts(slow), strict=True):
+        for name in ("_largest_weight", "_all_weight_one"):
+            assert getattr(one, name, None) == getattr(other, name, None)
+
+
+def parts(model):
+    return [model, *getattr(model, "estimators_", [])]
+
+
+@every
+@pytest.mark.parametrize(
+    ("weight", "match"),
+    [(-1.0, "Negative"), (np.nan, "NaN"), (np.inf, "infinity"), (1e308, "overflows"), ("heavy", "convert|dtype")],
+)
+def test_wrong_weights_are_refused(model, weight, match, unchanged):
+    X, y = some_rows(model)
+    model = begun(model, X, y)
+    weights = [1.0, 1e308, weight] + [1.0] * (len(X) - 3)
+    with unchanged(model, match):
+        model.partial_fit(X, y, sample_weight=weights)
+
+
+@every
+@pytest.mark.parametrize(
+    "weights", [np.ones(3), np.ones((30, 1)), [[1.0]] * 30, []], ids=["3", "column", "rows", "none"]
+)
+def test_weights_of_the_wrong_shape_are_refused(model, weights, unchanged):
+    X, y = some_rows(model)
+    with unchanged(begun(model, X, y), "1D|weight|Found array"):
+        begun(model, X, y).partial_fit(X, y, sample_weight=weights)
+
+
+@every
+def test_a_row_that_is_not_finite_is_refused_though_it_weighs_nothing(model, unchanged):
+    X, y = some_rows(model)
+    model, weights = begun(model, X, y), np.ones(len(X))
+    X = X.copy()
+    X[3, 1], weights[3] = np.nan, 0.0
+    with unchanged(model, "row 3"):
+        model.partial_fit(X, y, sample_weight=weights)
+    with unchanged(model, "row 3"):
+        model.partial_fit(X, y, sample_weight=np.ones(len(X)))
+
+
+@pytest.mark.parametrize(
+    "targets", [[1.0, "two"], [1.0, None], [1.0, np.nan], [1.0, [2.0]], [1.0, 2j], [10**400, 1.0]], ids=str
+)
+def test_lists_of_other_things_are_validated(targets):
+    X, y = some_rows(ImplicitGDRegressor())
+    model = begun(ImplicitGDRegressor(), X, y)
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        model.partial_fit(X[:2], targets)
+    assert model.t_ == len(X)
+
+
+# --- sparse rows whose columns come in any order ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n_columns", [1, 2, 50, 64, 65, 5000, 2**20, 2**31 - 1])
+def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, index):
+    rng = np.random.default_rng(n_columns)
+    lengths = rng.integers(0, 200, size=20)
+    indptr = np.r_[0, np.cumsum(lengths)].astype(index)
+    columns = rng.integers(n_columns, size=indptr[-1]).astype(index)
+    X = sparse.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(20, n_columns))
+    ordered = in_order(X)
+    assert type(ordered) is type(X) and ordered.data.dtype == np.float32 and ordered.indices.dtype == index
+    for start, end in pairwise(indptr):
+        order = np.argsort(columns[start:end], kind="stable")
+        assert_array_equal(ordered.indices[start:end], columns[start:end][order])
+        assert_array_equal(ordered.data[start:end], X.data[start:end][order])
+    assert_array_equal(X.indices, columns)
+
+
+def test_no_rows_and_no_entries_are_in_order():
+    for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
+        assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)
+
+
+# --- looks and sums ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 40])
+def test_one_look_finds_every_number_that_is_not_finite(n, dtype):
+    values = np.full((2, n), np.finfo(dtype).max, dtype=dtype)
+    assert all_finite(values) and all_finite(values[0]) and all_finite(-values)
+    for place in np.ndindex(values.shape):
+        for bad in (np.nan, np.inf, -np.inf):
+            spoiled = values.copy()
+            spoiled[place] = bad
+            assert not all_finite(spoiled)
+
+
+def test_one_look_is_not_certain_of_other_things():
+    for values in (np.ones((3, 4))[:, ::2], np.ones(3, dtype=int), [1.0], np.ma.array([1.0]), np.ones(2, dtype=">f8")):
+        assert not all_finite(values)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (0, 3), (1, 3), (5, 3), (5, 1)])
+def test_running_sums_are_added_up_in_order(shape):
+    steps = np.random.default_rng(0).normal(size=shape)
+    start = np.full(shape[1:], 0.1) if shape[1:] else 0.1
+    expected = np.cumsum(np.concatenate([np.asarray(start)[None], steps]), axis=0)
+    assert_array_equal(running(start, steps), expected)
