@@ -92,8 +92,9 @@ def amounts(ours, streams, found, peers):
         ratios["errors over the best member's"] = mine / row(found[ours], streams, "best member")
     table("ratios", streams, ratios, "{:.2f}")
     for name, values in ratios.items():
-        shares = ", ".join(f"{np.mean(values <= most):.0%} at most {most}" for most in (0.6, 1.0, 1.05))
-        print(f"{name}: median {np.nanmedian(values):.3f}, largest {np.nanmax(values):.3f}, {shares}")
+        known = values[np.isfinite(values)]
+        counts = ", ".join(f"{(known <= most).sum()} at most {most}" for most in (0.6, 1.0, 1.05))
+        print(f"{name}: median {np.median(known):.3f}, largest {known.max():.3f}, of {len(known)} {counts}")
     names = [name for name in (ours, *peers) if np.isfinite(row(found[name], streams, "error")).all()]
     ranks = rankdata([row(found[name], streams, "error") for name in names], axis=0).mean(axis=1)
     print("mean ranks: " + ", ".join(f"{name} {rank:.2f}" for rank, name in sorted(zip(ranks, names, strict=True))))
