@@ -55,5 +55,5 @@ def test_scripts_have_a_title_and_are_short(script):
 
 
 def test_the_gallery_has_a_header():
-    title, rule, *text = (GALLERY / "README.rst").read_text(encoding="utf-8").splitlines()
+    title, rule, *text = (GALLERY / "GALLERY_HEADER.rst").read_text(encoding="utf-8").splitlines()
     assert rule == "=" * len(title) and text

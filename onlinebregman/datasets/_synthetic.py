@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from .._online.docs import described_by
+
 Stream = (
     tuple[NDArray[np.float64], NDArray[np.float64]]
     | tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -87,6 +89,7 @@ def make_positive_sphere(
     return (X, y, u) if coef else (X, y)
 
 
+@described_by(make_positive_sphere)
 def make_scaled_regression(
     n_samples: int = 6_000,
     n_features: int = 20,
@@ -107,10 +110,7 @@ def make_scaled_regression(
 
     Parameters
     ----------
-    n_samples : int, default=6_000
-        Number of rows.
-    n_features : int, default=20
-        Number of features.
+    {n_samples, n_features}
     scale : float, default=1.0
         Factor of the rows and of the noise.
     noise : float, default=0.1
@@ -124,10 +124,7 @@ def make_scaled_regression(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        Rows.
-    y : ndarray of shape (n_samples,)
-        Targets.
+    {X, y}
     coef : ndarray of shape (n_features,)
         The weights w; only with `coef=True`.
 
