@@ -96,7 +96,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         ----------
         {X}
         y : array-like of shape (n_samples,)
-            Labels: integers, strings or booleans.
+            Labels, as `LogDetMetricLearner` takes them.
 
         Returns
         -------
