@@ -167,7 +167,7 @@ cdef class ForwardLearner(AtomicLearner):
         if self.state.freedom <= 0:
             return np.full(self.m, np.inf)
         with np.errstate(over="ignore"):
-            return np.asarray(self.factor)[-self.m:] / self.state.freedom
+            return np.minimum(np.asarray(self.factor)[-self.m:] / self.state.freedom, np.finfo(np.float64).max)
 
     @property
     def coef(self):
