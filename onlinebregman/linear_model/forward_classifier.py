@@ -225,7 +225,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         if call.first:
-            vars(self).pop("_learned_classes", None)
+            vars(self).pop("_begun_classes", None)
         if self.handle_unknown == "add":
             classes = self._joined_classes(call, X, y, classes)
         data = self._check_labels(call, X, y, sample_weight, classes)
@@ -233,7 +233,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_features = data.X.shape[1]
-        n_classes = len(vars(self).setdefault("_learned_classes", self.classes_))
+        n_classes = len(self._learned_classes)
         learner = SoftmaxLearner(
             n_features,
             n_classes,
@@ -277,7 +277,12 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def _begin_classes(self, classes: np.ndarray) -> None:
         """Bind a learner that has these classes, more than it had."""
         self._learner = self._learner.with_classes(len(classes), classes.searchsorted(self._learned_classes))
-        self._learned_classes = classes
+        self._begun_classes = classes
+
+    @property
+    def _learned_classes(self) -> np.ndarray:
+        """The classes of the learner: within a call that adds some, fewer than those that there are in the end."""
+        return vars(self).get("_begun_classes", self.classes_)
 
     def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
         """What to say of `classes`: at the start with the labels that will join; later nothing, as they join here."""
@@ -286,8 +291,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             if not call.partial or classes is None:
                 return classes
             self._set_classes(y, classes, partial=True)
-            self._learned_classes = self.classes_
+            self._begun_classes = self.classes_
             return check_classes([*self.classes_.tolist(), *y.tolist()])
+        self._begun_classes = self._learned_classes
         self.classes_ = check_classes([*self.classes_.tolist(), *([] if classes is None else check_classes(classes))])
         if len(self.classes_) > len(self._learned_classes):
             self._begin_classes(self.classes_)

@@ -166,7 +166,8 @@ cdef class ForwardLearner(AtomicLearner):
         """Of each target, by what was left of it in each row; infinite where that says nothing yet."""
         if self.state.freedom <= 0:
             return np.full(self.m, np.inf)
-        return np.asarray(self.factor)[-self.m:] / self.state.freedom
+        with np.errstate(over="ignore"):
+            return np.minimum(np.asarray(self.factor)[-self.m:] / self.state.freedom, np.finfo(np.float64).max)
 
     @property
     def coef(self):
