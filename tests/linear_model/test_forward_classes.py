@@ -126,6 +126,8 @@ def test_labels_that_cannot_be_classes_are_refused(unchanged):
         model.partial_fit(X[:1], y[:1], ["x"])
     with unchanged(model.set_params(handle_unknown="error"), "The label 3 at row 0 is not one of the classes"):
         model.partial_fit(X[:1], [3])
+    with unchanged(model.set_params(handle_unknown="ignore"), "'handle_unknown' parameter of ForwardClassifier"):
+        model.partial_fit(X, y)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         ForwardClassifier(handle_unknown="add").partial_fit(X, y)
 

@@ -221,7 +221,7 @@ cdef class SoftmaxLearner(AtomicLearner):
 
     cpdef bint in_force(self, dict attributes):
         value = attributes.get("forgetting")
-        return type(value) is float and 0.0 < value <= 1.0
+        return type(value) is float and 0.0 < value <= 1.0 and attributes.get("handle_unknown") in ("error", "add")
 
     cdef void read(self, dict attributes) noexcept:
         self.gamma = attributes["forgetting"]
