@@ -97,6 +97,16 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 doctest_default_flags = doctest.NORMALIZE_WHITESPACE
+# examples write files
+doctest_global_setup = """
+import os, tempfile
+_folder, _back = tempfile.TemporaryDirectory(), os.getcwd()
+os.chdir(_folder.name)
+"""
+doctest_global_cleanup = """
+os.chdir(_back)
+_folder.cleanup()
+"""
 
 
 def _skip_member(app, what, name, obj, skip, options):

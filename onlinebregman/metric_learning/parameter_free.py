@@ -144,9 +144,6 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self.metric_learners_ = copies_to_learn(self.metric_learners_, len(data))
         self._spread = copy.deepcopy(self._spread)
 
-    def _configure(self) -> None:
-        self._factor = {}
-
     def _new_metrics(self, X: np.ndarray) -> list[LogDetMetricLearner]:
         """Metrics that have learned nothing, for rows like these."""
         priors = PRIORS if moving_features(X).any() else ["identity"] * len(PRIORS)
@@ -155,6 +152,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        self._factor = {}
         self._spread.add(data.X)
         X, y = data.X, data.y
         if self._first is not None:
@@ -172,6 +170,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
             metric.partial_fit(X, y)
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
+        self._factor = {}
         self._spread.add(data.X)
         self._first = None
         with warnings.catch_warnings():
