@@ -207,3 +207,12 @@ def test_running_sums_are_added_up_in_order(shape):
     start = np.full(shape[1:], 0.1) if shape[1:] else 0.1
     expected = np.cumsum(np.concatenate([np.asarray(start)[None], steps]), axis=0)
     assert_array_equal(running(start, steps), expected)
+
+
+def test_putting_columns_in_order_leaves_the_matrix_of_the_caller_as_it_is():
+    """Also where equal ones are added up, which moves the ends of rows."""
+    X = sparse.csr_array(([1.0, 2.0, 3.0, 4.0], [2, 2, 1, 0], [0, 2, 4]), shape=(2, 3))
+    before = [array.copy() for array in (X.data, X.indices, X.indptr)]
+    ImplicitGDRegressor().partial_fit(X, [1.0, 2.0])
+    for array, was in zip((X.data, X.indices, X.indptr), before, strict=True):
+        assert_array_equal(array, was)

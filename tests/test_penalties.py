@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
+from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentRegressor
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._online.compiled import make_geometry
 from onlinebregman.divergences import (
     BinaryEntropy,
@@ -251,3 +252,17 @@ def test_a_weight_at_the_end_of_its_interval_stays_inside():
     model = MirrorDescentRegressor(divergence="binary_entropy", penalty="l2", alpha=2.0, init=w, eta0=1.0)
     coef = model.partial_fit(np.zeros((1, 2)), [0.0]).coef_
     assert_allclose(coef, L2(2.0).prox(BinaryEntropy(), w, 1.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+def test_sparse_rows_that_centring_fills_are_dense_ones(multi_class):
+    """A stream that begins dense is centred; the sparse rows that follow have all features then."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)) * (rng.uniform(size=(60, 5)) < 0.5)
+    y = rng.integers(3, size=60)
+    fixed = {"divergence": "squared_euclidean", "penalty": "l1", "alpha": 0.01, "standardize": True}
+    models = [MirrorDescentClassifier(**fixed, multi_class=multi_class) for _ in range(2)]
+    for model, layout in zip(models, (np.asarray, sparse.csr_array), strict=True):
+        model.partial_fit(X[:20], y[:20], classes=[0, 1, 2]).partial_fit(layout(X[20:]), y[20:])
+    np.testing.assert_allclose(models[1].coef_, models[0].coef_, rtol=1e-12)
+    assert (models[0].coef_ == 0).any()

@@ -284,7 +284,7 @@ cdef class Learner(AtomicLearner):
         cdef bint project = self.geometry.needs_projection(), dense
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
-        dense = rows.indices == NULL
+        dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
             dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
         )

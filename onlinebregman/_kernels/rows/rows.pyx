@@ -249,12 +249,12 @@ def in_order(X):
 
     By digits, which takes a quarter of the time that comparisons do: on short keys no branch has to be guessed.
     """
-    indices, data = np.empty_like(X.indices), X.data.copy()
+    indices = np.empty_like(X.indices)
     if X.indices.dtype == np.int32:
         places = put_in_order[int32_t](X.indices, X.indptr, indices, X.shape[1])
     else:
         places = put_in_order[int64_t](X.indices, X.indptr, indices, X.shape[1])
-    return type(X)((X.data[places], indices, X.indptr), shape=X.shape)
+    return type(X)((X.data[places], indices, X.indptr.copy()), shape=X.shape)
 
 
 cdef put_in_order(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
