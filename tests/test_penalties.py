@@ -260,7 +260,7 @@ def test_sparse_rows_that_centring_fills_are_dense_ones(multi_class):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) * (rng.uniform(size=(60, 5)) < 0.5)
     y = rng.integers(3, size=60)
-    fixed = {"divergence": "squared_euclidean", "penalty": "l1", "alpha": 0.01, "standardize": True}
+    fixed = {"divergence": "squared_euclidean", "penalty": "l1", "alpha": 0.1, "standardize": True}
     models = [MirrorDescentClassifier(**fixed, multi_class=multi_class) for _ in range(2)]
     for model, layout in zip(models, (np.asarray, sparse.csr_array), strict=True):
         model.partial_fit(X[:20], y[:20], classes=[0, 1, 2]).partial_fit(layout(X[20:]), y[20:])
