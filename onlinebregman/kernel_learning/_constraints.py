@@ -9,12 +9,14 @@ from ._instances import Array, Rows
 
 
 class Constraints:
-    """Constraints tr(W C_j) <= 0 with C_j = sign_j (X_j - bound_j I), in the order they came.
+    """Constraints tr(W C_j) <= 0, or = 0, with C_j = sign_j (X_j - bound_j I), in the order they came.
 
     Attributes
     ----------
     bounds, signs : ndarray of shape (n_constraints,)
         As given, 0 and 1 for matrices.
+    equal : ndarray of bool of shape (n_constraints,)
+        Those that demand equality; their multipliers have any sign.
     lows, highs : ndarray of shape (n_constraints,)
         Numbers with all eigenvalues of C_j between them.
     spreads : ndarray of shape (n_constraints,)
@@ -24,9 +26,12 @@ class Constraints:
     def __init__(self) -> None:
         self.blocks: list[Rows] = []
         self.bounds, self.signs, self.lows, self.highs, self.spreads = np.empty((5, 0))
+        self.equal = np.empty(0, dtype=bool)
 
-    def extended(self, instances: Rows, bounds: Array, signs: Array) -> Constraints:
-        """These and further ones; nothing is changed in place."""
+    def extended(self, instances: Rows, bounds: Array, senses: Array) -> Constraints:
+        """These and further ones, their senses as `check_senses` gives them; nothing is changed in place."""
+        equal = senses == 0
+        signs = np.where(equal, 1.0, senses)
         with np.errstate(over="ignore", invalid="ignore"):
             ends = instances.extremes - bounds[:, None]
             large = ~np.isfinite(ends).all(axis=1)
@@ -38,8 +43,8 @@ class Constraints:
         lows, highs = np.sort(ends * signs[:, None], axis=1).T
         spreads = np.where(highs > lows, highs - lows, 1.0)
         new = Constraints()
-        names = ("bounds", "signs", "lows", "highs", "spreads")
-        for name, values in zip(names, (bounds, signs, lows, highs, spreads), strict=True):
+        names = ("bounds", "signs", "lows", "highs", "spreads", "equal")
+        for name, values in zip(names, (bounds, signs, lows, highs, spreads, equal), strict=True):
             setattr(new, name, np.append(getattr(self, name), values))
         if self.blocks and type(self.blocks[-1]) is type(instances):
             new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
@@ -76,8 +81,11 @@ class Constraints:
         return float(value), -self.values(vectors * np.sqrt(weights / total))
 
 
+SENSES = {"<=": 1.0, ">=": -1.0, "==": 0.0}
+
+
 def check_senses(sense, n: int) -> Array:
-    """+1 for "<=" and -1 for ">=", one for each of n constraints."""
+    """+1 for "<=", -1 for ">=" and 0 for "==", one for each of n constraints."""
     senses = np.full(n, "<=") if sense is None else np.asarray(sense, dtype=object)
     if senses.ndim == 0:
         senses = np.full(n, senses.item(), dtype=object)
@@ -86,6 +94,6 @@ def check_senses(sense, n: int) -> Array:
             f"sense has shape {senses.shape}, but there are {n} constraints; give one for all, or one each."
         )
     for i, value in enumerate(senses):
-        if value not in ("<=", ">="):
-            raise ValueError(f"sense[{i}] = {value!r} is not known; use '<=' or '>='.")
-    return np.where(senses == "<=", 1.0, -1.0)
+        if not (isinstance(value, str) and value in SENSES):
+            raise ValueError(f"sense[{i}] = {value!r} is not known; use '<=', '>=' or '=='.")
+    return np.array([SENSES[value] for value in senses])

@@ -22,12 +22,13 @@ from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
 from ._constraints import Constraints, check_senses
-from ._instances import EPS, Array, Rows
+from ._dual_steps import approximate_step, exact_step
+from ._instances import Array, Rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds(Instances):
-    """Instances and the bounds of tr(W X), with the sides on which it has to be: 1 for below, -1 for above."""
+    """Instances and the bounds of tr(W X), with the sides on which it has to be: 1 below, -1 above, 0 neither."""
 
     senses: Array
 
@@ -40,10 +41,10 @@ class DefiniteBoost(KernelLearner):
     """Kernel of trace one, nearest to a given one, under linear constraints (DefiniteBoost).
 
     Minimises the von Neumann divergence D(W, W_1) over the positive definite W of trace one with tr(W C_j) <= 0 for all
-    j. A row z with the bound y is z'Wz <= y (or >= y), C = z z' - y I. For a pair of objects (a, b)
+    j. A row z with the bound y is z'Wz <= y (or >= y, or = y), C = z z' - y I. For a pair of objects (a, b)
     z = (e_a - e_b) / sqrt(2), and z'Wz is half their squared distance in the feature space of W. The solution is
 
-        W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0,
+        W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0 (of either sign where = y is wanted),
 
     and each round moves one alpha_j, see `selection`. A round on a row or pair changes the eigendecomposition of W by
     rank one, a round on a general matrix makes it afresh.
@@ -60,9 +61,9 @@ class DefiniteBoost(KernelLearner):
     selection : {"optimality", "violation"}
         Which alpha_j a round moves. "optimality": the one farthest from its optimality conditions, which is that of the
         most violated constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back.
-        "violation", the paper's: always that of the most violated constraint. No alpha_j ever falls, and learning is
-        done as soon as all constraints hold, within `tol`; the kernel then keeps them, but need not be the nearest one.
-        Not for "corrective", which moves all alpha_j.
+        "violation", the paper's: always that of the most violated constraint. No alpha_j of an inequality ever falls,
+        and learning is done as soon as all constraints hold, within `tol`; the kernel then keeps them, but need not be
+        the nearest one. Not for "corrective", which moves all alpha_j.
     init : array-like of shape (n_features, n_features) or None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
     max_iter : int
@@ -80,10 +81,10 @@ class DefiniteBoost(KernelLearner):
     alpha_ : ndarray of shape (n_constraints,)
         Multipliers of the constraints, in the order they came; 0 for those that do not bind.
     max_violation_ : float
-        Largest tr(W C_j), in units of y; negative if all constraints hold with room to spare.
+        Largest tr(W C_j), of equalities |tr(W C_j)|, in units of y; negative if all hold with room to spare.
     kkt_residual_ : float
         Largest distance of a constraint from its optimality conditions, without units: with the relative violation
-        v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)).
+        v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)), for an equality |v|.
     dual_gap_ : float
         D(W, W_1) minus the lower bound that the dual objective gives for the solution, which is -sum alpha_j tr(W C_j).
         0 at the solution; negative while W is not feasible and nearer to W_1 than the solution is.
@@ -179,8 +180,8 @@ class DefiniteBoost(KernelLearner):
             Rows z.
         y : array-like of shape (n_samples,)
             Bounds of z'Wz.
-        sense : {"<=", ">="}, array-like of them of shape (n_samples,), or None, default=None
-            On which side of the bound z'Wz has to be, for all rows or for each. None: "<=".
+        sense : {"<=", ">=", "=="}, array-like of them of shape (n_samples,), or None, default=None
+            On which side of the bound z'Wz has to be, or to be on it, for all rows or for each. None: "<=".
 
         Returns
         -------
@@ -214,8 +215,9 @@ class DefiniteBoost(KernelLearner):
             are of the order of 1 / d.
         n_objects : int
             Number of objects d.
-        sense : {"<=", ">="}, array-like of them of shape (n_pairs,), or None, default=None
-            "<=" for pairs that have to be near, ">=" for far ones, for all pairs or for each. None: "<=".
+        sense : {"<=", ">=", "=="}, array-like of them of shape (n_pairs,), or None, default=None
+            "<=" for pairs that have to be near, ">=" for far ones, "==" for distances themselves, for all pairs or for
+            each. None: "<=".
 
         Returns
         -------
@@ -239,19 +241,21 @@ class DefiniteBoost(KernelLearner):
         """
         return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
-    def partial_fit_matrices(self, C: ArrayLike) -> Self:
+    def partial_fit_matrices(self, C: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
 
         Parameters
         ----------
         C : array-like of shape (n_constraints, n_features, n_features)
             Symmetric matrices, of any rank and sign.
+        sense : {"<=", ">=", "=="}, array-like of them of shape (n_constraints,), or None, default=None
+            On which side of 0 tr(W C_j) has to be, or to be 0, for all matrices or for each. None: "<=".
 
         Returns
         -------
         {self}
         """
-        return self._partial_fit(C, check=self._check_matrices)
+        return self._partial_fit(C, sense, check=self._check_matrices)
 
     @property
     def divergence_(self) -> VonNeumann:
@@ -276,9 +280,9 @@ class DefiniteBoost(KernelLearner):
     def _check_pairs(self, call: Call, pairs, distances, n_objects, sense) -> Bounds:
         return _bounds(*self._check_object_pairs(call, pairs, distances, n_objects), sense)
 
-    def _check_matrices(self, call: Call, C) -> Bounds:
+    def _check_matrices(self, call: Call, C, sense: ArrayLike | None) -> Bounds:
         matrices = self._check_symmetric(call, C, "C")
-        return _bounds(matrices, np.zeros(len(matrices)), None)
+        return _bounds(matrices, np.zeros(len(matrices)), sense)
 
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
         return vars(self).get("_geometry")
@@ -321,11 +325,15 @@ class DefiniteBoost(KernelLearner):
         """
         return self._log_dual[-1] < self._least_log - 1e-9
 
-    def _conditions(self) -> tuple[Array, Array]:
-        """Violations tr(W C_j) and distances from the optimality conditions, relative to spread_j / n_features."""
-        spreads = self._constraints.spreads
-        violations = self._constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
-        return violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
+    def _conditions(self) -> tuple[Array, Array, Array]:
+        """tr(W C_j), how far it is violated, and the distance from the optimality conditions.
+
+        All relative to spread_j / n_features.
+        """
+        constraints, spreads = self._constraints, self._constraints.spreads
+        values = constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
+        violations = np.where(constraints.equal, np.abs(values), values)
+        return values, violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
 
     @property
     def _only_violations(self) -> bool:
@@ -348,7 +356,7 @@ class DefiniteBoost(KernelLearner):
 
     def _round(self, i: int) -> bool:
         """Move one multiplier; True if there is nothing left to do."""
-        violations, residuals = self._conditions()
+        values, violations, residuals = self._conditions()
         self._check_finite(residuals)
         j = int(np.argmax(violations))
         if self._only_violations:
@@ -366,7 +374,7 @@ class DefiniteBoost(KernelLearner):
         with np.errstate(over="ignore", invalid="ignore"):
             if self.projection == "corrective" and self._correct():
                 return False
-            self._move(j, violations[j] * self._constraints.spreads[j] / self.n_features_in_)
+            self._move(j, values[j] * self._constraints.spreads[j] / self.n_features_in_)
         return False
 
     def _correct(self) -> bool:
@@ -386,7 +394,7 @@ class DefiniteBoost(KernelLearner):
             self.alpha_ * spreads,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0, None)] * len(spreads),
+            bounds=[(None if free else 0, None) for free in constraints.equal],
             callback=hopeless,
             options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
         )
@@ -401,11 +409,15 @@ class DefiniteBoost(KernelLearner):
     def _move(self, j: int, r: float) -> None:
         """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
         constraints, geometry = self._constraints, self._geometry
-        bound, spread = constraints.signs[j] * constraints.bounds[j], constraints.spreads[j]
-        lowest = -self.alpha_[j]
-        margin = self.tol * spread / self.n_features_in_
-        step, log_factor = approximate_step(r, constraints.lows[j], constraints.highs[j], margin, lowest)
+        low, high, spread = constraints.lows[j], constraints.highs[j], constraints.spreads[j]
         x, sign = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
+        bound, lowest, side = sign * constraints.bounds[j], -self.alpha_[j], 1.0
+        if constraints.equal[j]:
+            lowest = -np.inf
+            if r < 0:  # then it is -C_j that violates
+                r, low, high, sign, bound, side = -r, -high, -low, -sign, -bound, -1.0
+        margin = self.tol * spread / self.n_features_in_
+        step, log_factor = approximate_step(r, low, high, margin, lowest)
         if self.projection == "exact":
             if r > 0:
                 enough = self._least_log - 1 - self._log_dual[-1]
@@ -416,20 +428,20 @@ class DefiniteBoost(KernelLearner):
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
         self.alpha_: np.ndarray = self.alpha_.copy()
-        self.alpha_[j] += step
+        self.alpha_[j] += side * step
         self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)
 
     def _assess(self) -> None:
         """Set the measures of success, and warn if there is none."""
-        violations, residuals = self._conditions()
+        values, violations, residuals = self._conditions()
         self._check_finite(residuals)
-        values = violations * self._constraints.spreads / self.n_features_in_
-        worst = int(np.argmax(values))
+        values, excesses = np.array([values, violations]) * self._constraints.spreads / self.n_features_in_
+        worst = int(np.argmax(excesses))
         self.dual_gap_: float = float(-self.alpha_ @ values)
-        self.max_violation_: float = float(values[worst])
+        self.max_violation_: float = float(excesses[worst])
         self.kkt_residual_: float = float(residuals.max())
-        found = f"constraint {worst} is violated most, by {values[worst]:g}"
+        found = f"constraint {worst} is violated most, by {self.max_violation_:g}"
         if self._hopeless:
             warn_caller(
                 "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict each "
@@ -443,55 +455,3 @@ class DefiniteBoost(KernelLearner):
                 "falls on and on, the constraints cannot all be met.",
                 ConvergenceWarning,
             )
-
-
-def approximate_step(r: float, low: float, high: float, margin: float, lowest: float) -> tuple[float, float]:
-    """Step along C that minimises the bound behind Theorem 4.1, not below `lowest`, and the logarithm of that bound.
-
-    With r = tr(W C) and the eigenvalues of C in [low, high], tr exp(log W - step C) is at most
-
-        ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
-
-    least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
-    `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
-    """
-    margin = max(margin, 1e-12 * max(-low, high, abs(r)))  # bounds far beyond all eigenvalues
-    low, high = min(low, -margin, r - margin), max(high, margin, r + margin)
-    step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
-    log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)
-    return float(step), float(log_factor)
-
-
-def exact_step(
-    geometry: VonNeumannGeometry,
-    x: Array,
-    sign: float,
-    target: float,
-    low: float,
-    high: float,
-    guess: float,
-    scale: float,
-    enough: float = -np.inf,
-) -> float:
-    """Root c of target - tr(W(c) X) between low and high, X = sign x, by safeguarded Newton.
-
-    The function increases; it has to be negative at `low` and positive at `high`, which may be infinite. The residual
-    is at most 1e-12 `scale`, save for what rounding G does to tr(W X). The search also ends when ln tr exp(G - c X) +
-    c target, the dual objective of the projection, is below `enough`.
-    """
-    c, rounding = guess, 4 * EPS * abs(geometry.log_values[0])
-    for _ in range(200):
-        value, slope, grown = geometry.evaluate_row(x, sign * c)
-        excess = target - sign * value
-        if abs(excess) <= max(1e-12 * scale, rounding * np.sqrt(slope)) or grown + c * target < enough:
-            break
-        low, high = (low, c) if excess > 0 else (c, high)
-        newton = c - excess / slope if slope > 0 else np.inf
-        if high == np.inf:
-            newton = min(newton, c + 4 * max(abs(c), abs(guess)))
-        if not low < newton < high:
-            newton = low + (high - low) / 2
-            if not low < newton < high:
-                break
-        c = newton
-    return c

@@ -450,7 +450,7 @@ def bad_calls():
         "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but DefiniteBoost is expecting 3"),
         "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
         "sense": ("partial_fit", (rows, y, ["<=", "<", ">="]), r"sense\[1\] = '<' is not known"),
-        "one sense": ("partial_fit", (rows, y, "=="), r"sense\[0\] = '==' is not known"),
+        "one sense": ("partial_fit", (rows, y, "="), r"sense\[0\] = '=' is not known; use '<=', '>=' or '=='"),
         "senses": ("fit", (rows, y, ["<=", ">="]), "there are 3 constraints"),
         "too large": ("partial_fit", (rows * 1e200, y), "Row 0 is too large"),
         "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
