@@ -19,13 +19,14 @@ from ._domain import Features
 class Scaling:
     """One round of iterative scaling (S18, 2.4): lambda_j += ln(Ehat_j / E_j), for features that sum to at most 1.
 
-    Features are divided by C, above their largest sum over a point (the lecture's n is never less than that sum), and
-    1 - sum is the dummy feature: positive everywhere, so that only a feature's own Ehat can be 0. With a penalty, each
-    multiplier minimises the bound L(lambda + step) - L(lambda) <= sum E (e^step - 1) - step Ehat + penalty by itself.
+    Features are divided by C, above their largest sum over a point or, as the lecture does, their number, which is
+    never less, and 1 - sum is the dummy feature: positive everywhere, so that only a feature's own Ehat can be 0. With
+    a penalty, each multiplier minimises the bound L(lambda + step) - L(lambda) <= sum E (e^step - 1) - step Ehat +
+    penalty by itself.
     """
 
-    def __init__(self, largest_sum: float, empirical: np.ndarray, alpha: float) -> None:
-        self.C = 1.01 * max(largest_sum, 1e-300)
+    def __init__(self, total: float, empirical: np.ndarray, alpha: float) -> None:
+        self.C = 1.01 * max(total, 1e-300)
         self.empirical, self.alpha = empirical, alpha
 
     def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:

@@ -49,6 +49,9 @@ class MaxEntDensity(Density, OnlineEstimator):
         How the multipliers are found. "newton": Newton steps by the covariance of the features, a few passes over the
         domain of n_features_out^2 operations a point. "lbfgs": for thousands of features; many passes if they depend
         on each other. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
+    scaling : {"largest_sum", "n_features"}
+        By what iterative scaling divides the features, of range [0, 1], so that they sum to at most 1: by their largest
+        sum over a point, or by their number, as the lecture does. The smaller it is, the longer the steps.
     max_iter : int
         Iterations at most, in each call.
     tol : float
@@ -127,6 +130,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         "features": "no_validation",
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"newton", "lbfgs", "iterative_scaling"})],
+        "scaling": [StrOptions({"largest_sum", "n_features"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
@@ -138,6 +142,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         features: object | None = None,
         alpha: float = 0.0,
         solver: Literal["iterative_scaling", "newton", "lbfgs"] = "newton",
+        scaling: Literal["largest_sum", "n_features"] = "largest_sum",
         max_iter: int = 1000,
         tol: float | None = 1e-10,
     ) -> None:
@@ -145,6 +150,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         self.features = features
         self.alpha = alpha
         self.solver = solver
+        self.scaling = scaling
         self.max_iter = max_iter
         self.tol = tol
 
@@ -375,7 +381,8 @@ class MaxEntDensity(Density, OnlineEstimator):
         alpha = float(self.alpha)
         features = Features(self._values, self._seen if alpha == 0 else None)
         empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
-        scaling = Scaling(features.largest_sum(), empirical, alpha)
+        total = features.largest_sum() if self.scaling == "largest_sum" else np.count_nonzero(features.span)
+        scaling = Scaling(float(total), empirical, alpha)
         free = (features.limits == 0) & (features.span > 0)
         start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)
         if start.any():  # a warm start has to be better than none

@@ -131,12 +131,14 @@ def test_no_distribution_of_the_same_expectations_has_more_entropy(seed):
     assert_allclose((other * np.log(other / q)).sum(), model.entropy_ + (other * np.log(other)).sum(), atol=1e-6)
 
 
+@pytest.mark.parametrize("scaling", ["largest_sum", "n_features"])
 @given(seed=st.integers(0, 10**6), alpha=st.sampled_from([0.0, 0.02, 0.1]))
 @settings(max_examples=20)
-def test_each_round_of_scaling_gains_at_least_its_bound(seed, alpha):
+def test_each_round_of_scaling_gains_at_least_its_bound(scaling, seed, alpha):
     domain, observed = world(seed)
     span = np.ptp(domain, axis=0)
-    model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=1, tol=None, alpha=alpha).fit(observed)
+    model = MaxEntDensity(domain, solver="iterative_scaling", scaling=scaling, max_iter=1, tol=None, alpha=alpha)
+    model.fit(observed)
     for rounds in range(2, 8):
         before, gain = model.log_loss_ + alpha * np.abs(model.lambda_ * span).sum(), model.entropy_bound_
         model = clone(model).set_params(max_iter=rounds).fit(observed)
@@ -145,12 +147,13 @@ def test_each_round_of_scaling_gains_at_least_its_bound(seed, alpha):
         assert gain >= 0
 
 
-def test_a_round_is_the_update_of_the_lecture():
+@pytest.mark.parametrize("scaling", ["largest_sum", "n_features"])
+def test_a_round_is_the_update_of_the_lecture(scaling):
     """lambda_j += ln(Ehat_j / E_j) for features on the simplex, the dummy feature among them."""
     domain, observed = world()
     observed = observed[domain[observed, 0] > 0]
     f = (domain - domain.min(axis=0)) / np.ptp(domain, axis=0)
-    f /= 1.01 * f.sum(axis=1).max()
+    f /= 1.01 * (f.sum(axis=1).max() if scaling == "largest_sum" else f.shape[1])
     f = np.c_[f, 1 - f.sum(axis=1)]
     multipliers = np.zeros(4)
     for rounds in range(1, 4):
@@ -158,7 +161,8 @@ def test_a_round_is_the_update_of_the_lecture():
         q = np.exp(g - logsumexp(g))
         multipliers += np.log(f[observed].mean(axis=0) / (q @ f))
         g = f @ multipliers
-        model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=rounds, tol=None).fit(observed)
+        model = MaxEntDensity(domain, solver="iterative_scaling", scaling=scaling, max_iter=rounds, tol=None)
+        model.fit(observed)
         assert_allclose(model.score_samples(domain), g - logsumexp(g), rtol=1e-10)
         bound = (f[observed].mean(axis=0) * np.log(f[observed].mean(axis=0) / (np.exp(g - logsumexp(g)) @ f))).sum()
         assert_allclose(model.entropy_bound_, bound, rtol=1e-8)
