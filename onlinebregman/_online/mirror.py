@@ -113,6 +113,38 @@ class MirrorMixin(DocumentedMixin):
         gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 
+    def _plain_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+        """The same where each row's terms are divided by its rate: sum weight_t (L_t(w_t) - L_t(u)) is at most that.
+
+        As rates never rise, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
+        D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
+        """
+        weighted = self._certificate(learner, u, intercept)
+        first, last, rose = learner.tracked_rates
+        if first == 0:
+            return 0.0
+        if rose or (learner.geometry.adaptive and first != last):
+            why = "rates rise in mid-stream" if rose else f"the rates of {self._divergence!r} are not constant"
+            raise ValueError(f"There is no bound on the regret itself if {why}; see regret_certificate.")
+        slack, rows = learner.plain_slack
+        if learner.geometry.adaptive:
+            return float((weighted - learner.slack) / first + slack)
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        before = self._divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
+        after = self._divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
+        bound = before / first - after / last + slack
+        if self._learned_penalty is not None:
+            bound += rows * self._learned_penalty.value(u)
+        if first == last:
+            return float(bound)
+        if not max(before, after) <= largest < np.inf:
+            raise ValueError(
+                "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
+                f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
+                "Euclidean divergence is at most (norm_2(coef) + r)^2 / 2."
+            )
+        return float(bound + largest * (1 / last - 1 / first))
+
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
         """D(u, start) - D(u, end) of two positions of the learner."""
         return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)

@@ -245,12 +245,19 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _linear_certificate(self, number: int, coef: ArrayLike, intercept: float) -> float:
         """The certificate of one of the learners against a comparator; ValueError if it is none for that."""
+        return self._certificate(*self._run_and_comparator(number, coef, intercept))
+
+    def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
+        """The bound without rates of one of the learners."""
+        return self._plain_certificate(*self._run_and_comparator(number, coef, intercept), largest)
+
+    def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]
         if learner.origin is None:
-            return self._certificate(learner, coef)  # which says that there is none
+            self._certificate(learner, np.empty(0))  # which says that there is none
         u = self._comparator(coef)
         self._check_intercept(intercept, learner.t, number)
-        return self._certificate(learner, u, intercept)
+        return learner, u, intercept
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """A comparator as a position of the learner, within the constraint that steps are projected onto."""
@@ -404,6 +411,48 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
             If regret was not tracked, or the certificate does not hold for the comparator.
         """
         return self._linear_certificate(0, coef, float(intercept))
+
+    def regret_bound(
+        self, coef: ArrayLike, intercept: float = 0.0, *, largest_divergence: float | None = None
+    ) -> float:
+        """Bound on the regret of this very run itself, its rows not weighted with their rates.
+
+        Where rates never rise, as those of "invscaling", dividing each row's terms of `regret_certificate` by its rate
+
+            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
+
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum
+        of the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With
+        a penalty R the right side has sum R(u) - R(w_{t+1}) more. The left side starts with `cumulative_loss_`, if
+        learning was tracked from the first row on, without `average`.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            The comparator u.
+        intercept : float, default=0.0
+            Its intercept; 0 if none is learned.
+        largest_divergence : float, default=None
+            A number that no D(u, w_t) of the run exceeds, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger
+            of the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
+
+        Returns
+        -------
+        {bound}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate rose in mid-stream, or `largest_divergence` is needed and missing, or less
+            than what the run is known to have met.
+
+        References
+        ----------
+        .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
+        """
+        largest = np.nan if largest_divergence is None else float(largest_divergence)
+        return self._regret_bound(0, coef, float(intercept), largest)
 
     @property
     def weighted_loss_(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -144,12 +145,57 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         ValueError
             If regret was not tracked, or the certificate does not hold for a comparator.
         """
-        learners = self._fitted_learner().learners
-        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), self.n_features_in_))
-        intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners))
-        numbers = range(len(learners))
-        bounds = [self._linear_certificate(*parts) for parts in zip(numbers, coefs, intercepts, strict=True)]
+        return self._each_bound(self._linear_certificate, coef, intercept)
+
+    def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> np.ndarray:
+        """A bound for each learner, each with its row of coef and its one of the others; their sum for a joint loss."""
+        n = len(self._fitted_learner().learners)
+        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self.n_features_in_))
+        of_each = [np.broadcast_to(np.asarray(other, dtype=np.float64), n) for other in others]
+        bounds = [bound(*parts) for parts in zip(range(n), coefs, *of_each, strict=True)]
         return np.array([sum(bounds)] if self._joint else bounds)
+
+    def regret_bound(
+        self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Bound on the regret of this very run itself, its rows not weighted with their rates.
+
+        Where rates never rise, as those of "invscaling", dividing each row's terms of `regret_certificate` by its rate
+
+            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
+
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum
+        of the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With
+        a penalty R the right side has sum R(u) - R(w_{t+1}) more.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,) or (n_learners, n_features)
+            The comparators, one row for each learner or one for all.
+        intercept : array-like of shape (n_learners,) or float, default=0.0
+            Their intercepts; 0 if none is learned.
+        largest_divergence : array-like of shape (n_learners,) or float, default=None
+            Numbers that no D(u, w_t) of the run exceeds, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry. Not needed while the rate
+            was constant.
+
+        Returns
+        -------
+        bound : ndarray of shape (n_learners,)
+            The right side for each learner, as in `regret_certificate`.
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate rose in mid-stream, or `largest_divergence` is needed and missing or less
+            than what a learner is known to have met.
+
+        References
+        ----------
+        .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
+        """
+        largest = np.nan if largest_divergence is None else largest_divergence
+        return self._each_bound(self._regret_bound, coef, intercept, largest)
 
     @read_only
     def weighted_loss_(self) -> np.ndarray:

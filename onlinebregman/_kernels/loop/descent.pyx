@@ -9,7 +9,7 @@ from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, count,
-    linear_step, rate
+    add_slack, linear_step, rate
 )
 from onlinebregman._kernels.losses.loss cimport Loss, SquaredLoss
 from onlinebregman._kernels.rows.rows cimport Row
@@ -61,7 +61,7 @@ cdef int descend(RunState* run, Settings* settings, double* w, const Row* row, d
 cdef double descent_step(RunState* run, Settings* settings, double a, double slope, double y, double weight,
                          double* prior_score, int* status) noexcept nogil:
     """The step c from a = w.x and slope = x.x, and everything else but the passes over the row."""
-    cdef double eta = weight * rate(settings, run.t + 1.0), bias = settings.fit_intercept, c, value
+    cdef double base = rate(settings, run.t + 1.0), eta = weight * base, bias = settings.fit_intercept, c, value
     a += run.intercept
     slope += bias
     c = linear_step(a - y, slope, eta) if settings.update == IMPLICIT else eta * (a - y)
@@ -76,7 +76,7 @@ cdef double descent_step(RunState* run, Settings* settings, double a, double slo
         prior_score[0] = a
     if settings.track_regret:
         run.weighted_loss += eta * value
-        run.slack += 0.5 * c * slope * (eta * (a - y))  # what S comes to, for both steps
+        add_slack(run, 0.5 * c * slope * (eta * (a - y)), base)  # what S comes to, for both steps
         if not isfinite(run.weighted_loss + run.slack):
             status[0] = LOSS_OVERFLOWED
     count(run, weight * value, c, bias)

@@ -128,6 +128,16 @@ cdef class Learner(AtomicLearner):
         return self.run.rate_sum
 
     @property
+    def plain_slack(self):
+        """S and its number of penalised rows where each row's terms are divided by its rate."""
+        return self.run.plain_slack, self.run.plain_rows
+
+    @property
+    def tracked_rates(self):
+        """First and last rate of the rows since regret is tracked, and whether one was above that before it."""
+        return self.run.first_rate, self.run.last_rate, self.run.rate_rose
+
+    @property
     def position(self):
         """The weights that the next step starts from, both halves of signed ones, and the intercept; no average."""
         return self.geometry.state_weights, self.run.intercept
@@ -191,6 +201,8 @@ cdef class Learner(AtomicLearner):
             self.origin = None
             self.geometry.stop_tracking()
             self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
+            self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
+            self.run.rate_rose = False
         self.validated = tuple(dict(validated).items())
 
     cpdef bint in_force(self, dict attributes):

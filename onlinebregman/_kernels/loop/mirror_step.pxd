@@ -8,7 +8,7 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
-    NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, count, linear_step, rate
+    NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
 )
 from onlinebregman._kernels.losses.loss cimport Loss
 
@@ -66,7 +66,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     geometry.step(work, c)
     c += work.origin
     if settings.track_regret:
-        certify(geometry, loss, update, run, work, &score, y, weight * eta, c, gap, value)
+        certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
     value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
     return end_step(geometry, settings, run, work, eta, c, score.bias, value)
 
@@ -134,8 +134,9 @@ cdef inline void penalise(Geometry geometry, const Settings* settings, RunState*
     geometry.store(work)
     fall = geometry.shrink_all(eta, settings.track_regret)
     if settings.track_regret:
-        run.slack -= fall
+        add_slack(run, -fall, eta)
         run.rate_sum += eta
+        run.plain_rows += 1.0
 
 
 cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* score, double c) noexcept nogil:
@@ -147,21 +148,21 @@ cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* scor
 
 
 cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score,
-                         double y, double eta, double c, double gap, double value) noexcept nogil:
+                         double y, double weight, double rate, double c, double gap, double value) noexcept nogil:
     """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
-    cdef double a, fall
+    cdef double a, fall, eta = weight * rate
     run.weighted_loss += eta * value
     if geometry.adaptive:
         geometry.note_step(work, c, c * score.a - gap)
     if update == EXPLICIT or update == GRADIENT:
-        run.slack += gap
+        add_slack(run, gap, rate)
         return
     if geometry.linear:
         a = score.a - c * (score.slope + score.bias)
     else:
         a = geometry.dot(work) + score.intercept - score.bias * c
     fall = eta * (value - loss.value(a, y))
-    run.slack += fall if update == IMPORTANCE else fall + gap - c * (score.a - a)
+    add_slack(run, fall if update == IMPORTANCE else fall + gap - c * (score.a - a), rate)
 
 
 cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta,

@@ -26,7 +26,7 @@ from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.solver cimport Score, score_after, implicit_step
-from onlinebregman._kernels.loop.state cimport EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, rate
+from onlinebregman._kernels.loop.state cimport EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack, rate
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -160,7 +160,7 @@ cdef class MultinomialLearner(MultiLearner):
             if status != LEARNED:
                 return status
         if self.tracked:
-            self.certify(<Learner> self.members[p.y].learner, &p)
+            self.certify(<Learner> self.members[p.y].learner, &p, weight)
         return LEARNED
 
     cdef int predict_class(self, Learner learner, Py_ssize_t k, const Row* row, double weight) noexcept nogil:
@@ -270,7 +270,7 @@ cdef class MultinomialLearner(MultiLearner):
                 self.after[k] = learner.geometry.dot(work) + score.intercept - score.bias * c
             if learner.geometry.adaptive:
                 learner.geometry.note_step(work, c, c * score.a - gap)
-            learner.run.slack += gap if self.explicit else gap - c * (score.a - self.after[k])
+            add_slack(&learner.run, gap if self.explicit else gap - c * (score.a - self.after[k]), self.eta[k] / weight)
         status = end_step(
             learner.geometry, &learner.settings, &learner.run, work, self.eta[k] / weight, c, score.bias, loss
         )
@@ -278,7 +278,7 @@ cdef class MultinomialLearner(MultiLearner):
             return OVERFLOWED
         return status
 
-    cdef void certify(self, Learner learner, ob_softmax* p) noexcept nogil:
+    cdef void certify(self, Learner learner, ob_softmax* p, double weight) noexcept nogil:
         """What the joint loss adds to the certificate, with the row's class."""
         cdef double value
         ob_softmax_of(p, self.a)
@@ -286,4 +286,5 @@ cdef class MultinomialLearner(MultiLearner):
         learner.run.weighted_loss += self.eta[p.y] * value
         if not self.explicit:
             ob_softmax_of(p, self.after)
-            learner.run.slack += self.eta[p.y] * (value - ob_softmax_loss(p, self.after))
+            value -= ob_softmax_loss(p, self.after)
+            add_slack(&learner.run, self.eta[p.y] * value, self.eta[p.y] / weight)

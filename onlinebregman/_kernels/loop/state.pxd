@@ -43,6 +43,11 @@ cdef struct RunState:         # the learner's state beside its geometry
     double weighted_loss      # regret certificate: the sum of eta L
     double slack              # and S of its inequality
     double rate_sum           # what a comparator's penalty counts there: the sum of eta
+    double plain_slack        # S with each row's term divided by its rate, for the regret itself,
+    double plain_rows         # the rows in it,
+    double first_rate         # their first and last rates, and whether one was above that before it
+    double last_rate
+    bint rate_rose
 
 
 cdef inline double rate(const Settings* settings, double t) noexcept nogil:
@@ -54,6 +59,17 @@ cdef inline double rate(const Settings* settings, double t) noexcept nogil:
     if settings.rate_power == 1:
         return settings.rate_scale / t
     return settings.rate_scale / pow(t, settings.rate_power)
+
+
+cdef inline void add_slack(RunState* run, double s, double rate) noexcept nogil:
+    """A row's term of S, at the rate of a row of weight 1."""
+    run.slack += s
+    run.plain_slack += s / rate
+    if run.first_rate == 0:
+        run.first_rate = rate
+    elif rate > run.last_rate:
+        run.rate_rose = True
+    run.last_rate = rate
 
 
 cdef inline double linear_step(double residual, double slope, double eta) noexcept nogil:
