@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -53,6 +53,10 @@ class Examples:
         return self.X.shape[0]
 
 
+class NoBound(AttributeError, ValueError):
+    """A bound, an attribute or what a method returns, that there is not."""
+
+
 class _Validated:
     """The parameters of an estimator when they were validated; no copy carries them."""
 
@@ -75,6 +79,10 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
+    # Why models that learned in parallel are not mixed into one, where they are not: see `_mixed`
+    _unmixable = "it keeps more of the one stream that it learns than weights and sums of rows"
+    _adds_up = False  # are models of shards mixed exactly, by adding up statistics, so that one round says everything?
+    _parallel = False  # is this such a model? Bounds on a run are for one run over all rows
     _reversible = False  # does the transaction of another estimator take back a row that this one has learned, too?
 
     def _keep(self, arguments: dict[str, Any]) -> None:
@@ -115,6 +123,17 @@ class LifeCycleMixin(DocumentedMixin):
             self._go_on(data, call)
         if changed:
             self._configure()
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """A new model: this one, and what `parts`, copies of it, have each learned from its share of the rows.
+
+        Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.mixing`.
+        """
+        raise TypeError(f"{type(self).__name__} cannot be mixed from parallel runs: {self._unmixable}.")
+
+    def _check_one_run(self) -> None:
+        if self._parallel:
+            raise NoBound("this model was mixed from parallel runs, and bounds are for one run over all rows")
 
     def _members(self) -> Iterable:
         """Further estimators that a call changes."""

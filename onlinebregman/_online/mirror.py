@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Self
 
 import numpy as np
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.learner import Learner
+from .._kernels.rows.standardizer import Standardizer
 from ..constraints import Constraint
 from ..divergences import (
     Divergence,
@@ -18,6 +22,7 @@ from ..schedules import Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
 from .estimator import Examples
+from .mixing import mean, mixed_adaptive, mixed_geometry, mixed_learner, total
 from .start import starting_weights
 from .validation import check_finite, fitted
 
@@ -99,6 +104,53 @@ class MirrorMixin(DocumentedMixin):
             track_regret=parameters.get("track_regret", False),
             validated=parameters,
         )
+
+    # --- mixing models that learned in parallel ---------------------------------------------------------------------
+
+    _sums: tuple[str, ...] = ()  # attributes that add up,
+    _maxima: tuple[str, ...] = ()  # that are the largest so far,
+    _of_first: tuple[str, ...] = ()  # and that the first shard's go on for all
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """theta = sum share_s theta_s, theta_s = f(w_s)."""
+        if getattr(self, "track_regret", False):
+            raise TypeError(
+                f"{type(self).__name__} cannot be mixed with track_regret=True: a certificate is for one run; leave it "
+                "out."
+            )
+        mixed = copy.copy(self)
+        mixed._parallel = True
+        mixed._learner = self._mixed_learner(self._learner, [part._learner for part in parts], shares)
+        for name in self._sums:
+            setattr(mixed, name, total(getattr(self, name), [getattr(part, name) for part in parts]))
+        for name in self._maxima:
+            setattr(mixed, name, max(getattr(part, name) for part in parts))
+        for name in self._of_first:
+            setattr(mixed, name, copy.deepcopy(getattr(parts[0], name)))
+        return mixed
+
+    def _mixed_learner(
+        self,
+        start: Learner,
+        parts: Sequence[Learner],
+        shares: Sequence[float],
+        standardizer: Standardizer | None = None,
+    ) -> Learner:
+        if start.geometry.adaptive:
+            geometry = mixed_adaptive(start, parts, shares)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                theta = mean(shares, [self._dual(part.geometry) for part in parts])
+                geometry = mixed_geometry(start, parts, self._geometry_at(theta))
+        return mixed_learner(start, parts, shares, geometry, standardizer)
+
+    def _dual(self, geometry: Geometry) -> np.ndarray:
+        """theta = f(w)."""
+        return self._divergence.mirror(geometry.state_weights)
+
+    def _geometry_at(self, theta: np.ndarray) -> Geometry:
+        """The geometry at the weights of these dual ones."""
+        return self._make_geometry(self._divergence.inverse_mirror(theta))
 
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""

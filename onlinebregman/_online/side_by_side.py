@@ -156,6 +156,10 @@ class HedgedMixin(SideBySideMixin):
         Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run.
     """
 
+    _unmixable = (
+        "its weights follow from the losses of one sequence of rows, each predicted by what had learned all before it"
+    )
+
     @read_only
     def weights_(self) -> np.ndarray:
         """Weights of the models in the next prediction, shape (n_models,)."""

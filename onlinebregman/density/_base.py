@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,6 +126,19 @@ class OnlineDensity(Density, OnlineEstimator):
         {ValueError}
         """
         return self._partial_fit(X, y, sample_weight)
+
+    _adds_up = True
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """The sums of all rows: what one pass over them comes to, but for losses, which are those of parallel runs."""
+        mixed = copy.copy(self)
+        mixed._parallel = True
+        mixed._progress = self._joined(self._progress, [part._progress for part in parts])
+        return mixed
+
+    def _joined(self, start, parts: Sequence[Any]) -> Any:
+        """What a stream has come to that each of `parts` goes on from `start`."""
+        raise NotImplementedError
 
     @property
     def t_(self) -> int:

@@ -34,9 +34,14 @@ class FullScatter(NamedTuple):
         """No rows yet."""
         return cls(np.zeros_like(prior), *_invert(prior))
 
+    @classmethod
+    def of(cls, own: np.ndarray, whole: np.ndarray) -> FullScatter:
+        """That of given rows, alone and with the prior."""
+        return cls(own, *_invert(whole))
+
     def refreshed(self, whole: np.ndarray) -> FullScatter:
         """The same, with the inverse from the scatter with the prior, so that rounding errors do not add up."""
-        return FullScatter(self.own, *_invert(whole))
+        return self.of(self.own, whole)
 
     def learn(
         self, steps: np.ndarray, gains: np.ndarray, surprises: np.ndarray, weights: np.ndarray
@@ -132,6 +137,10 @@ class DiagonalScatter(NamedTuple):
     @classmethod
     def begin(cls, prior: np.ndarray) -> DiagonalScatter:
         return cls(np.zeros_like(prior), prior)
+
+    @classmethod
+    def of(cls, own: np.ndarray, whole: np.ndarray) -> DiagonalScatter:
+        return cls(own, whole)
 
     def refreshed(self, whole: np.ndarray) -> DiagonalScatter:
         return self  # sums of positive numbers are accurate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.rows.rows import running
+from .._online.mixing import total
 from .._online.validation import check_dense_rows, is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
@@ -256,6 +258,7 @@ class OnlineExponentialFamily(OnlineDensity):
     def regret_bound_(self) -> float:
         """What `regret_` cannot exceed; AttributeError where no theorem says."""
         now, rule = self._now(), self._rule
+        self._check_one_run()
         gaussian = self._learned_family == "gaussian"
         if isinstance(rule, GaussianMinimax):
             if now.rows == 0:
@@ -357,6 +360,22 @@ class OnlineExponentialFamily(OnlineDensity):
             max(now.radius, float(square.max())),
             now.unweighted and bool((h == 1).all()),
         )
+
+    def _joined(self, start: _Progress, parts: Sequence[_Progress]) -> _Progress:
+        origin = parts[0].origin
+        moved = [self._from(origin, now) for now in (start, *parts)]
+        names = ("total", "weight", "rows", "loss", "base")
+        sums = {name: total(getattr(moved[0], name), [getattr(now, name) for now in moved[1:]]) for name in names}
+        quadratic, radius = (max(getattr(now, name) for now in parts) for name in ("quadratic", "radius"))
+        return _Progress(origin, **sums, quadratic=quadratic, radius=radius, unweighted=False)
+
+    def _from(self, origin: np.ndarray, now: _Progress) -> _Progress:
+        """The same sums of rows less another origin."""
+        gap = now.origin - origin
+        if not gap.any():
+            return now
+        base = float(((2 * now.total + now.weight * gap) * gap / (2 * self._family.variance)).sum())
+        return now._replace(origin=origin, total=now.total + now.weight * gap, base=now.base + base)
 
     def _check_horizon(self, weights: np.ndarray, numbers: np.ndarray) -> None:
         if (weights != 1).any():

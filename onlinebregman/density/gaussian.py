@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from numbers import Real
 from typing import Literal, NamedTuple
@@ -12,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.rows.rows import running
+from .._online.mixing import Moments, pooled, total
 from .._online.validation import check_dense_rows, is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence
@@ -302,6 +304,16 @@ class OnlineGaussian(OnlineDensity):
                 except np.linalg.LinAlgError:
                     return now._replace(loss=np.nan)
         return now
+
+    def _joined(self, start: _Progress, parts: Sequence[_Progress]) -> _Progress:
+        def moments(now: _Progress) -> Moments:
+            return Moments(now.weight, now.origin + now.total / max(now.weight, _TINY), now.scatter.own)
+
+        weight, mean, own = pooled(moments(start), [moments(part) for part in parts], start.scatter.square)
+        origin = parts[0].origin
+        sums = {name: total(getattr(start, name), [getattr(part, name) for part in parts]) for name in ("rows", "loss")}
+        now = _Progress(origin, weight * (mean - origin), weight, start.scatter._replace(own=own), **sums)
+        return now._replace(scatter=start.scatter.of(own, self._whole(now, self._prior.k1)))
 
     def _whole(self, now: _Progress, k: float) -> np.ndarray:
         """Scatter of the rows, and of the prior as k rows, about their common mean."""

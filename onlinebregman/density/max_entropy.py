@@ -125,6 +125,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     array([4.5])
     """
 
+    _unmixable = "it solves for the expectations of all observations at once"
     _parameter_constraints: dict = {
         "domain": ["array-like", None],
         "features": "no_validation",

@@ -67,6 +67,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
     """
 
+    _unmixable = (
+        "its weights follow from the losses of one sequence of rows, each predicted by what had learned all before it"
+    )
     _parameter_constraints: dict = {
         "estimators": [list, None],
         "share": [Interval(Real, 0, 1, closed="left")],

@@ -77,6 +77,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     True
     """
 
+    _unmixable = "its wealth and its weights are those of one sequence of days"
     _parameter_constraints: dict = {
         "learning_rate": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "data_bounds": [dict, None],

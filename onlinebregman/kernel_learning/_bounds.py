@@ -63,6 +63,7 @@ class LossBoundsMixin(DocumentedMixin):
             parameters were set in mid-stream, or explicit steps with h eta r^2 > 4.
         """
         check_is_fitted(self)
+        self._check_one_run()
         if len(self._in_force) > 1:
             raise ValueError(
                 "There is a bound for one constant rate and one update only, but eta0, learning_rate, update or "
@@ -106,6 +107,7 @@ class LossBoundsMixin(DocumentedMixin):
         times the rate, for which the bound is larger, and for explicit steps can be infinite.
         """
         self._fitted_learner()
+        self._check_one_run()
         if any(used.data_bounds is None for used in self._in_force):
             raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
         if len(self._in_force) > 1:

@@ -305,6 +305,7 @@ class MatrixBurgRegressor(
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A matrix to compare with, for a run without steps that were left out."""
+        self._check_one_run()
         if self.n_left_out_:
             raise ValueError(
                 f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "

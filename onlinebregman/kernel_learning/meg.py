@@ -41,6 +41,12 @@ class VonNeumannMirrorMixin(MirrorMixin):
     def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
 
+    def _dual(self, geometry: VonNeumannGeometry) -> np.ndarray:
+        return geometry.log_coef
+
+    def _geometry_at(self, theta: np.ndarray) -> VonNeumannGeometry:
+        return VonNeumannGeometry(theta, self._divergence.trace)
+
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
         """The learner's positions are log W, and tr(U log U) cancels."""
         self._divergence.check_domain(u, closed=True)
@@ -373,6 +379,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         self._learner = self._make_learner(self._first)
         self.n_collapsed_ = 0
         self.spread_ = self._loss_sum = 0.0
+
+    _sums, _maxima = ("n_collapsed_", "_loss_sum"), ("spread_", "_largest_weight")
 
     def _learn(self, data: Instances, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """One pass over the instances; returns the mean loss before each was learned."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -11,11 +12,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.atomic import note_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
+from .._online.compiled import make_geometry
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.mirror import MirrorMixin
+from .._online.mixing import mixed_standardizer
 from .._online.regret import Terms, split
 from .._online.start import starting_weights
 from .._online.theory import TheoryRate, theory_rate
@@ -107,6 +111,8 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     learning_rate: LearningRate | Literal["theory"] | Schedule
     power_t: float
     data_bounds: dict[str, float] | None
+    _maxima = ("_largest_weight",)
+
     update: Update | Literal["gradient"]
     init: ArrayLike | float | None
     fit_intercept: bool
@@ -161,6 +167,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         or `fit_intercept`, or with `average`, as the theorem is about the weights that learn, not about their average.
         """
         t = self._fitted_learner().t
+        self._check_one_run()
         terms, *others = self._terms.of("theory", t)
         if terms is None and not others:
             raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
@@ -216,6 +223,27 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _begin(self, data: Examples) -> None:
         self._learner = self._standardize(self._make_learner(data.X.shape[1]), data.X)
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        mixed = super()._mixed(parts, shares)
+        mixed._all_weight_one = all(part._all_weight_one for part in parts)
+        return mixed
+
+    def _mixed_learner(self, start, parts, shares, standardizer=None) -> Learner | MultiLearner:
+        standardizer = mixed_standardizer(start.standardizer, [part.standardizer for part in parts])
+        mix = super()._mixed_learner
+        if not isinstance(start, MultiLearner):
+            return mix(start, parts, shares, standardizer)
+        columns = zip(start.learners, *(part.learners for part in parts), strict=True)
+        mixed = type(start)(
+            [mix(first, others, shares, standardizer) for first, *others in columns], *start.__reduce__()[1][1:]
+        )
+        mixed.standardize_by(standardizer)
+        return mixed
+
+    def _geometry_at(self, theta: np.ndarray) -> Geometry:
+        terms = self._start.signed, self._start.constraint, self._learned_penalty, self._learned_loss
+        return make_geometry(self._divergence, self._divergence.inverse_mirror(theta), *terms)
 
     def _scores(self, X, linked: bool = False) -> np.ndarray:
         """Scores X w + b of rows, or the predictions that the loss's link makes of them."""

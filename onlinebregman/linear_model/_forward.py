@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from math import pi, sqrt
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,6 +14,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
+from .._online.mixing import mixed_standardizer
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
@@ -60,6 +63,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     }
 
     _remedy: str  # where a row overflows
+    _adds_up = True
     random_features: int
     gamma: float | None
     random_state: RandomState
@@ -114,6 +118,19 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         gamma = 1.0 / n_features if self.gamma is None else self.gamma
         omega = sqrt(2.0 * gamma) * rng.normal(size=(self.random_features, n_features))
         return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """A = A_1 + sum (A_s - A_1), b alike: what one pass over all rows comes to."""
+        if self.forgetting != 1:
+            raise TypeError(
+                f"{type(self).__name__} cannot be mixed with forgetting={self.forgetting:g}: rows of parallel runs "
+                "have no common age; use forgetting=1.0."
+            )
+        mixed = copy.copy(self)
+        mixed._parallel = True
+        standardizer = mixed_standardizer(self._learner.standardizer, [part._learner.standardizer for part in parts])
+        mixed._learner = self._learner.joined([part._learner for part in parts], standardizer)
+        return mixed
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         learner = self._fitted_learner()

@@ -90,6 +90,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
                 "The bound is for rows of weight 1, but some were learned with other weights; learn anew without "
                 "class_weight and sample_weight."
             )
+        self._check_one_run()
         eta0, *others = self._terms.of("eta0", learner.t)
         if others:
             raise ValueError(

@@ -193,6 +193,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             `fit_intercept` were set in mid-stream, and for other comparators.
         """
         learner = self._fitted_learner()
+        self._check_one_run()
         (update, upper, with_intercept), *others = self._terms.of("gradient", learner.t)
         if update != "gradient" or others or any(self._terms.of("average", learner.t)):
             raise ValueError(

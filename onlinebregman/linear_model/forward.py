@@ -292,6 +292,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         AttributeError if a row was learned with forward=False: the ridge prediction has no such bound.
         """
         learner = self._fitted_learner()
+        self._check_one_run()
         if learner.n_ridge:
             raise AttributeError(
                 f"regret_bound_ is for forward predictions, but {learner.n_ridge} of {learner.t} rows were predicted "

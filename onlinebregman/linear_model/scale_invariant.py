@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
+from .._online.estimator import EpochEstimator
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
@@ -35,6 +36,7 @@ class ScaleInvariantMixin(MirrorMixin):
     data_bounds = init = None
     track_regret = False
     _read_at_each_call = ("fit_intercept", "average")
+    _unmixable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
 
@@ -44,6 +46,8 @@ class ScaleInvariantMixin(MirrorMixin):
     def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
         """Weights are any numbers, of which the first are 0; that is all."""
         return SquaredEuclidean()
+
+    _mixed = EpochEstimator._mixed
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
         loss = self._learned_loss

@@ -107,6 +107,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
+    _sums, _maxima, _of_first = ("n_collapsed_",), ("_largest_target",), ("_sampler",)
+
     prior: Literal["identity", "variance", "covariance"] | ArrayLike
     loss: Literal["squared_error", "one_sided"]
     eta0: float

@@ -101,6 +101,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     0.98
     """
 
+    _unmixable = "it solves for all the rows that it remembers at once"
     _reversible = True
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,

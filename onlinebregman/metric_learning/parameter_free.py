@@ -79,6 +79,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     0.98
     """
 
+    _unmixable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
         "random_state": ["random_state"],

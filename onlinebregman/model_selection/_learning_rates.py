@@ -44,6 +44,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         Labels, of a classifier.
     """
 
+    _unmixable = "it compares rates on one sequence of rows; mix the estimator, at the rate that is found"
     _parameter_constraints: dict = {
         "estimator": [OnlineLinearModel, None],
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],

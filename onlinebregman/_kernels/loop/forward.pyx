@@ -136,6 +136,38 @@ cdef class ForwardLearner(AtomicLearner):
         state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma, self.features
         return type(self), (*arguments, *state, not self.free_intercept)
 
+    def joined(self, learners, standardizer):
+        """A learner of what each of these, copies of this one, has learned beyond it: A, b and y'y add up."""
+        cdef Py_ssize_t k, i, start
+        arguments = self.__reduce__()[1]
+
+        def unpacked(learner):
+            """(A, b, y'y, state)."""
+            factor, state = learner.__reduce__()[1][4:6]
+            U, g, d, start = np.eye(self.d), np.zeros((self.d, self.m)), np.zeros(self.d), 0
+            for k in range(self.d):
+                d[k], row = factor[start], factor[start + 1 : start + self.d - k + self.m]
+                U[k, k + 1:], g[k] = row[:self.d - k - 1], row[self.d - k - 1:]
+                start += self.d - k + self.m
+            pulled = d[:, np.newaxis] * g
+            return U.T @ (d[:, np.newaxis] * U), U.T @ pulled, factor[start:] + (g * pulled).sum(axis=0), state
+
+        (A, b, squares, state), others = unpacked(self), [unpacked(learner) for learner in learners]
+        states = [other[3] for other in others]
+        A, b, squares = (first + sum(other[i] - first for other in others) for i, first in enumerate((A, b, squares)))
+        state = {name: value + sum(each[name] - value for each in states) for name, value in state.items()}
+        scale = np.sqrt(np.diagonal(A))
+        try:
+            lower = np.linalg.cholesky(A / np.multiply.outer(scale, scale)) * scale[:, np.newaxis]
+        except np.linalg.LinAlgError:
+            raise ValueError("The rows of all shards together leave A = alpha I + sum x x' singular; raise alpha.") from None
+        root = np.diagonal(lower)
+        d, U, g = root ** 2, lower.T / root[:, np.newaxis], np.linalg.solve(lower, b) / root[:, np.newaxis]
+        left = np.maximum(squares - (g * g * d[:, np.newaxis]).sum(axis=0), 0.0)
+        factor = np.concatenate([np.r_[d[k], U[k, k + 1:], g[k]] for k in range(self.d)] + [left])
+        state["hindsight"] = left.sum() / 2  # what is left of the targets is the least penalised loss
+        return type(self)(*arguments[:4], factor, state, standardizer, *arguments[7:])
+
     @property
     def t(self):
         return int(self.state.t)

@@ -170,6 +170,34 @@ cdef class SoftmaxLearner(AtomicLearner):
         learner.state = self.state
         return learner
 
+    def joined(self, learners, standardizer):
+        """A learner of what each of these, copies of this one, has learned beyond it.
+
+        Each is a normal model of the weights, of precision A_s: A = A_1 + sum (A_s - A_1), and A w adds up alike.
+        """
+        cdef Py_ssize_t j, n = self.padded
+        cdef SoftmaxLearner learner
+        cdef double* column
+        arguments = self.__reduce__()[1]
+        first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
+        before, after = self.__reduce__()[1][5], [each.__reduce__()[1][5] for each in learners]
+        pull = first @ (<SoftmaxLearner> self).weight_rows().T
+        pull = pull + sum(A @ (<SoftmaxLearner> each).weight_rows().T - pull for A, each in zip(others, learners))
+        A = first + sum(other - first for other in others)
+        state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
+        learner = type(self)(*arguments[:4], arguments[4], state, standardizer, *arguments[7:])
+        learner.weight_rows()[:] = np.linalg.solve(A, pull).T
+        # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
+        root = np.linalg.inv(np.linalg.cholesky(A)).T
+        for j in range(self.d):
+            learner.scale()[j] = root[j, j] ** 2
+            values = np.zeros(n)
+            values[:self.d] = root[:, j] / root[j, j]
+            column = learner.column(j)
+            for k in range(j - j % BATCH + BATCH):
+                column[k] = values[k]
+        return learner
+
     @property
     def t(self):
         return int(self.state.t)

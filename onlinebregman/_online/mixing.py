@@ -1,0 +1,158 @@
+"""Models that learned in parallel, mixed into one.
+
+A model is sent to shards s of the data, of which a copy learns n_s rows each, n in all. What comes back is put together
+in two ways. Weights are averaged in the mirror space, which keeps them in the domain,
+
+    theta = sum n_s theta_s / n,    theta_s = f(w_s),
+
+and what counts rows or sums them up - their number, losses, statistics, the sums by which a geometry adapts - has grown
+by so much on each shard, which adds up: q = q_0 + sum (q_s - q_0). Sums are taken in the order of the shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._kernels.geometries.adaptive import AdaGradGeometry, AdaptiveGeometry, NormalisedGeometry
+from .._kernels.geometries.geometry import Geometry
+from .._kernels.loop.learner import Learner
+from .._kernels.rows.standardizer import Standardizer
+
+# The least deviation of a column that is not constant, beside its mean: that of the compiled standardizer.
+_LEAST = 1e-14
+
+
+def mean(shares: Sequence[float], values: Sequence[Any]) -> Any:
+    """sum share_s value_s, in order."""
+    return reduce(np.add, (share * value for share, value in zip(shares, values, strict=True)))
+
+
+def total(start: Any, values: Sequence[Any]) -> Any:
+    """start + sum (value_s - start): what all have grown by."""
+    return reduce(np.add, (value - start for value in values), start)
+
+
+class Moments(NamedTuple):
+    """The weight of some rows, their mean, and their scatter about it: squares of each column, or a matrix."""
+
+    weight: float
+    mean: Any
+    scatter: Any
+
+
+def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any] = np.square) -> Moments:
+    """The moments of all rows: those of `start`, and those that each of `parts` has beyond them."""
+    center = next((part.mean for part in (start, *parts) if part.weight > 0), start.mean)
+
+    def about_center(moments: Moments) -> tuple[float, Any, Any]:
+        gap = moments.mean - center
+        return moments.weight, moments.weight * gap, moments.scatter + moments.weight * square(gap)
+
+    sums = zip(*map(about_center, parts), strict=True)
+    weight, first, second = (total(*pair) for pair in zip(about_center(start), sums, strict=True))
+    if not weight > 0:
+        return start
+    gap = first / weight
+    return Moments(float(weight), center + gap, second - weight * square(gap))
+
+
+# --- learners ---------------------------------------------------------------------------------------------------------
+
+
+def mixed_learner(
+    start: Learner,
+    parts: Sequence[Learner],
+    shares: Sequence[float],
+    geometry: Geometry,
+    standardizer: Standardizer | None = None,
+) -> Learner:
+    """A learner with the mixed geometry: intercepts are averaged like weights, everything else adds up."""
+    _, _, state = start.__reduce__()[1]
+    runs = [part.__reduce__()[1][2]["run"] for part in parts]
+    run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
+    run["intercept"] = float(mean(shares, [each["intercept"] for each in runs]))
+    return Learner(geometry, start.loss, {**state, "run": run, "standardizer": standardizer})
+
+
+def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:
+    """A fresh geometry of the mixed weights, with the rest of what the others have come to."""
+    geometries = [part.geometry for part in parts]
+    fresh.upper = start.geometry.upper
+    if any(geometry.averaging for geometry in geometries):
+        fresh.start_averaging()
+    state, averaging, *more = fresh.get_state()
+    states = [geometry.get_state()[0] for geometry in geometries]
+    first = start.geometry.get_state()[0]
+    for name, pick in _BY_ORDER.items():
+        state[name] = pick(each[name] for each in states)
+    for name in _BY_SUM:
+        state[name] = total(first[name], [each[name] for each in states])
+    state["sum_bound"] = first["sum_bound"]
+    if averaging is not None:  # the sum of the weights over all steps, w+ - w- as one
+        run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), averaging[0]
+        first_sum, *part_sums = (each.coef * run_of(each) for each in (start, *parts))
+        moved = total(first_sum, part_sums)
+        sums[:] = np.r_[moved, np.zeros_like(moved)] if fresh.doubled else np.resize(moved, len(sums))
+    fresh.set_state(state, averaging, *more)
+    return fresh
+
+
+# Of Burg's gradient: the largest rows and sums of weights, and the rates that follow from them.
+_BY_ORDER: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
+_BY_SUM = ("left_out", "bias_sum", "rows", "norms")
+
+
+def mixed_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[float]) -> AdaptiveGeometry:
+    """D_t(u, w) = sum h (u - w)^2 / 2 has the dual h w: weights are averaged by h, whose sums add up.
+
+    Sums in units of the largest value M so far are brought to the largest of all.
+    """
+    before, geometries = start.geometry, [part.geometry for part in parts]
+    metrics = [geometry.metric for geometry in geometries]
+    largest = np.maximum.reduce(metrics)
+    scaled = [np.divide(h, largest, out=np.zeros_like(h), where=largest > 0) for h in metrics]  # h^2 may overflow
+    weight = mean(shares, scaled)
+    dual = mean(shares, [h * g.state_weights for h, g in zip(scaled, geometries, strict=True)])
+    w = np.divide(dual, weight, out=before.state_weights, where=weight > 0)
+
+    make, (*_, state) = type(before), before.__reduce__()[1]
+    fresh = mixed_geometry(start, parts, make(w, *before._arguments()[1:]))
+    n = fresh.n_features
+    first, *others = (g.get_state()[-1].reshape(-1, n) for g in (before, *geometries))
+    state, averaging, blocks = fresh.get_state()
+    blocks = blocks.reshape(-1, n)
+    if isinstance(before, AdaGradGeometry):
+        blocks[1] = total(first[1], [other[1] for other in others])
+    elif isinstance(before, NormalisedGeometry):
+        blocks[2] = reciprocal = np.minimum.reduce([other[2] for other in others])  # 1 / M
+        first_sum, *sums = (each[1] * (reciprocal / each[2]) ** 2 for each in (first, *others))
+        blocks[1] = np.maximum(total(first_sum, sums), 0.0)
+        targets = [_targets(g.get_state()[0]) for g in (before, *geometries)]
+        found = pooled(targets[0], targets[1:])
+        state.update(target_weight=found.weight, target_mean=found.mean, target_spread=max(found.scatter, 0.0))
+    fresh.set_state(state, averaging, blocks.ravel())
+    return fresh
+
+
+def _targets(state: dict[str, float]) -> Moments:
+    return Moments(state["target_weight"], state["target_mean"], state["target_spread"])
+
+
+def mixed_standardizer(start: Standardizer | None, parts: Sequence[Standardizer]) -> Standardizer | None:
+    """The statistics of all rows."""
+    if start is None:
+        return None
+
+    def moments(each: Standardizer) -> Moments:
+        squares, _, means = each.__reduce__()[1][2].reshape(3, -1)
+        return Moments(each.n_samples_seen, means, squares)
+
+    weight, means, squares = pooled(moments(start), [moments(part) for part in parts])
+    squares = np.maximum(squares, 0.0)
+    varies = squares > (_LEAST * means) ** 2 * weight
+    roots = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=varies)
+    return Standardizer(start.n_features, start.centred, np.r_[squares, roots, means], weight)

@@ -1,0 +1,119 @@
+"""Where tasks run: on a cluster, or in this process, one after the other, to the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import dask
+import distributed
+from dask.delayed import Delayed
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+
+
+class Serial:
+    """In this process, without a cluster."""
+
+    def load(self, where: str, data: Any, persist: bool) -> Any:
+        """A shard, or how to make it each time."""
+        return _computed(data) if persist else data
+
+    def run(self, where: str, function: Callable, *arguments: Any) -> Any:
+        """function(*arguments) as a task; `where` names it in errors, and the last argument is a shard."""
+        *arguments, shard = arguments
+        return _task(where, function, *arguments, _computed(shard))
+
+    def result(self, task: Any, where: str) -> Any:
+        return task
+
+
+class Cluster:
+    """On the workers of a client.
+
+    Models go along with their tasks, by value, and come back: what a lost worker had can be made again.
+    """
+
+    def __init__(self, client: distributed.Client, retries: int) -> None:
+        self.client, self.settings = client, {"retries": retries, "pure": False}
+
+    def load(self, where: str, data: Any, persist: bool) -> Any:
+        """One object for each shard, which stays where it was made: later rounds move models alone."""
+        if not persist:
+            return data
+        if isinstance(data, Delayed):
+            return self.client.compute(data, retries=self.settings["retries"], optimize_graph=False)
+        return self.client.submit(_itself, data, key=_key(where), **self.settings)
+
+    def run(self, where: str, function: Callable, *arguments: Any) -> distributed.Future:
+        *_, shard = arguments
+        if isinstance(shard, Delayed):  # made anew for this task
+            task = dask.delayed(_task, pure=False)(where, function, *arguments, dask_key_name=_key(where))
+            return self.client.compute(task, retries=self.settings["retries"])
+        return self.client.submit(_task, where, function, *arguments, key=_key(where), **self.settings)
+
+    def result(self, task: distributed.Future, where: str) -> Any:
+        try:
+            return task.result()
+        except KilledWorker as error:
+            raise RuntimeError(
+                f"{_name(error.task)} killed every worker that it was sent to: it needs more memory than they have, or "
+                "it crashes. Cut the data into more chunks, or read the workers' logs."
+            ) from error
+        except FutureCancelledError as error:
+            raise RuntimeError(
+                f"{where} was lost: the scheduler is gone, or rows that cannot be made again are (Client.scatter keeps "
+                "no recipe for them; use dask.array.from_array, or have the workers read them). Fit again: with a "
+                "checkpoint it goes on after the last round that was finished."
+            ) from error
+
+
+@contextmanager
+def engine(client: Any, retries: int) -> Iterator[Serial | Cluster]:
+    """That of the given client, of the cluster whose task this is, of the current client, or of this process."""
+    if client is None and _in_task():
+        with distributed.worker_client() as own:  # secedes: its tasks find a thread
+            yield Cluster(own, retries)
+        return
+    if client is None:
+        try:
+            client = distributed.default_client()
+        except ValueError:
+            yield Serial()
+            return
+    if client.asynchronous:
+        raise TypeError("client must be a synchronous distributed.Client; got one with asynchronous=True.")
+    yield Cluster(client, retries)
+
+
+def _in_task() -> bool:
+    try:
+        return distributed.worker.thread_state.execution_state is not None
+    except AttributeError:
+        return False
+
+
+def _task(where: str, function: Callable, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"This was {where[0].lower()}{where[1:]}.")
+        raise
+
+
+def _itself(data: Any) -> Any:
+    return data
+
+
+def _computed(data: Any) -> Any:
+    return data.compute(scheduler="synchronous") if isinstance(data, Delayed) else data
+
+
+def _key(where: str) -> str:
+    return f"{where}; {uuid4().hex}"
+
+
+def _name(key: Any) -> str:
+    return str(key).partition(";")[0]

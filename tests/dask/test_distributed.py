@@ -1,0 +1,286 @@
+"""DistributedOnline without a cluster: what it gives, what it refuses."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import SGDRegressor
+from sklearn.utils.estimator_checks import check_estimator
+
+dask = pytest.importorskip("dask", reason="needs the extra dask: pip install onlinebregman[dask]")
+pytest.importorskip("distributed", reason="needs the extra dask: pip install onlinebregman[dask]")
+
+import dask.array as da  # noqa: E402
+
+from onlinebregman import (  # noqa: E402
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OnlineGaussian,
+    ScaleInvariantRegressor,
+)
+from onlinebregman.dask import DistributedOnline  # noqa: E402
+from onlinebregman.persistence import load_model  # noqa: E402
+from onlinebregman.schedules import Constant  # noqa: E402
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+y = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * rng.normal(size=120)
+labels = np.array(["a", "b", "c"])[(X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0)]
+LENGTHS = (40, 10, 30, 40)  # of the chunks
+
+
+def lazy(*arrays, chunks=LENGTHS):
+    made = [da.from_array(array, chunks=(chunks, *array.shape[1:])) for array in arrays]
+    return made if len(made) > 1 else made[0]
+
+
+def shards():
+    return [slice(end - n, end) for n, end in zip(LENGTHS, np.cumsum(LENGTHS), strict=True)]
+
+
+def by_hand(estimator, X, y, n_rounds, factor=1.0):
+    """theta = sum n_s theta_s / n, round by round, in so many words."""
+    given = {"classes": np.unique(y)} if is_classifier(estimator) else {}
+    model = clone(estimator).partial_fit(X[:1], y[:1], sample_weight=[0.0], **given)
+    for _ in range(n_rounds):
+        parts = [copy.copy(model).set_params(eta0=factor * model.eta0).partial_fit(X[s], y[s]) for s in shards()]
+        model = model._mixed(parts, [len(X[s]) / len(X) for s in shards()])
+    return model
+
+
+def test_the_package_does_not_import_dask():
+    code = "import sys, onlinebregman; print('dask' in sys.modules, 'distributed' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("mixing, factor", [("mean", 1.0), ("scaled", 4.0)])
+@pytest.mark.parametrize("learner", [EGRegressor(), ImplicitGDRegressor(eta0=0.2)])
+def test_a_fit_is_what_its_formula_says(learner, mixing, factor):
+    model = DistributedOnline(learner, n_rounds=3, mixing=mixing).fit(*lazy(X, y))
+    expected = by_hand(learner, X, y, 3, factor)
+    assert_array_equal(model.estimator_.coef_, expected.coef_)
+    assert model.estimator_.intercept_ == expected.intercept_
+    assert model.estimator_.get_params() == learner.get_params()  # scaled rates are for shards alone
+    assert (model.n_shards_, model.n_rounds_, model.estimator_.t_) == (4, 3, 360)
+
+
+def test_a_schedule_and_a_rate_of_theory_are_scaled():
+    for given in ({"learning_rate": Constant(0.1)}, {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0}}):
+        estimator = MirrorDescentRegressor(divergence="squared_euclidean", **given)
+        model = DistributedOnline(estimator, n_rounds=1).fit(*lazy(X, y)).estimator_
+        mean = DistributedOnline(estimator, n_rounds=1, mixing="mean").fit(*lazy(X, y)).estimator_
+        assert model.get_params()["learning_rate"] == given["learning_rate"]
+        assert np.linalg.norm(model.coef_) > np.linalg.norm(mean.coef_)
+
+
+@pytest.mark.parametrize("given", [X, sparse.csr_matrix(X)], ids=["dense", "sparse"])
+def test_data_in_memory_are_cut(given):
+    model = DistributedOnline(ImplicitGDRegressor(), n_shards=3).fit(given, y)
+    even = DistributedOnline(ImplicitGDRegressor()).fit(*lazy(X, y, chunks=(40, 40, 40)))
+    assert_allclose(model.estimator_.coef_, even.estimator_.coef_, rtol=1e-12)
+    assert isinstance(model.predict(given), np.ndarray)
+    assert DistributedOnline(ImplicitGDRegressor()).fit(given, y).n_shards_ == 1
+
+
+def test_one_shard_in_one_round_is_one_pass():
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=1).fit(X, y)
+    assert_allclose(model.estimator_.coef_, ImplicitGDRegressor().partial_fit(X, y).coef_, rtol=1e-14)
+
+
+def test_only_where_shards_end_matters():
+    model = DistributedOnline(ImplicitGDRegressor(), n_shards=2).fit(*lazy(X, y))  # of 50 and 70 rows
+    other = DistributedOnline(ImplicitGDRegressor()).fit(*lazy(X, y, chunks=(50, 70)))
+    assert_array_equal(model.estimator_.coef_, other.estimator_.coef_)
+
+
+def test_statistics_are_added_up_in_one_round():
+    model = DistributedOnline(ForwardRegressor(), n_rounds=5).fit(*lazy(X, y))
+    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y).coef_, rtol=1e-10)
+    assert model.n_rounds_ == 1
+    density = DistributedOnline(OnlineGaussian()).fit(lazy(X))
+    assert_allclose(density.estimator_.covariance_, OnlineGaussian().fit(X).covariance_, rtol=1e-10)
+    assert_allclose(density.score_samples(lazy(X)).compute(), density.estimator_.score_samples(X))
+    assert density.score(lazy(X)) == pytest.approx(density.estimator_.score(X))
+
+
+def test_sequential_is_the_loop():
+    model = DistributedOnline(SGDRegressor(shuffle=False), mode="sequential", n_rounds=2).fit(*lazy(X, y))
+    loop = SGDRegressor(shuffle=False)
+    for _ in range(2):
+        for s in shards():
+            loop.partial_fit(X[s], y[s])
+    assert_array_equal(model.estimator_.coef_, loop.coef_)
+    classifier = DistributedOnline(ForwardClassifier(), mode="sequential", n_rounds=1).fit(*lazy(X, labels))
+    assert_array_equal(classifier.estimator_.coef_, ForwardClassifier().fit(X, labels).coef_)
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_chunks_are_made_once_or_in_each_round(persist):
+    made = []
+
+    def make(block):
+        if block.size:
+            made.append(len(block))
+        return block
+
+    blocks = lazy(X).map_blocks(make, dtype=float, meta=np.empty((0, 4)))
+    DistributedOnline(ImplicitGDRegressor(), n_rounds=3, persist=persist).fit(blocks, lazy(y))
+    assert len(made) == (4 if persist else 4 + 1 + 3 * 4)
+
+
+def test_classes_that_a_shard_lacks_are_found():
+    order = np.argsort(labels, kind="stable")
+    model = DistributedOnline(MirrorDescentClassifier(eta0=0.1), n_rounds=3).fit(*lazy(X[order], labels[order]))
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    given = DistributedOnline(MirrorDescentClassifier(eta0=0.1), n_rounds=3)
+    given.fit(*lazy(X[order], labels[order]), classes=["a", "b", "c"])
+    assert_array_equal(given.estimator_.coef_, model.estimator_.coef_)
+
+
+def test_weights_of_rows_are_those_of_shards():
+    weights = rng.integers(0, 3, size=120).astype(float)
+    model = DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, weights))
+    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y, weights).coef_, rtol=1e-10)
+    with pytest.raises(ValueError, match="All sample_weight are zero"):
+        DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, 0 * weights))
+
+
+def test_what_the_model_says_of_dask_collections_is_lazy():
+    model = DistributedOnline(MirrorDescentClassifier(), n_rounds=1).fit(*lazy(X, labels))
+    for name, shape in (("predict", (120,)), ("predict_proba", (120, 3)), ("decision_function", (120, 3))):
+        said = getattr(model, name)(lazy(X))
+        assert dask.is_dask_collection(said) and said.shape == shape and said.chunks[0] == LENGTHS
+        assert_array_equal(said.compute(), getattr(model.estimator_, name)(X))
+    assert model.score(*lazy(X, labels)) == model.score(X, labels) == model.estimator_.score(X, labels)
+    metric = DistributedOnline(LogDetMetricLearner(random_state=0), n_rounds=1)
+    mapped = metric.fit_transform(*lazy(X, labels))
+    assert_allclose(mapped.compute(), metric.estimator_.transform(X), rtol=1e-12)
+    assert not hasattr(metric, "predict_proba") and not hasattr(model, "transform")
+
+
+def test_data_frames_keep_their_names():
+    dd = pytest.importorskip("dask.dataframe")
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(y=y)
+    lazy_frame = dd.from_pandas(frame, npartitions=4)
+    rows = lazy_frame[list("pqrs")]
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=2).fit(rows, lazy_frame["y"])
+    assert model.feature_names_in_.tolist() == list("pqrs")
+    ends = [len(part) for part in lazy_frame.partitions]
+    same = DistributedOnline(ImplicitGDRegressor(), n_rounds=2).fit(*lazy(X, y, chunks=tuple(ends)))
+    assert_array_equal(model.estimator_.coef_, same.estimator_.coef_)
+    assert_array_equal(model.predict(rows).compute(), model.predict(frame[list("pqrs")]))
+    unknown = DistributedOnline(ImplicitGDRegressor(), n_rounds=2).fit(rows.values, lazy_frame["y"].values)
+    assert_array_equal(unknown.estimator_.coef_, model.estimator_.coef_)
+    in_memory = DistributedOnline(ImplicitGDRegressor(), n_shards=2).fit(frame[list("pqrs")], frame["y"])
+    assert in_memory.feature_names_in_.tolist() == list("pqrs")
+
+
+def test_sparse_chunks_and_columns_in_chunks():
+    dense = DistributedOnline(ImplicitGDRegressor()).fit(*lazy(X, y))
+    rows = lazy(X).map_blocks(sparse.csr_matrix, meta=sparse.csr_matrix((0, 4)))
+    model = DistributedOnline(ImplicitGDRegressor()).fit(rows, lazy(y))
+    assert_allclose(model.estimator_.coef_, dense.estimator_.coef_, rtol=1e-12)
+    assert_allclose(model.predict(rows).compute(), dense.predict(X), rtol=1e-12)
+    columns = DistributedOnline(ImplicitGDRegressor()).fit(da.from_array(X, chunks=(LENGTHS, (3, 1))), lazy(y))
+    assert_array_equal(columns.estimator_.coef_, dense.estimator_.coef_)
+
+
+def test_empty_chunks_are_passed_over_and_empty_shards_refused():
+    chunks = (40, 0, 10, 30, 40)
+    model = DistributedOnline(ImplicitGDRegressor(), n_shards=2).fit(*lazy(X, y, chunks=chunks))
+    assert model.estimator_.t_ == 5 * 120
+    assert model.predict(lazy(X, chunks=chunks)).compute().shape == (120,)
+    with pytest.raises(ValueError, match=r"Shard 1 must have rows; got none, in chunks 1 to 1 of X"):
+        DistributedOnline(ImplicitGDRegressor()).fit(*lazy(X, y, chunks=chunks))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (lambda: (lazy(X), lazy(y, chunks=(60, 60))), "y must have as many row chunks as X, 4; got 2"),
+        (lambda: (lazy(X), lazy(y, chunks=(30, 20, 30, 40))), "y must have the row chunks of X; chunk 0 has 30 rows"),
+        (lambda: (lazy(X), y), "must be dask collections together"),
+        (lambda: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda: (lazy(X)[:, :, None], lazy(y)), "X has 3 dimensions"),
+        (lambda: (lazy(X)[lazy(X)[:, 0] > 0], lazy(y)), "y must have the row chunks of X; chunk 0 has 40 rows"),
+    ],
+)
+def test_data_that_do_not_match_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        DistributedOnline(ImplicitGDRegressor()).fit(*given())
+
+
+def test_wrong_parameters_are_refused():
+    with pytest.raises(ValueError, match="n_shards must be at most the number of chunks of X, 4; got 5"):
+        DistributedOnline(ImplicitGDRegressor(), n_shards=5).fit(*lazy(X, y))
+    with pytest.raises(ValueError, match="n_shards must be at most the number of rows"):
+        DistributedOnline(ImplicitGDRegressor(), n_shards=121).fit(X, y)
+    with pytest.raises(ValueError, match="mode"):
+        DistributedOnline(ImplicitGDRegressor(), mode="both").fit(X, y)
+    with pytest.raises(TypeError, match="no run has the mean of several wealths"):
+        DistributedOnline(ScaleInvariantRegressor()).fit(X, y)
+    with pytest.raises(TypeError, match="Use mode='sequential'"):
+        DistributedOnline(SGDRegressor()).fit(X, y)
+    with pytest.raises(TypeError, match="track_regret"):
+        DistributedOnline(ImplicitGDRegressor(track_regret=True)).fit(X, y)
+
+
+def test_an_error_names_the_shard_and_leaves_the_model():
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=1).fit(*lazy(X, y))
+    before = model.estimator_
+    bad = y.copy()
+    bad[45] = np.nan
+    with pytest.raises(ValueError, match="NaN") as error:
+        model.fit(*lazy(X, bad))
+    assert error.value.__notes__ == ["This was shard 1 of 4, in round 0."]
+    assert model.estimator_ is before
+
+
+def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, learned):
+    file, data = tmp_path / "model.zip", lazy(X, labels)
+    estimator = MirrorDescentClassifier(standardize=True, divergence="squared_euclidean")
+    whole = DistributedOnline(estimator, n_rounds=4).fit(*data)
+    DistributedOnline(estimator, n_rounds=2, checkpoint=file).fit(*data)
+    assert load_model(file, return_extra=True)[1]["rounds"] == 2
+    resumed = DistributedOnline(estimator, n_rounds=4, checkpoint=file).fit(*data)
+    assert learned(resumed.estimator_) == learned(whole.estimator_) and resumed.n_rounds_ == 4
+    for other, word in (
+        (DistributedOnline(clone(estimator).set_params(eta0=0.3), checkpoint=file), "estimator"),
+        (DistributedOnline(estimator, mixing="mean", checkpoint=file), "mixing"),
+        (DistributedOnline(estimator, n_shards=2, checkpoint=file), "rows of shards"),
+    ):
+        with pytest.raises(ValueError, match=f"must be of the same {word}"):
+            other.fit(*data)
+
+
+def test_copies_have_no_client():
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=1).fit(X, y)
+    model.client = object()
+    assert "client" not in model.get_params()
+    for other in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.client is None
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [ImplicitGDRegressor, MirrorDescentClassifier, LogDetMetricLearner])
+def test_scikit_learn_checks(kind):
+    learner = kind(random_state=0)
+    results = check_estimator(DistributedOnline(learner, n_rounds=2), on_fail=None, on_skip=None)
+    failed = {result["check_name"] for result in results if result["status"] == "failed"}
+    # compares shuffled rows: what a learner keeps of a stream depends on its order
+    assert failed <= {f"check_sample_weight_equivalence_on_{rows}_data" for rows in ("dense", "sparse")}

@@ -1,0 +1,156 @@
+"""Models that learned shards of the data in parallel, mixed into one: every public estimator's, or why not."""
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+# Why an estimator does not mix, where it does not.
+REFUSED = {
+    "BayesMixture": "losses of one sequence",
+    "DefiniteBoost": "all constraints at once",
+    "DefiniteBoostMetricLearner": "at once",
+    "DensityMixture": "losses of one sequence",
+    "EGPortfolio": "one sequence of days",
+    "ExpertMixtureClassifier": "losses of one sequence",
+    "ExpertMixtureRegressor": "losses of one sequence",
+    "LearningRateMixture": "losses of one sequence",
+    "LearningRatePath": "at the rate that is found",
+    "MaxEntDensity": "at once",
+    "MetricKNeighborsClassifier": "window",
+    "ParameterFreeClassifier": "losses of one sequence",
+    "ParameterFreeMetricLearner": "first rows of one stream",
+    "ParameterFreeRegressor": "losses of one sequence",
+    "ScaleInvariantClassifier": "wealth",
+    "ScaleInvariantRegressor": "wealth",
+}
+
+
+def reason_of(estimator):
+    """Why this one, with these parameters, does not mix; None if it does."""
+    if getattr(estimator, "track_regret", False):
+        return REFUSED.get(type(estimator).__name__, "track_regret")
+    if getattr(estimator, "forgetting", 1.0) != 1.0:
+        return "no common age"
+    return REFUSED.get(type(estimator).__name__)
+
+
+def mixes(estimator):
+    return reason_of(estimator) is None
+
+
+def weighed(estimator):
+    return has_fit_parameter(estimator, "sample_weight")
+
+
+def begun(estimator, learn, X, y):
+    """A model that has learned nothing, but is ready for rows like these."""
+    return learn(clone(estimator), X[:1], y[:1], sample_weight=np.zeros(1))
+
+
+def assert_alike(outputs, expected):
+    """The same up to rounding; of mapped rows, their inner products: directions of eigenvalue 0 are rounding alone."""
+    for name, values in outputs.items():
+        pair = (values, expected[name])
+        if name == "transform":
+            pair = [each @ each.T for each in pair]
+        assert_allclose(*pair, rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+@pytest.fixture
+def shards(rows):
+    """Four shards of unequal size."""
+    X, y = rows
+    ends = [0, 12, 20, 33, 40]
+    return [(X[i:j], y[i:j]) for i, j in pairwise(ends)]
+
+
+@pytest.fixture
+def run(estimator, rows, shards, learn):
+    """(start, parts, shares) of one round."""
+    X, y = rows
+    start = begun(estimator, learn, X, y)
+    parts = [learn(copy.copy(start), *shard) for shard in shards]
+    return start, parts, [len(shard[0]) / len(X) for shard in shards]
+
+
+@pytest.mark.only(where=lambda e: not mixes(e))
+def test_what_does_not_mix_says_why(estimator, rows, learn):
+    model = learn(estimator, *rows)
+    with pytest.raises(TypeError, match=f"{type(estimator).__name__} cannot be mixed.*{reason_of(estimator)}"):
+        model._mixed([copy.copy(model)], [1.0])
+
+
+@pytest.mark.only(where=mixes)
+def test_a_mixture_of_equal_models_is_that_model(estimator, run, rows, output):
+    (_, (part, *_), _), (X, _) = run, rows
+    mixed = part._mixed([copy.copy(part) for _ in range(3)], [0.5, 0.3, 0.2])
+    assert_alike(output(mixed, X), output(part, X))
+    assert mixed.t_ == part.t_ and mixed.cumulative_loss_ == pytest.approx(part.cumulative_loss_)
+
+
+@pytest.mark.only(where=mixes)
+def test_one_shard_alone_is_a_pass_over_it(estimator, run, rows, output):
+    (start, (part, *_), _), (X, _) = run, rows
+    mixed = start._mixed([part], [1.0])
+    assert_alike(output(mixed, X), output(part, X))
+
+
+@pytest.mark.only(where=mixes)
+def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output, state):
+    (start, parts, shares), (X, y) = run, rows
+    before = [state(model) for model in (start, *parts)]
+    mixed = start._mixed(parts, shares)
+    assert mixed.t_ == sum(part.t_ for part in parts)
+    assert mixed.cumulative_loss_ == pytest.approx(sum(part.cumulative_loss_ for part in parts))
+    assert [state(model) for model in (start, *parts)] == before
+    learn(mixed, X, y)
+    for values in output(mixed, X).values():
+        assert np.isfinite(values).all()
+    assert [state(model) for model in (start, *parts)] == before
+
+
+@pytest.mark.only(where=mixes)
+def test_the_same_parts_give_the_same_bits(estimator, run, state):
+    start, parts, shares = run
+    assert state(start._mixed(parts, shares)) == state(start._mixed([copy.copy(part) for part in parts], shares))
+
+
+@pytest.mark.only(where=lambda e: mixes(e) and getattr(e, "_adds_up", False) and not getattr(e, "standardize", False))
+def test_statistics_add_up_to_those_of_one_pass(estimator, run, rows, learn, output):
+    (start, parts, shares), (X, y) = run, rows
+    if type(estimator).__name__ == "ForwardClassifier":
+        pytest.skip("its metric depends on where the weights were")
+    whole, mixed = learn(clone(estimator), X, y), start._mixed(parts, shares)
+    assert_alike(output(mixed, X), output(whole, X))
+
+
+@pytest.mark.only(where=mixes)
+def test_a_mixture_claims_no_bound_of_a_single_run(estimator, run, learn):
+    start, parts, shares = run
+    mixed = start._mixed(parts, shares)
+    assert not hasattr(mixed, "regret_bound_")
+    with pytest.raises(ValueError, match="bounds are for one run"):
+        mixed._check_one_run()
+
+
+@pytest.mark.only(where=lambda e: mixes(e) and hasattr(e, "_dual") and "ad" not in str(getattr(e, "divergence", "")))
+def test_weights_are_averaged_in_the_mirror_space(estimator, run):
+    start, parts, shares = run
+    first = [getattr(m._learner, "learners", [m._learner])[0].geometry for m in (start._mixed(parts, shares), *parts)]
+    if first[0].adaptive:
+        assert "newton" in str(start.divergence)
+        return
+    with np.errstate(divide="ignore"):
+        mixed, *thetas = (start._dual(geometry) for geometry in first)
+    theta = sum(share * each for share, each in zip(shares, thetas, strict=True))
+    if start._divergence.total is not None:  # up to a constant: on the simplex f(w) = log w is one of many
+        mixed, theta = mixed - mixed.mean(), theta - theta.mean()
+    if getattr(start._divergence, "trace", None) is not None:  # up to a multiple of the identity
+        mixed, theta = (each - np.trace(each) / len(each) * np.eye(len(each)) for each in (mixed, theta))
+    assert is_classifier(start) or len(thetas) == 4
+    assert_allclose(mixed, theta, rtol=1e-7, atol=1e-9)
