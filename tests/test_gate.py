@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.rows.rows import all_finite, in_order, running
+from onlinebregman._kernels.rows.rows import all_finite, in_order
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
@@ -18,6 +18,8 @@ from onlinebregman import (
     LearningRatePath,
     MatrixBurgRegressor,
     MirrorDescentClassifier,
+    OnlineExponentialFamily,
+    OnlineGaussian,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PerceptronClassifier,
@@ -33,6 +35,9 @@ MODELS = [
     ForwardRegressor(),
     LearningRatePath(),
     ParameterFreeRegressor(random_features=4),
+    OnlineExponentialFamily("exponential"),
+    OnlineGaussian(),
+    OnlineGaussian(covariance_type="diag"),
     MirrorDescentClassifier(),
     PerceptronClassifier(),
     ForwardClassifier(),
@@ -199,14 +204,6 @@ def test_one_look_finds_every_number_that_is_not_finite(n, dtype):
 def test_one_look_is_not_certain_of_other_things():
     for values in (np.ones((3, 4))[:, ::2], np.ones(3, dtype=int), [1.0], np.ma.array([1.0]), np.ones(2, dtype=">f8")):
         assert not all_finite(values)
-
-
-@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (0, 3), (1, 3), (5, 3), (5, 1)])
-def test_running_sums_are_added_up_in_order(shape):
-    steps = np.random.default_rng(0).normal(size=shape)
-    start = np.full(shape[1:], 0.1) if shape[1:] else 0.1
-    expected = np.cumsum(np.concatenate([np.asarray(start)[None], steps]), axis=0)
-    assert_array_equal(running(start, steps), expected)
 
 
 def test_putting_columns_in_order_leaves_the_matrix_of_the_caller_as_it_is():

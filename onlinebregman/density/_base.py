@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 
+from .._kernels.loop.density import DensityLearner
 from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.mixing import total
 from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import Method, fit_context
 
@@ -48,6 +49,9 @@ def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | n
     return log_density
 
 
+_SUMS = ("rows", "weight", "loss")  # of a stream
+
+
 class Density(DocumentedMixin, DensityMixin):
     """The score of a density estimator with `score_samples`."""
 
@@ -69,19 +73,15 @@ class Density(DocumentedMixin, DensityMixin):
         return float(self.score_samples(X).mean())
 
 
-@dataclass(frozen=True, kw_only=True)
-class WeighedRows(Examples):
-    """Rows of positive weight, their weights, and which of the rows given they are."""
-
-    numbers: np.ndarray
-
-
 class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
-    A subclass knows the `offline_loss_` of the best of hindsight, and keeps what the stream has come to in `_progress`,
-    which has `rows` and `loss` and is never changed in place.
+    A subclass knows the `offline_loss_` of the best of hindsight, and makes the `_learner`, which knows what the stream
+    has come to.
     """
+
+    _learner: DensityLearner
+    _refused: str  # why a row cannot be learned, and what to do
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -125,6 +125,9 @@ class OnlineDensity(Density, OnlineEstimator):
         ------
         {ValueError}
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.learn_fast(vars(self), X, None, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     _adds_up = True
@@ -133,11 +136,16 @@ class OnlineDensity(Density, OnlineEstimator):
         """The sums of all rows: what one pass over them comes to, but for losses, which are those of parallel runs."""
         mixed = copy.copy(self)
         mixed._parallel = True
-        mixed._progress = self._joined(self._progress, [part._progress for part in parts])
+        make, (*arguments, _, state) = self._learner.__reduce__()
+        learners = [part._learner for part in parts]
+        sums = {name: total(getattr(self._learner, name), [getattr(part, name) for part in learners]) for name in _SUMS}
+        mixed._learner = self._joined(
+            learners, lambda memory, **more: make(*arguments, memory, {**state, **sums, **more})
+        )
         return mixed
 
-    def _joined(self, start, parts: Sequence[Any]) -> Any:
-        """What a stream has come to that each of `parts` goes on from `start`."""
+    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
+        """The learner of all rows; `make` makes one from its memory and what of its state does not add up."""
         raise NotImplementedError
 
     @property
@@ -156,18 +164,25 @@ class OnlineDensity(Density, OnlineEstimator):
         return self.cumulative_loss_ - self.offline_loss_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_progress" in vars(self)
+        return "_learner" in vars(self)
 
-    def _now(self):
-        return fitted(self, vars(self).get("_progress"))
+    def _now(self) -> DensityLearner:
+        return fitted(self, vars(self).get("_learner"))
 
-    def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> WeighedRows:
+    def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> Examples:
         X = check_dense_rows(self, X, reset=call.first)
         weights = check_weights(sample_weight, len(X), allow_all_zero=call.partial)
         self._check_values(X, call.first)
-        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
-        weights = np.ones(len(X)) if weights is None else weights[kept]
-        return WeighedRows(X if len(kept) == len(X) else X[kept], weights=weights, numbers=kept)
+        return Examples(X, weights=weights)
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        row = self._learner.learn(data.X, data.weights)
+        if row is not None:
+            weight = 1.0 if data.weights is None else data.weights[row]
+            raise ValueError(
+                f"Row {row} (largest value {np.abs(data.X[row]).max():g}) of weight {weight:g} cannot be learned: "
+                f"{self._refused}"
+            )
 
     def _check_first_prediction(self, prior_weight: float) -> None:
         if self.strategy == "incremental_offline" and prior_weight == 0:

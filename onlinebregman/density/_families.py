@@ -28,9 +28,11 @@ from ..divergences import (
 class Family(ABC):
     """One family. Methods work on arrays of any shape, a coordinate at a time."""
 
+    name: str  # to the learner
     conjugate: Divergence
     default_mean: float  # mu_1
     variance: float | np.ndarray = 1.0  # of a Gaussian; the bounds of others do not ask
+    shape = 1.0  # of a gamma distribution
     location = False  # may the same number be subtracted from x and mu?
     _values: str  # what x may be, as said in errors
 
@@ -84,6 +86,7 @@ class Family(ABC):
 class Gaussian(Family):
     """Normal distributions of given variance, one or that of each coordinate: F = mu^2 / (2 variance)."""
 
+    name = "gaussian"
     default_mean = 0.0
     location = True
     _values = "a Gaussian has finite values"
@@ -107,6 +110,7 @@ class Gaussian(Family):
 class Bernoulli(Family):
     """Coins: G = ln(1 + e^theta), F = mu ln mu + (1 - mu) ln(1 - mu)."""
 
+    name = "bernoulli"
     conjugate = BinaryEntropy()
     default_mean = 0.5
     _values = "Bernoulli rows are 0, 1, or probabilities in between"
@@ -130,6 +134,7 @@ class Bernoulli(Family):
 class Poisson(Family):
     """Counts: G = e^theta, F = mu ln mu - mu."""
 
+    name = "poisson"
     conjugate = RelativeEntropy()
     default_mean = 1.0
     _values = "Poisson rows are counts: whole numbers, not negative"
@@ -153,6 +158,7 @@ class Poisson(Family):
 class Gamma(Family):
     """Gamma distributions of one given shape a: F = -a ln mu, a times the Burg entropy; a = 1: exponential."""
 
+    name = "gamma"
     default_mean = 1.0
     _values = "gamma rows are positive, and exponential rows not negative"
 

@@ -1,7 +1,7 @@
-"""Covariances of a Gaussian, times a weight: whole matrices, or their diagonals; learned by squares of rows.
+"""Covariances of a Gaussian, times a weight: whole matrices, or their diagonals.
 
-Both kinds have the same methods. The square of a row u is u u', or its diagonal. A scatter holds that of the rows alone
-(`own`), to which any prior can be added without cancellation, and what predictions need of the one with the prior.
+Both kinds have the same functions, and the learner that adds up squares of rows. The square of a row u is u u', or its
+diagonal.
 """
 
 from __future__ import annotations
@@ -9,58 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from .._kernels.rows.rows import running
+from .._kernels.loop.density import DiagonalGaussianLearner, FullGaussianLearner
 from .._online.validation import check_symmetric
 from ..divergences import Divergence, LogDet, Scaled, Stacked
 
 
-class FullScatter(NamedTuple):
-    """Scatter matrices; the one with the prior by its inverse, which moves by rank one a row."""
+class FullScatter:
+    """Scatter matrices."""
 
-    own: np.ndarray
-    inverse: np.ndarray
-    log_det: float
-
-    block = 1024  # rows until the inverse is computed afresh
-
-    @classmethod
-    def begin(cls, prior: np.ndarray) -> FullScatter:
-        """No rows yet."""
-        return cls(np.zeros_like(prior), *_invert(prior))
-
-    @classmethod
-    def of(cls, own: np.ndarray, whole: np.ndarray) -> FullScatter:
-        """That of given rows, alone and with the prior."""
-        return cls(own, *_invert(whole))
-
-    def refreshed(self, whole: np.ndarray) -> FullScatter:
-        """The same, with the inverse from the scatter with the prior, so that rounding errors do not add up."""
-        return self.of(self.own, whole)
-
-    def learn(
-        self, steps: np.ndarray, gains: np.ndarray, surprises: np.ndarray, weights: np.ndarray
-    ) -> tuple[FullScatter, np.ndarray, np.ndarray]:
-        """own += gain step^2, whole += weight surprise^2 for each row.
-
-        Also, of the whole before the row, its log-determinant and surprise' whole^-1 surprise.
-        """
-        own, inverse = self.own.copy(), self.inverse.copy()
-        distances = np.empty(len(steps))
-        rows = zip(steps, gains.tolist(), surprises, weights.tolist(), strict=True)
-        for i, (step, gain, surprise, weight) in enumerate(rows):
-            own += gain * self.square(step)
-            v = inverse @ surprise
-            distances[i] = q = float(surprise @ v)
-            v *= np.sqrt(weight / (1 + weight * q))
-            inverse -= self.square(v)
-        log_det = running(self.log_det, np.log1p(weights * distances))
-        return FullScatter(own, inverse, float(log_det[-1])), log_det[:-1], distances
+    learner = FullGaussianLearner
 
     @staticmethod
     def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
@@ -72,6 +34,11 @@ class FullScatter(NamedTuple):
             return covariance, _invert(covariance)[1]
         except np.linalg.LinAlgError:
             raise ValueError("prior_covariance is not positive definite; add a multiple of the identity.") from None
+
+    @staticmethod
+    def predicting(whole: np.ndarray) -> tuple[np.ndarray, float]:
+        """What a learner predicts from, of the scatter with the prior, and its log-determinant."""
+        return _invert(whole)
 
     @staticmethod
     def square(u: np.ndarray) -> np.ndarray:
@@ -126,33 +93,10 @@ class FullScatter(NamedTuple):
         return Scaled(LogDet(), 0.5)
 
 
-class DiagonalScatter(NamedTuple):
+class DiagonalScatter:
     """Scatters of the coordinates one by one: sums of squares."""
 
-    own: np.ndarray
-    whole: np.ndarray  # with the prior
-
-    block = 256  # rows handled at once: they stay in the cache
-
-    @classmethod
-    def begin(cls, prior: np.ndarray) -> DiagonalScatter:
-        return cls(np.zeros_like(prior), prior)
-
-    @classmethod
-    def of(cls, own: np.ndarray, whole: np.ndarray) -> DiagonalScatter:
-        return cls(own, whole)
-
-    def refreshed(self, whole: np.ndarray) -> DiagonalScatter:
-        return self  # sums of positive numbers are accurate
-
-    def learn(
-        self, steps: np.ndarray, gains: np.ndarray, surprises: np.ndarray, weights: np.ndarray
-    ) -> tuple[DiagonalScatter, np.ndarray, np.ndarray]:
-        squares = surprises**2
-        own = running(self.own, gains[:, None] * steps**2)
-        whole = running(self.whole, weights[:, None] * squares)
-        log_det = np.log(whole[:-1]).sum(axis=1)
-        return DiagonalScatter(own[-1].copy(), whole[-1].copy()), log_det, (squares / whole[:-1]).sum(axis=1)
+    learner = DiagonalGaussianLearner
 
     @staticmethod
     def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
@@ -164,6 +108,10 @@ class DiagonalScatter(NamedTuple):
             )
         variances = np.broadcast_to(variances, n).copy()
         return variances, float(np.log(variances).sum())
+
+    @staticmethod
+    def predicting(whole: np.ndarray) -> tuple[np.ndarray, float]:
+        return whole, 0.0
 
     @staticmethod
     def square(u: np.ndarray) -> np.ndarray:

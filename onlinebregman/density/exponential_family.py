@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.rows.rows import running
+from .._kernels.loop.density import DensityLearner, ExponentialFamilyLearner
+from .._online.estimator import Examples
 from .._online.mixing import total
-from .._online.validation import check_dense_rows, is_finite, read_only
+from .._online.validation import check_dense_rows, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
-from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64
+from ._base import OnlineDensity, check_log_density, in_float64
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
-
-_BLOCK = 4096  # rows handled at once: they stay in the cache
-
-
-class _Progress(NamedTuple):
-    """What a stream has come to; never changed in place."""
-
-    origin: np.ndarray  # 0; in a location family the first row, so that the others less it are small
-    total: np.ndarray  # sum of weight * (x - origin)
-    weight: float
-    rows: int
-    loss: float  # sum of weight * -ln P(x | mu_t)
-    base: float  # sum of weight * -ln P_0(x - origin)
-    quadratic: float  # the quadratic costs that the regret bound of a Gaussian adds up
-    radius: float  # max |x - mu_1|^2 / variance
-    unweighted: bool  # have all rows had weight 1?
 
 
 class OnlineExponentialFamily(OnlineDensity):
@@ -140,6 +125,8 @@ class OnlineExponentialFamily(OnlineDensity):
     7.36 <= 8.91
     """
 
+    _refused = "its log-density overflows; scale the features, for example with sklearn.preprocessing.StandardScaler."
+
     _parameter_constraints: dict = {
         "family": [StrOptions(set(FAMILIES))],
         "strategy": [StrOptions({"forward", "incremental_offline", "last_step_minimax", "minimax"})],
@@ -242,7 +229,8 @@ class OnlineExponentialFamily(OnlineDensity):
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
-        now, n, k, F = self._now(), self._progress.weight, self._k, self._family.conjugate
+        now, k, F = self._now(), self._k, self._family.conjugate
+        n = now.weight
         if n == 0:
             return 0.0
         if self._family.location:  # F is quadratic, and the rows meet the prior as so many rows at their mean
@@ -285,7 +273,7 @@ class OnlineExponentialFamily(OnlineDensity):
         family = make_family(self.family, self.variance, self.shape, X.shape[1]) if reset else self._family
         family.check(X)
 
-    def _begin(self, data: WeighedRows) -> None:
+    def _begin(self, data: Examples) -> None:
         n_features = data.X.shape[1]
         self._family: Family = make_family(self.family, self.variance, self.shape, n_features)
         self._learned_family, self._learned_strategy = self.family, self.strategy
@@ -298,7 +286,15 @@ class OnlineExponentialFamily(OnlineDensity):
         self._family.check_mean(self._mean)
         self._k = 0.0 if self.strategy == "minimax" else float(self.prior_weight)
         self._rule = self._make_rule()
-        self._progress = _Progress(np.zeros(n_features), np.zeros(n_features), 0.0, 0, 0.0, 0.0, 0.0, 0.0, True)
+        self._learner = ExponentialFamilyLearner(
+            self._mean,
+            self._k,
+            self._family.name,
+            type(self._rule).__name__,
+            np.broadcast_to(self._family.variance, n_features),
+            self._family.shape,
+            getattr(self._rule, "alpha", None),
+        )
 
     def _make_rule(self) -> IncrementalOffline | GaussianMinimax:
         """The prediction that `strategy` says, or ValueError when the family has none."""
@@ -319,74 +315,38 @@ class OnlineExponentialFamily(OnlineDensity):
             return LastStepBernoulli(self._k)
         return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k)
 
-    def _learn(self, data: WeighedRows, order: None = None, *, again: bool = False) -> None:
-        X, weights, numbers = data.X, data.weights, data.numbers
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         if isinstance(self._rule, GaussianMinimax):
-            self._check_horizon(weights, numbers)
-        if self._family.location and self._progress.rows == 0 and len(X):
-            self._progress = self._progress._replace(origin=X[0].copy())
-        for start in range(0, len(X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            self._progress = self._advance(self._progress, X[rows], weights[rows], numbers[rows])
+            self._check_horizon(np.ones(len(data)) if data.weights is None else data.weights)
+        super()._learn(data)
 
-    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray, numbers: np.ndarray) -> _Progress:
-        """Predict and learn a block of rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            U, mean = X - now.origin, self._mean - now.origin
-            total = running(now.total, h[:, None] * U)
-            weight = running(now.weight, h)
-            t = np.arange(now.rows, now.rows + len(X))
-            mu = self._rule.predict(mean, total[:-1], weight[:-1], h, t)
-            loss = running(now.loss, -h * self._family.log_density(U, mu).sum(axis=1))
-            base = running(now.base, -h * self._family.log_base(U).sum(axis=1))
-            square = ((U - mean) ** 2 / self._family.variance).sum(axis=1)
-            quadratic = running(now.quadratic, h * h * square / (self._k + weight[1:]))
-        if not all(map(is_finite, (loss, base, quadratic, total))):
-            good = np.isfinite(loss) & np.isfinite(base) & np.isfinite(quadratic) & np.isfinite(total).all(axis=1)
-            row = int(np.argmin(good)) - 1
-            raise ValueError(
-                f"Row {numbers[row]} (largest value {np.abs(X[row]).max():g}, weight {h[row]:g}) or one before it "
-                "cannot be learned: its log-density overflows; scale the features, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
-        return _Progress(
-            now.origin,
-            total[-1].copy(),
-            float(weight[-1]),
-            now.rows + len(X),
-            float(loss[-1]),
-            float(base[-1]),
-            float(quadratic[-1]),
-            max(now.radius, float(square.max())),
-            now.unweighted and bool((h == 1).all()),
-        )
-
-    def _joined(self, start: _Progress, parts: Sequence[_Progress]) -> _Progress:
+    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
         origin = parts[0].origin
-        moved = [self._from(origin, now) for now in (start, *parts)]
-        names = ("total", "weight", "rows", "loss", "base")
-        sums = {name: total(getattr(moved[0], name), [getattr(now, name) for now in moved[1:]]) for name in names}
+
+        def about_origin(now: DensityLearner) -> tuple[np.ndarray, float]:
+            """The total and the base of the same rows less another origin."""
+            gap = now.origin - origin
+            if not gap.any():
+                return now.total, now.base
+            shift = float(((2 * now.total + now.weight * gap) * gap / (2 * self._family.variance)).sum())
+            return now.total + now.weight * gap, now.base + shift
+
+        totals, bases = zip(*map(about_origin, (self._learner, *parts)), strict=True)
         quadratic, radius = (max(getattr(now, name) for now in parts) for name in ("quadratic", "radius"))
-        return _Progress(origin, **sums, quadratic=quadratic, radius=radius, unweighted=False)
+        memory = np.r_[origin, total(totals[0], totals[1:])]
+        return make(memory, base=total(bases[0], bases[1:]), quadratic=quadratic, radius=radius, unweighted=0.0)
 
-    def _from(self, origin: np.ndarray, now: _Progress) -> _Progress:
-        """The same sums of rows less another origin."""
-        gap = now.origin - origin
-        if not gap.any():
-            return now
-        base = float(((2 * now.total + now.weight * gap) * gap / (2 * self._family.variance)).sum())
-        return now._replace(origin=origin, total=now.total + now.weight * gap, base=now.base + base)
-
-    def _check_horizon(self, weights: np.ndarray, numbers: np.ndarray) -> None:
-        if (weights != 1).any():
-            wrong = int(np.argmax(weights != 1))
+    def _check_horizon(self, weights: np.ndarray) -> None:
+        numbers = np.flatnonzero(weights)
+        if (weights[numbers] != 1).any():
+            wrong = int(numbers[np.argmax(weights[numbers] != 1)])
             raise ValueError(
                 f"strategy='minimax' counts rows: its weights are 0 or 1, got {weights[wrong]:g} for row "
-                f"{numbers[wrong]}; use strategy='forward'."
+                f"{wrong}; use strategy='forward'."
             )
-        seen, horizon = self._progress.rows, len(self._rule.alpha)
-        if seen + len(weights) > horizon:
+        before, horizon = self._learner.rows, len(self._rule.alpha)
+        if before + len(numbers) > horizon:
             raise ValueError(
-                f"Row {numbers[horizon - seen]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
+                f"Row {numbers[horizon - before]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "
                 "strategy='minimax'; set a larger horizon before learning, or use strategy='forward'."
             )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isfinite
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Literal, NamedTuple
 
@@ -12,12 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.rows.rows import running
-from .._online.mixing import Moments, pooled, total
-from .._online.validation import check_dense_rows, is_finite, read_only
+from .._kernels.loop.density import DensityLearner
+from .._online.estimator import Examples
+from .._online.mixing import Moments, pooled
+from .._online.validation import check_dense_rows, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence
-from ._base import OnlineDensity, WeighedRows, check_log_density, in_float64
+from ._base import OnlineDensity, check_log_density, in_float64
 from ._scatters import DiagonalScatter, FullScatter
 
 _TINY = np.finfo(np.float64).tiny
@@ -25,21 +25,9 @@ _TINY = np.finfo(np.float64).tiny
 
 class _Prior(NamedTuple):
     k: float  # rows it counts for, in the comparison with the best of hindsight
-    k1: float  # and in predictions
     mean: np.ndarray
     covariance: np.ndarray
     log_det: float
-
-
-class _Progress(NamedTuple):
-    """What a stream has come to; never changed in place."""
-
-    origin: np.ndarray  # the first row: the others less it are near zero, and exactly zero in constant features
-    total: np.ndarray  # sum of weight * (x - origin)
-    weight: float  # sum of weights
-    scatter: FullScatter | DiagonalScatter
-    rows: int
-    loss: float
 
 
 class OnlineGaussian(OnlineDensity):
@@ -132,6 +120,11 @@ class OnlineGaussian(OnlineDensity):
     True
     """
 
+    _refused = (
+        "its square overflows, or the covariance is singular in float64; scale the features "
+        "(sklearn.preprocessing.StandardScaler), or raise prior_weight."
+    )
+
     _parameter_constraints: dict = {
         "covariance_type": [StrOptions({"full", "diag"})],
         "strategy": [StrOptions({"forward", "incremental_offline"})],
@@ -175,7 +168,7 @@ class OnlineGaussian(OnlineDensity):
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
         with np.errstate(all="ignore"):
-            return check_log_density(self._progress.scatter.log_density(X - self.location_, self.covariance_), X)
+            return check_log_density(self._scatter.log_density(X - self.location_, self.covariance_), X)
 
     @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
@@ -197,44 +190,48 @@ class OnlineGaussian(OnlineDensity):
         """
         check_is_fitted(self)
         white = check_random_state(random_state).normal(size=(n_samples, len(self.location_)))
-        return self.location_ + self._progress.scatter.colour(white, self.covariance_)
+        return self.location_ + self._scatter.colour(white, self.covariance_)
 
     @read_only
     @in_float64
     def location_(self) -> np.ndarray:
         """Mean of the Gaussian that predicts the next row, shape (n_features,)."""
-        now, (_, k1, mean, *_) = self._now(), self._prior
-        return now.origin + (k1 * (mean - now.origin) + now.total) / (k1 + now.weight)
+        now = self._now()
+        return now.origin + (now.k1 * (self._prior.mean - now.origin) + now.total) / (now.k1 + now.weight)
 
     @read_only
     @in_float64
     def covariance_(self) -> np.ndarray:
         """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
-        now, k1 = self._now(), self._prior.k1
-        return self._whole(now, k1) / (k1 + now.weight)
+        now = self._now()
+        return self._whole(now, now.k1) / (now.k1 + now.weight)
 
     @read_only
     @in_float64
     def precision_(self) -> np.ndarray:
         """Inverse of its covariance, of the same shape."""
-        return self._now().scatter.precision(self.covariance_)
+        covariance = self.covariance_
+        return self._scatter.precision(covariance)
 
     @read_only
     @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """W = E[z z'] with z = (x, 1), of all features or, (n_features, 2, 2), of one after the other."""
-        return self._now().scatter.moments(self.location_, self.covariance_)
+        mean = self.location_
+        return self._scatter.moments(mean, self.covariance_)
 
     @read_only
     @in_float64
     def natural_parameters_(self) -> np.ndarray:
         """f(W) = -W^-1 / 2, of the shape of W."""
-        return self._now().scatter.natural(self.location_, self.covariance_)
+        mean = self.location_
+        return self._scatter.natural(mean, self.covariance_)
 
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of F(W) = -ln det(W) / 2, a function of expectation parameters."""
-        return self._now().scatter.conjugate()
+        self._now()
+        return self._scatter.conjugate()
 
     @property
     def cumulant_(self) -> Divergence:
@@ -246,14 +243,15 @@ class OnlineGaussian(OnlineDensity):
     def offline_loss_(self) -> float:
         """Least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W."""
         # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B
-        now, k, n = self._now(), self._prior.k, self._progress.weight
+        now, k = self._now(), self._prior.k
+        n = now.weight
         if n == 0:
             return 0.0
-        log_det = now.scatter.log_determinant(self._whole(now, k) / (k + n), now.rows)
+        log_det = self._scatter.log_determinant(self._whole(now, k) / (k + n), now.rows)
         entropy = len(now.total) * (np.log(2 * np.pi) + 1)
         return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
 
-    def _begin(self, data: WeighedRows) -> None:
+    def _begin(self, data: Examples) -> None:
         n = data.X.shape[1]
         k = float(self.prior_weight)
         self._check_first_prediction(k)
@@ -263,62 +261,24 @@ class OnlineGaussian(OnlineDensity):
             raise ValueError(f"prior_mean = {self.prior_mean}; give a finite number, or one for each of {n} features.")
         kind = FullScatter if self.covariance_type == "full" else DiagonalScatter
         covariance, log_det = kind.check(self.prior_covariance, n)
-        self._prior = _Prior(k, k1, np.broadcast_to(mean, n).copy(), covariance, log_det)
-        self._progress = _Progress(np.zeros(n), np.zeros(n), 0.0, kind.begin(k1 * covariance), 0, 0.0)
+        self._scatter: type[FullScatter | DiagonalScatter] = kind
+        self._prior = _Prior(k, np.broadcast_to(mean, n).copy(), covariance, log_det)
+        self._learner = kind.learner(self._prior.mean, k1, covariance)
 
-    def _learn(self, data: WeighedRows, order: None = None, *, again: bool = False) -> None:
-        X = data.X
-        if self._progress.rows == 0 and len(X):
-            self._progress = self._progress._replace(origin=X[0].copy())
-        start, block = 0, self._progress.scatter.block
-        while start < len(X):  # in blocks that end at the same rows wherever the call began
-            rows = slice(start, start + block - self._progress.rows % block)
-            now = self._advance(self._progress, X[rows], data.weights[rows])
-            if not (isfinite(now.loss) and is_finite(now.scatter.own)):
-                row = start + int(np.abs(X[rows]).max(axis=1).argmax())
-                raise ValueError(
-                    f"Row {data.numbers[row]} (largest value {np.abs(X[row]).max():g}) or one near it cannot be "
-                    "learned: its square overflows, or the covariance is singular in float64; scale the features "
-                    "(sklearn.preprocessing.StandardScaler), or raise prior_weight."
-                )
-            self._progress = now
-            start = rows.stop
+    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
+        def moments(now: DensityLearner) -> Moments:
+            return Moments(now.weight, now.origin + now.total / max(now.weight, _TINY), now.scatter)
 
-    def _advance(self, now: _Progress, X: np.ndarray, h: np.ndarray) -> _Progress:
-        """Predict and learn a block of rows."""
-        k1 = self._prior.k1
-        with np.errstate(all="ignore"):
-            X, first = X - now.origin, self._prior.mean - now.origin
-            total = running(now.total, h[:, None] * X)
-            n = running(now.weight, h)
-            k = k1 + n
-            steps = X - total[:-1] / np.maximum(n[:-1], _TINY)[:, None]  # from the mean of the rows before
-            surprises = X - (k1 * first + total[:-1]) / k[:-1, None]  # from the mean that was predicted
-            scatter, log_det, distances = now.scatter.learn(steps, n[:-1] * h / n[1:], surprises, k[:-1] * h / k[1:])
-            loss = h * (log_det - X.shape[1] * np.log(k[:-1] / (2 * np.pi)) + k[:-1] * distances) / 2
-            loss = float(running(now.loss, loss)[-1])
-            now = _Progress(now.origin, total[-1].copy(), float(n[-1]), scatter, now.rows + len(X), loss)
-            if now.rows % scatter.block == 0 and np.isfinite(loss):
-                try:
-                    return now._replace(scatter=scatter.refreshed(self._whole(now, k1)))
-                except np.linalg.LinAlgError:
-                    return now._replace(loss=np.nan)
-        return now
+        weight, mean, own = pooled(moments(self._learner), [moments(part) for part in parts], self._scatter.square)
+        memory = [parts[0].origin, weight * (mean - parts[0].origin), own.ravel()]
+        rows = make(np.concatenate([*memory, np.zeros(own.size)]))
+        predicted, log_det = self._scatter.predicting(self._whole(rows, rows.k1))
+        return make(np.concatenate([*memory, predicted.ravel()]), log_det=log_det)
 
-    def _joined(self, start: _Progress, parts: Sequence[_Progress]) -> _Progress:
-        def moments(now: _Progress) -> Moments:
-            return Moments(now.weight, now.origin + now.total / max(now.weight, _TINY), now.scatter.own)
-
-        weight, mean, own = pooled(moments(start), [moments(part) for part in parts], start.scatter.square)
-        origin = parts[0].origin
-        sums = {name: total(getattr(start, name), [getattr(part, name) for part in parts]) for name in ("rows", "loss")}
-        now = _Progress(origin, weight * (mean - origin), weight, start.scatter._replace(own=own), **sums)
-        return now._replace(scatter=start.scatter.of(own, self._whole(now, self._prior.k1)))
-
-    def _whole(self, now: _Progress, k: float) -> np.ndarray:
+    def _whole(self, now: DensityLearner, k: float) -> np.ndarray:
         """Scatter of the rows, and of the prior as k rows, about their common mean."""
         n, prior = now.weight, self._prior
         if n == 0:
             return k * prior.covariance
         gap = prior.mean - now.origin - now.total / n
-        return k * prior.covariance + now.scatter.own + k * n / (k + n) * now.scatter.square(gap)
+        return k * prior.covariance + now.scatter + k * n / (k + n) * self._scatter.square(gap)

@@ -249,8 +249,8 @@ def test_the_numbers_do_not_depend_on_the_cut(covariance_type, strategy, k, lear
 def test_the_inverse_does_not_drift():
     X = draw(n=2500) * [1.0, 1e3, 1e-3] + 1e3
     model = OnlineGaussian().fit(X)
-    now = model._progress
-    assert_allclose(now.scatter.inverse @ model.covariance_ * (now.weight + 1), np.eye(3), atol=1e-5)
+    now = model._learner
+    assert_allclose(now.inverse @ model.covariance_ * (now.weight + 1), np.eye(3), atol=1e-5)
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])

@@ -23,7 +23,7 @@ cdef class Mark:
 cdef class AtomicLearner:
     cdef readonly Py_ssize_t n_features
     cdef Py_ssize_t n_targets
-    cdef int target_ndim      # 1: one target for each row; 2: `n_targets`
+    cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
     cdef readonly Py_ssize_t n_scores  # of a row
     cdef long busy            # is a thread learning?
     cdef Py_ssize_t n_marks   # not committed yet
@@ -36,6 +36,7 @@ cdef class AtomicLearner:
     cpdef bint in_force(self, dict attributes)
     cdef void read(self, dict attributes) noexcept
     cdef Rows fitting_rows(self, dict attributes, X)
+    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1
     cdef int learn_block(self, Rows rows, Block* block) except -1
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
     cdef int claim(self) except -1

@@ -80,7 +80,7 @@ cdef class AtomicLearner:
     cdef void read(self, dict attributes) noexcept:
         """Take over what the attributes say about the next call."""
 
-    def learn_fast(self, dict attributes, X, y, sample_weight=None):
+    def learn_fast(self, dict attributes, X, y=None, sample_weight=None):
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 
         Safe means: X, y and weights are plain arrays of numbers, or lists (or X is CSR), of the right shape, the
@@ -88,38 +88,48 @@ cdef class AtomicLearner:
         predictions, as all weights are positive.
         """
         cdef Rows rows
-        cdef Py_buffer targets, weights
+        cdef Py_buffer targets
         cdef Block block
         if not self.in_force(attributes) or under_way(attributes):
             return False
         rows = self.fitting_rows(attributes, X)
-        if rows is None or not hold_doubles(y, &targets):
+        if rows is None:
+            return False
+        block.y, block.n_targets = NULL, self.n_targets
+        if self.target_ndim == 0:
+            return self.learn_weighted(attributes, rows, &block, sample_weight)
+        if not hold_doubles(y, &targets):
             return False
         try:
             if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
                     (targets.ndim == 2 and targets.shape[1] != self.n_targets):
                 return False
-            block.y, block.n_targets = <const double*> targets.buf, self.n_targets
-            block.sample_weight, block.scores = NULL, NULL
-            if sample_weight is None:
-                self.read(attributes)
-                return self.learn_block(rows, &block) == LEARNED
-            if not hold_doubles(sample_weight, &weights):
-                return False
-            try:
-                block.sample_weight = <const double*> weights.buf
-                if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
-                        not all_positive(block.sample_weight, rows.n_rows):
-                    return False
-                self.read(attributes)
-                if self.learn_block(rows, &block) != LEARNED:
-                    return False
-                note_weights(attributes, block.sample_weight, rows.n_rows)
-                return True
-            finally:
-                PyBuffer_Release(&weights)
+            block.y = <const double*> targets.buf
+            return self.learn_weighted(attributes, rows, &block, sample_weight)
         finally:
             PyBuffer_Release(&targets)
+
+    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
+        """Learn a block with these weights, which are not validated; False if nothing was learned."""
+        cdef Py_buffer weights
+        block.sample_weight, block.scores = NULL, NULL
+        if sample_weight is None:
+            self.read(attributes)
+            return self.learn_block(rows, block) == LEARNED
+        if not hold_doubles(sample_weight, &weights):
+            return False
+        try:
+            block.sample_weight = <const double*> weights.buf
+            if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
+                    not all_positive(block.sample_weight, rows.n_rows):
+                return False
+            self.read(attributes)
+            if self.learn_block(rows, block) != LEARNED:
+                return False
+            note_weights(attributes, block.sample_weight, rows.n_rows)
+            return True
+        finally:
+            PyBuffer_Release(&weights)
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """The rows of X if they can be read as they are, without validation, and have the model's features; or None."""

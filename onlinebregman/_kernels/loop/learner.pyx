@@ -135,7 +135,7 @@ cdef class Learner(AtomicLearner):
     @property
     def tracked_rates(self):
         """First and last rate of the rows since regret is tracked, and whether one was above that before it."""
-        return self.run.first_rate, self.run.last_rate, self.run.rate_rose
+        return self.run.first_rate, self.run.last_rate, self.run.rate_rose > 0
 
     @property
     def position(self):
@@ -202,7 +202,7 @@ cdef class Learner(AtomicLearner):
             self.geometry.stop_tracking()
             self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
             self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
-            self.run.rate_rose = False
+            self.run.rate_rose = 0.0
         self.validated = tuple(dict(validated).items())
 
     cpdef bint in_force(self, dict attributes):

@@ -47,7 +47,7 @@ cdef struct RunState:         # the learner's state beside its geometry
     double plain_rows         # the rows in it,
     double first_rate         # their first and last rates, and whether one was above that before it
     double last_rate
-    bint rate_rose
+    double rate_rose
 
 
 cdef inline double rate(const Settings* settings, double t) noexcept nogil:
@@ -68,7 +68,7 @@ cdef inline void add_slack(RunState* run, double s, double rate) noexcept nogil:
     if run.first_rate == 0:
         run.first_rate = rate
     elif rate > run.last_rate:
-        run.rate_rose = True
+        run.rate_rose = 1.0
     run.last_rate = rate
 
 

@@ -85,28 +85,6 @@ def all_finite(values):
     return total == 0
 
 
-def running(start, steps):
-    """start, start + steps[0], start + steps[0] + steps[1], ..., added up in this order.
-
-    Row by row, so that the numbers do not depend on where a stream is cut. `steps` is C-contiguous float64 of one or two
-    dimensions, `start` a number or as long as a row.
-    """
-    cdef Py_ssize_t i, n = len(steps), width = 1 if steps.ndim == 1 else steps.shape[1]
-    cdef const double[::1] first, added
-    cdef double[::1] sums
-    out = np.empty((n + 1,) + steps.shape[1:])
-    sums, added = out.ravel(), steps.ravel()
-    if steps.ndim == 1:
-        sums[0] = start
-    else:
-        first = start
-        for i in range(width):
-            sums[i] = first[i]
-    for i in range(n * width):
-        sums[width + i] = sums[i] + added[i]
-    return out
-
-
 cdef bint hold_doubles(values, Py_buffer* buffer):
     """Hold the buffer of numbers as float64, where they are or in a copy; False, and nothing is held, for all others."""
     cdef int attempt
