@@ -72,6 +72,8 @@ VARIANTS = {
         {"forgetting": 0.9},
         {"standardize": True},
         {"penalize_intercept": False},
+        {"loss": "poisson", "standardize": True},
+        {"loss": "log_loss", "penalize_intercept": False, "forgetting": 0.99},
     ],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
