@@ -22,7 +22,7 @@ from onlinebregman import (
     OnlineGaussian,
     PNormClassifier,
 )
-from onlinebregman.constraints import L1Ball, UpperBound
+from onlinebregman.constraints import Box, L1Ball, UpperBound
 
 # The same examples in every run: what fails here fails there, too.
 settings.register_profile(
@@ -72,6 +72,8 @@ VARIANTS = {
         {"forgetting": 0.9},
         {"standardize": True},
         {"penalize_intercept": False},
+        {"loss": "poisson", "standardize": True},
+        {"loss": "log_loss", "penalize_intercept": False, "forgetting": 0.99},
     ],
     "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
     "ImplicitGDRegressor": [
@@ -107,6 +109,7 @@ VARIANTS = {
         {"multi_class": "multinomial"},
         {"multi_class": "multinomial", "divergence": "relative_entropy", "signed": True, "average": True},
         {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
+        {"penalty": "l1", "alpha": 0.01},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -125,6 +128,7 @@ VARIANTS = {
         {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "l1_ratio": 0.5},
         {"divergence": "relative_entropy", "signed": True, "penalty": "l1", "alpha": 0.01, "track_regret": True},
         {"divergence": "p_norm", "penalty": "l1", "alpha": 0.01, "average": 3},
+        {"penalty": "elasticnet", "alpha": 0.01, "constraint": Box(-1.0, 1.0), "track_regret": True},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},

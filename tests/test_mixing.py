@@ -6,8 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
+
+from onlinebregman import MirrorDescentRegressor
+from onlinebregman.constraints import Box
 
 # Why an estimator does not mix, where it does not.
 REFUSED = {
@@ -154,3 +158,23 @@ def test_weights_are_averaged_in_the_mirror_space(estimator, run):
         mixed, theta = (each - np.trace(each) / len(each) * np.eye(len(each)) for each in (mixed, theta))
     assert is_classifier(start) or len(thetas) == 4
     assert_allclose(mixed, theta, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("constraint", [None, Box(-0.3, 0.2)])
+@pytest.mark.parametrize("penalty", [None, "l1", "l2"])
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "adagrad", "normalized_adagrad", "diagonal_newton"])
+def test_penalties_and_boxes_stay_in_force(divergence, penalty, constraint):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
+    model = MirrorDescentRegressor(divergence=divergence, eta0=0.5, penalty=penalty, alpha=0.3, constraint=constraint)
+    start = begun(model, lambda each, *data, **more: each.partial_fit(*data, **more), X, y)
+    part = copy.copy(start).partial_fit(sparse.csr_matrix(X[:30]), y[:30])  # steps of the penalty made up for later
+    mixed = start._mixed([part, copy.copy(part)], [0.5, 0.5])
+    assert_allclose(mixed.coef_, part.coef_, rtol=1e-12)
+    mixed.partial_fit(X[30:], y[30:])
+    assert constraint is None or constraint.contains(mixed.coef_)
+    if penalty is not None:
+        bare = clone(model).set_params(penalty=None)
+        bare = begun(bare, lambda each, *data, **more: each.partial_fit(*data, **more), X, y)
+        bare.partial_fit(X, y)
+        assert np.abs(mixed.coef_).sum() < np.abs(bare.coef_).sum()

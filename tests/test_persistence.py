@@ -29,6 +29,7 @@ from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeom
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.matching import MatchingLearner
 from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
@@ -244,6 +245,8 @@ def examples():
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
+    found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True)
+    found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.standardizer
     found[Hedge] = Hedge(3)
@@ -278,7 +281,8 @@ def examples():
 
 
 # Working memory: made anew, never saved.
-NOT_SAVED = {"AtomicLearner", "Ensemble", "LearnerMark", "Mark", "Mixer", "Rows", "Secular", "Snapshot", "Transaction"}
+NOT_SAVED = {"AtomicLearner", "Ensemble", "LearnerMark", "Mark", "Mixer", "Rows", "SecondOrderLearner", "Secular"}
+NOT_SAVED |= {"Snapshot", "Transaction"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -19,7 +19,7 @@ from .._kernels.geometries.numpy_geometry import NumPyGeometry
 from .._kernels.geometries.pnorm import PNormGeometry
 from .._kernels.losses import loss as compiled
 from .._kernels.losses.numpy_loss import NumPyLoss
-from ..constraints import Constraint, L2Ball, UpperBound
+from ..constraints import Box, Constraint, L2Ball, UpperBound
 from ..divergences import (
     AdaGrad,
     BinaryEntropy,
@@ -121,22 +121,30 @@ def _make_adaptive(
 ) -> Geometry:
     if doubled:
         raise ValueError(f"{divergence!r} is for weights of any sign; leave signed=True out.")
-    if penalty is not None:
+    if not (penalty is None or type(penalty) in (L1, L2, ElasticNet)):
         raise ValueError(
-            f"{divergence!r} has no proximal step of {penalty!r} while it adapts; use divergence='squared_euclidean'."
+            f"{divergence!r} has no proximal step of {penalty!r} while it adapts: its metric is not known before the "
+            "row; use L1, L2 or ElasticNet, or divergence='squared_euclidean'."
         )
-    if not (constraint is None or (type(constraint) is UpperBound and np.ndim(constraint.bound) == 0)):
+    if not (constraint is None or type(constraint) in (UpperBound, Box)):
         raise ValueError(
-            f"{divergence!r} has no projection onto {constraint!r} while it adapts; use UpperBound with one number, or "
-            "divergence='squared_euclidean'."
+            f"{divergence!r} has no projection onto {constraint!r} while it adapts: that moves all weights, in a "
+            "metric that differs from row to row; use UpperBound or Box, or divergence='squared_euclidean'."
         )
     if type(divergence) not in _ADAPTIVE:
         raise ValueError(
             f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence "
             "of your own that does not adapt."
         )
-    upper = np.inf if constraint is None else constraint.bound
-    return _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
+    alone = type(constraint) is UpperBound and np.ndim(constraint.bound) == 0
+    upper = constraint.bound if alone else np.inf
+    geometry = _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
+    if constraint is not None and not alone:
+        low, high = -np.inf if type(constraint) is UpperBound else constraint.lower, constraint.upper
+        geometry.confine(np.broadcast_to(low, weights.shape), np.broadcast_to(high, weights.shape))
+    if penalty is not None:
+        geometry.penalise(penalty.l1, penalty.l2)
+    return geometry
 
 
 def make_loss(loss: Loss) -> compiled.Loss:

@@ -157,12 +157,12 @@ class MirrorMixin(DocumentedMixin):
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if learner.geometry.adaptive:
-            return float(learner.geometry.nearer_by(u, intercept) + learner.slack)
-        gap = self._nearer_by(u, start, end)
+        adaptive = learner.geometry.adaptive
+        gap = learner.geometry.nearer_by(u, intercept) if adaptive else self._nearer_by(u, start, end)
         if self._learned_penalty is not None:
             gap += learner.rate_sum * self._learned_penalty.value(u)
-        gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
+        if not adaptive:
+            gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 
     def _plain_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:

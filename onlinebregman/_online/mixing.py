@@ -119,11 +119,15 @@ def mixed_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[fl
     dual = mean(shares, [h * g.state_weights for h, g in zip(scaled, geometries, strict=True)])
     w = np.divide(dual, weight, out=before.state_weights, where=weight > 0)
 
-    make, (*_, state) = type(before), before.__reduce__()[1]
-    fresh = mixed_geometry(start, parts, make(w, *before._arguments()[1:]))
+    make, (strengths, *_, box, _) = type(before), before.get_state()
+    fresh = make(w, *before._arguments()[1:])
+    if box is not None:
+        fresh.confine(*box)
+    fresh.penalise(strengths["l1"], strengths["l2"])
+    fresh = mixed_geometry(start, parts, fresh)
     n = fresh.n_features
     first, *others = (g.get_state()[-1].reshape(-1, n) for g in (before, *geometries))
-    state, averaging, blocks = fresh.get_state()
+    state, *more, blocks = fresh.get_state()
     blocks = blocks.reshape(-1, n)
     if isinstance(before, AdaGradGeometry):
         blocks[1] = total(first[1], [other[1] for other in others])
@@ -134,7 +138,7 @@ def mixed_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[fl
         targets = [_targets(g.get_state()[0]) for g in (before, *geometries)]
         found = pooled(targets[0], targets[1:])
         state.update(target_weight=found.weight, target_mean=found.mean, target_spread=max(found.scatter, 0.0))
-    fresh.set_state(state, averaging, blocks.ravel())
+    fresh.set_state(state, *more, blocks.ravel())
     return fresh
 
 

@@ -20,6 +20,8 @@ from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
 from ._standardize import StandardizeMixin
 
+LEAST_ALPHA = 1e-4  # of an intercept without a penalty
+
 
 class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
@@ -64,6 +66,8 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
 
     _remedy: str  # where a row overflows
     _adds_up = True
+    alpha: float
+    penalize_intercept: bool
     random_features: int
     gamma: float | None
     random_state: RandomState
@@ -132,6 +136,10 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         mixed._learner = self._learner.joined([part._learner for part in parts], standardizer)
         return mixed
 
+    def _intercept_alpha(self) -> float:
+        """The penalty on an intercept of a loss that may have no minimum over intercepts."""
+        return self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA)
+
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         learner = self._fitted_learner()
         return super()._linear_model() if learner.features is None else (learner.coef, learner.intercept)
@@ -145,9 +153,13 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         """Raise the error that says why the learner refused a row, and what to do."""
+        what = (
+            "its loss overflows"
+            if reason == "loss overflowed"
+            else "the squares of its numbers, times its weight, overflow"
+        )
         raise ValueError(
-            f"Row {row} ({self._size(data, row)}) or one before it cannot be learned: the squares of its numbers, "
-            f"times its weight, overflow; {self._remedy}"
+            f"Row {row} ({self._size(data, row)}) or one before it cannot be learned: {what}; {self._remedy}"
         )
 
 

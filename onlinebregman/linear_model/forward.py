@@ -1,4 +1,7 @@
-"""The forward algorithm: online ridge regression whose regret grows with the logarithm of the number of rows."""
+"""The forward algorithm: online ridge regression whose regret grows with the logarithm of the number of rows.
+
+Second-order steps carry it to the other matching losses, such as that of Poisson regression.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,18 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
+from .._kernels.loop.matching import MatchingLearner
+from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights
+from .._sklearn_compat import StrOptions
+from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
 from ._forward import ForwardEstimator, largest_feature
 
 
 class ForwardRegressor(RegressorMixin, ForwardEstimator):
-    """Linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
+    """Linear and generalised linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
 
     Online ridge regression that counts the row it is asked about among the rows it has seen: with
 
@@ -34,27 +41,37 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     the exact ridge solution after every row, whatever the order of the rows. Its loss exceeds that of the best weights
     of hindsight by no more than a multiple of ln T after T rows, for every sequence of rows; see Notes.
 
+    `loss` carries it to Poisson regression and the other matching losses, by implicit second-order steps: one pass over
+    the rows, no learning rate, weights close to those of :class:`sklearn.linear_model.PoissonRegressor` fitted to them.
+
     Parameters
     ----------
+    loss : {"squared_error", "log_loss", "poisson"} or Loss
+        What is learned on. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for
+        "log_loss" (0 <= y <= 1) and X w + b for "squared_error"; a smooth one of your own as an object, with its link.
+        Read when learning starts.
     {alpha}
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
-        intercept_, whose regret has no such bound. The weights are the same.
+        intercept_, whose regret has no such bound. The weights are the same. For the squared loss; others are predicted
+        by the link of X @ coef_ + intercept_, whatever it says.
     {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     {random_state, warm_start}
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Ridge weights A^-1 b of the rows so far.
+        Ridge weights A^-1 b of the rows so far; with another loss where its steps have led.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
     {t_}
     cumulative_loss_ : float
-        Sum of weight * (a - y)^2 / 2 over all rows and targets, each row predicted before it was learned.
+        Sum of weight * (a - y)^2 / 2, or of weight * loss, over all rows and targets, each row predicted before it was
+        learned.
     regret_ : float
         `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
-        over the targets; see Notes for what `forgetting` makes of it.
+        over the targets; see Notes for what `forgetting` makes of it. This and the next two are for the squared loss:
+        AttributeError with another one.
     noise_variance_ : float or ndarray of shape (n_targets,)
         Variance of the targets about the best weights, see Notes; infinite before the first row.
     regret_bound_ : float
@@ -107,9 +124,22 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     is then without it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to
     all targets is added to all further predictions of `forward=False`.
 
+    Of another loss L each row moves the weights to
+
+        w' = argmin (u - w)' A (u - w) / 2 + h L(u.x, y),
+
+    exactly, and A by the loss's curvature there, at least 1e-6: A <- g A + h L''(w'.x, y) x x'. For the squared loss
+    that is ridge regression, too. Only there do several targets have their curvatures, and A, in common; learn those of
+    another loss each by itself (:class:`sklearn.multioutput.MultiOutputRegressor`). There is no forward prediction: a
+    query that counts as a row with the link of 0 for its target draws counts to 1, and was worse. There is no bound
+    either: where the curvature of a loss may vanish, second-order steps have a logarithmic regret only with constants
+    that grow exponentially with the scores. Where it does vanish, as for the absolute loss, use
+    `MirrorDescentRegressor`. penalize_intercept=False leaves the intercept a penalty with min(alpha, 1e-4) in the place
+    of alpha.
+
     A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
     features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
-    learn and for forward predictions; sparse rows are made dense. Several targets share A.
+    learn and for forward predictions; sparse rows are made dense. Several targets share A. Other losses keep A^-1.
 
     References
     ----------
@@ -145,6 +175,16 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     >>> print(f"{((lower <= y) & (y <= upper)).mean():.2f}")
     0.81
 
+    Counts:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> counts = rng.poisson(np.exp(X @ [0.5, -0.5, 0.0] + 1.0))
+    >>> model = ForwardRegressor(loss="poisson").fit(X, counts)
+    >>> print(model.coef_.round(1) + 0.0, round(model.intercept_, 1))
+    [ 0.5 -0.5  0. ] 1.0
+
     One row at a time:
 
     >>> online = ForwardRegressor(alpha=1e-6)
@@ -156,6 +196,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     _parameter_constraints: dict = {
         **ForwardEstimator._parameter_constraints,
+        "loss": [StrOptions({"squared_error", "log_loss", "poisson"}), Loss],
         "forward": ["boolean"],
     }
 
@@ -164,6 +205,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     def __init__(
         self,
         *,
+        loss: str | Loss = "squared_error",
         alpha: float = 1.0,
         forward: bool = True,
         forgetting: float = 1.0,
@@ -218,7 +260,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions: forward ones, or X @ coef_.T + intercept_ if `forward` is False.
+            Predictions: forward ones, or X @ coef_.T + intercept_ if `forward` is False; the link of
+            that for another loss than the squared one.
         y_std : ndarray of the same shape, if `return_std`
             Standard deviations of the targets of rows of weight 1, noise and what is unknown of the weights:
             sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.
@@ -226,10 +269,10 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         Raises
         ------
         ValueError
-            If a prediction overflows.
+            If a prediction overflows, or for `return_std` of another loss than the squared one.
         """
         if return_std:
-            return self._predict(X, self.forward)
+            return self._predict(X, self.forward, "return_std=True")
         learner = vars(self).get("_learner")
         predictions = None if learner is None else learner.predict_fast(vars(self), X)
         return self._predict(X, self.forward)[0] if predictions is None else predictions
@@ -252,24 +295,32 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         Raises
         ------
         ValueError
-            If a prediction overflows, or `coverage` is not between 0 and 1.
+            If a prediction overflows, `coverage` is not between 0 and 1, or the loss is not the squared one.
         """
         if not (isinstance(coverage, Real) and 0 < coverage < 1):
             raise ValueError(f"coverage = {coverage!r}; give a number between 0 and 1, such as 0.9.")
-        center, std = self._predict(X, forward=False)
+        center, std = self._predict(X, False, "predict_interval")
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std * stdtrit(freedom, (1 + coverage) / 2) if freedom > 0 else std
         return center - reach, center + reach
 
-    def _predict(self, X, forward: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions for rows, and standard deviations of their targets."""
+    def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:
+        """Predictions for rows, and standard deviations of their targets; `normal`: what asks for these, if any."""
         check_is_fitted(self)
         X, learner = check_rows(self, X, reset=False), self._learner
-        settings, shares = (forward, self.forgetting), np.empty(X.shape[0])
-        predictions = learner.predict(X, *settings, shares)
+        exact = isinstance(learner, ForwardLearner)
+        if normal and not exact:
+            raise ValueError(
+                f"{normal} is for the normal model of loss='squared_error'; this one is of {self._learned_loss!r}."
+            )
+        shares = np.empty(X.shape[0])
+        settings = (forward, self.forgetting) if exact else ()
+        predictions = learner.predict(X, *settings, shares) if exact else learner.predict(X)
         if predictions is None:
-            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings, shares[:1]) is None)
+            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
             raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
+        if not exact:
+            return predictions, shares
         with np.errstate(divide="ignore"):
             variance = np.divide.outer(learner.noise_variance, shares)
         return predictions, np.sqrt(variance.T.reshape(predictions.shape))
@@ -277,13 +328,13 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     @property
     def noise_variance_(self) -> float | np.ndarray:
         """Variance of the targets about the best weights, by what predictions missed; infinite before the first row."""
-        learner = self._fitted_learner()
+        learner = self._exact_learner("noise_variance_")
         return learner.noise_variance if learner.target_shape else float(learner.noise_variance[0])
 
     @property
     def regret_(self) -> float:
         """`cumulative_loss_` minus the least penalised loss of any weights on the same rows."""
-        return self._fitted_learner().regret
+        return self._exact_learner("regret_").regret
 
     @property
     def regret_bound_(self) -> float:
@@ -291,7 +342,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
         AttributeError if a row was learned with forward=False: the ridge prediction has no such bound.
         """
-        learner = self._fitted_learner()
+        learner = self._exact_learner("regret_bound_")
         self._check_one_run()
         if learner.n_ridge:
             raise AttributeError(
@@ -302,38 +353,79 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        known = isinstance(self.loss, Loss) or self.loss in LOSSES
+        loss = resolve_loss(self.loss) if known else SquaredLoss()
+        tags.target_tags.multi_output = loss == SquaredLoss()
+        tags.target_tags.positive_only = loss.target_range[0] >= 0
         return tags
+
+    def _exact_learner(self, asked: str) -> ForwardLearner:
+        """The learner, if it has the exact solution of the rows; else AttributeError."""
+        learner = self._fitted_learner()
+        if not isinstance(learner, ForwardLearner):
+            raise AttributeError(
+                f"{asked} is for loss='squared_error', whose least penalised loss is known after every row; this model "
+                f"is of {self._learned_loss!r}, and its regret has no such bound"
+            )
+        return learner
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
-        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=sample_weight is not None)
-        if not call.first and y.shape[1:] != self._learner.target_shape:
+        loss = resolve_loss(self.loss) if call.first else self._learned_loss
+        together = loss == SquaredLoss()
+        if not together and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"y should be 1d, of shape (n_samples,), for {loss!r}: several targets share curvatures, and a matrix, "
+                "for loss='squared_error' alone; use sklearn.multioutput.MultiOutputRegressor."
+            )
+        finite = sample_weight is not None
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=together, finite=finite)
+        if together and not call.first and y.shape[1:] != self._learner.target_shape:
             expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
             raise ValueError(
                 f"y should be {1 + len(self._learner.target_shape)}d, of shape {expected}, as when learning started, "
                 f"but it has shape {y.shape}; fit with warm_start=False begins again with other targets."
             )
+        if not together and (np.size(loss.kinks(y)) or np.size(loss.bends(y))):
+            raise ValueError(
+                f"{loss!r} has kinks, or pieces without curvature, and steps here go by the curvature; use "
+                "MirrorDescentRegressor, or a smooth loss such as 'poisson'."
+            )
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        learner = ForwardLearner(
-            data.X.shape[1],
-            data.y.shape[1:],
-            self.alpha,
-            self.fit_intercept,
-            forward=self.forward,
-            forgetting=self.forgetting,
-            features=self._features(data.X.shape[1]),
-            penalize_intercept=self.penalize_intercept,
-        )
-        self._learner = self._standardize(learner, data.X)
+        n_features, loss = data.X.shape[1], resolve_loss(self.loss)
+        common: dict = {"forgetting": self.forgetting, "features": self._features(n_features)}
+        learner: ForwardLearner | MatchingLearner
+        if loss == SquaredLoss():
+            learner = ForwardLearner(
+                n_features,
+                data.y.shape[1:],
+                self.alpha,
+                self.fit_intercept,
+                forward=self.forward,
+                penalize_intercept=self.penalize_intercept,
+                **common,
+            )
+        else:
+            least = self._intercept_alpha()
+            learner = MatchingLearner(
+                n_features, make_loss(loss), self.alpha, self.fit_intercept, intercept_alpha=least, **common
+            )
+        self._learned_loss, self._learner = loss, self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)
+        exact = isinstance(self._learner, ForwardLearner)
+        settings = (self.forward, self.forgetting) if exact else (self.forgetting,)
+        refused = self._learner.learn(data.X, data.y.ravel(), data.weights, *settings)
         if refused is not None:
             check_finite(data.X)
             self._refuse(*refused, data)
+
+    def _refuse(self, reason: str, row: int, data: Examples) -> None:
+        if reason == "bad target":
+            self._learned_loss.check_target(data.y)
+        super()._refuse(reason, row, data)
 
     def _size(self, data: Examples, row: int) -> str:
         return f"{super()._size(data, row)}, target {abs(data.y[row]).max():g}"

@@ -18,8 +18,6 @@ from .._online.validation import check_finite, check_rows
 from .._sklearn_compat import StrOptions
 from ._forward import ForwardEstimator, largest_feature
 
-LEAST_ALPHA = 1e-4  # of an intercept without a penalty
-
 
 class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     """Logistic and softmax regression by second-order steps: `ForwardRegressor` carried to the log loss.
@@ -241,7 +239,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             self.fit_intercept,
             forgetting=self.forgetting,
             features=self._features(n_features),
-            intercept_alpha=self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA),
+            intercept_alpha=self._intercept_alpha(),
         )
         self._learner = self._standardize(learner, data.X)
 

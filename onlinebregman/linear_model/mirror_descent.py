@@ -44,8 +44,8 @@ class ParametricMirrorMixin(MirrorMixin):
         What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
         p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
         ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
-        `signed` nor constraints other than an upper bound. With "normalized_adagrad" and "diagonal_newton" rows need
-        not be scaled.
+        `signed` nor constraints other than `UpperBound` and `Box`. With "normalized_adagrad" and "diagonal_newton" rows
+        need not be scaled.
     signed : bool
         Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
         (x, -x).

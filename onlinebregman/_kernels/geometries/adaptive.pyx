@@ -6,6 +6,10 @@ After a row was predicted, and before it is learned, `adapt` takes it into the s
 coordinates of its nonzeros, so that a sparse row costs O(nonzeros). What all coordinates have in common it returns, as
 a factor of the learning rate. The intercept is a coordinate of value 1: the row's score moves by bias = 1 / h_0 too.
 
+A penalty's proximal step of rate eta is that of eta / h_i for each coordinate, whose h_i stays until a row has a value there:
+so the steps of an L1 penalty that a coordinate has missed add up to one. Those of L2 do not, where eta changes from row to
+row. A coordinate without an h, where no row had a value, has no such step.
+
 The state of a coordinate are its weight and, in blocks behind all weights, what h follows from. All of it is undone,
 saved and checked together with the weights.
 """
@@ -43,6 +47,19 @@ cdef extern from "ops/adaptive.h":
 # How much sooner the intercept moves than h says, in the first row: its score is the target to 12 digits.
 cdef double FIRMLY = 2.0**40
 
+cdef extern from "ops/penalty.h":
+    double ob_scaled_proximal(double w, double r, double l1, double l2) noexcept nogil
+
+cdef extern from "ops/adaptive_penalty.h":
+    double ob_reciprocal(double g) noexcept nogil
+    double ob_reciprocal_normalised(double g, double r) noexcept nogil
+    double ob_reciprocal_second_order(double g, double r) noexcept nogil
+    void ob_shrink(double* w, const double* g, double l1, double l2, Py_ssize_t n) noexcept nogil
+    void ob_shrink_normalised(double* w, const double* g, const double* r, double l1, double l2,
+                              Py_ssize_t n) noexcept nogil
+    void ob_shrink_second_order(double* w, const double* g, const double* r, double l1, double l2,
+                                Py_ssize_t n) noexcept nogil
+
 cdef enum:                    # blocks of the state
     WEIGHTS
     SUMS                      # of g^2 x^2, g^2 z^2 or k z^2, with z = x r
@@ -77,6 +94,7 @@ cdef class AdaptiveGeometry(Geometry):
     def __cinit__(self):
         self.linear = self.adaptive = True
         self.blocks = 2
+        self.threshold_stamp = None
 
     def __init__(self, weights, upper=INFINITY, state=None):
         super().__init__(weights, False, upper)
@@ -90,21 +108,26 @@ cdef class AdaptiveGeometry(Geometry):
         self.weights, self.per_feature = aligned(resized(self.weights, size)), blocks
         if self.averaging:
             self.average_sum, self.stamp = resized(self.average_sum, size), resized(self.stamp, size)
+        if self.penalised and self.composes():
+            self.threshold_stamp = resized(self.threshold_stamp, size)
 
     cpdef tuple arrangement(self):
-        return self.weights, self.per_feature, self.tracking
+        return self.weights, self.per_feature, self.tracking, self.threshold_stamp
 
     cpdef rearrange(self, tuple arrangement):
-        self.weights, self.per_feature, self.tracking = arrangement
+        self.weights, self.per_feature, self.tracking, self.threshold_stamp = arrangement
 
     def _arguments(self):
         return self.state_weights, self.upper
 
     def get_state(self):
-        return *super().get_state(), np.asarray(self.weights).copy()
+        stamps = np.asarray(self.threshold_stamp).copy() if self.penalised and self.composes() else None
+        return *super().get_state()[:2], stamps, self.box, np.asarray(self.weights).copy()
 
-    def set_state(self, state, averaging, blocks):
-        super().set_state(state, averaging)
+    def set_state(self, state, averaging, threshold_stamp, box, blocks):
+        super().set_state(state, averaging, threshold_stamp)
+        if box is not None:
+            self.confine(*box)
         self.weights = aligned(np.asarray(blocks, dtype=np.float64))
         self.per_feature = self.weights.shape[0] // self.n_features
         self.tracking = self.per_feature > self.blocks
@@ -112,7 +135,12 @@ cdef class AdaptiveGeometry(Geometry):
     @property
     def state_weights(self):
         """The weights; a new array."""
-        return np.asarray(self.weights)[:self.n_features].copy()
+        return self._now()[:self.n_features].copy()
+
+    def confine(self, low, high):
+        """Follow each step by the projection onto low <= w <= high, both of shape (n_features,): by clipping."""
+        self.box = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+        self.low, self.high = self.box
 
     @property
     def metric(self):
@@ -130,7 +158,7 @@ cdef class AdaptiveGeometry(Geometry):
 
     cdef void accumulate(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
-        if row.index == NULL:
+        if row.index == NULL or self.eager:
             self.accumulate_all()
             return
         for i in range(row.n):
@@ -213,8 +241,61 @@ cdef class AdaptiveGeometry(Geometry):
             ob_axpy(work.w, (<Notes*> work.notes).q, c, work.n)
 
 
+    # --- constraint and penalty: coordinate by coordinate, whatever their h -------------------------------------
+
+    cdef void project(self, Workspace* work) noexcept nogil:
+        cdef Py_ssize_t i
+        if self.box is None:
+            Geometry.project(self, work)
+            return
+        for i in range(work.row.n):
+            work.w[i] = self.confined(i if work.row.index == NULL else work.row.index[i], work.w[i])
+
+    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
+        return min(w, self.upper) if self.box is None else min(max(w, self.low[j]), self.high[j])
+
+    cdef bint composes(self) noexcept nogil:
+        return self.state.l2 == 0
+
+    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
+        """1 / h of a coordinate; 0 where it has none."""
+        return 0.0
+
+    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
+        """`proximal` for all weights."""
+
+    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
+        return ob_scaled_proximal(w, self.reciprocal(j), l1, l2)
+
+    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+        """See `Geometry.shrink_all`. What D(u, .) falls by from w' to w'' is linear in u, as by a step, and noted so."""
+        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, w, r, total = 0.0
+        cdef double* pulls = &self.weights[self.blocks * self.n_features] if tracked else NULL
+        cdef Py_ssize_t j
+        if not tracked:
+            self.shrink_weights(l1, l2)
+        for j in range(self.n_features if tracked else 0):
+            r, w = self.reciprocal(j), self.weights[j]
+            if r > 0:
+                v = ob_scaled_proximal(w, r, l1, l2)
+                total += l1 * fabs(v) + 0.5 * l2 * v * v + 0.5 * (v - w) * (v - w) / r
+                pulls[j] += (w - v) / r
+                self.state.gained += 0.5 * (w - v) * (w + v) / r
+                self.weights[j] = v
+        if self.box is not None or self.upper < INFINITY:
+            for j in range(self.n_features):
+                self.weights[j] = self.confined(j, self.weights[j])
+        return total
+
+
 cdef class AdaGradGeometry(AdaptiveGeometry):
     """h = sqrt(sum g^2 x^2)."""
+
+    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
+        return ob_reciprocal(self.weights[SUMS * self.n_features + j])
+
+    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
+        ob_shrink(&self.weights[0], &self.weights[SUMS * self.n_features], l1, l2, self.n_features)
 
     @property
     def metric(self):
@@ -327,6 +408,15 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         """h of every coordinate, 0 where none was met; a new array."""
         return self.metric_of(np.sqrt)
 
+    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t n = self.n_features
+        return ob_reciprocal_normalised(self.weights[SUMS * n + j], self.weights[RECIPROCALS * n + j])
+
+    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
+        cdef double* w = &self.weights[0]
+        cdef Py_ssize_t n = self.n_features
+        ob_shrink_normalised(w, w + SUMS * n, w + RECIPROCALS * n, l1, l2, n)
+
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
@@ -370,6 +460,15 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
         return self.metric_of(lambda sums: 1.0 + sums)
+
+    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t n = self.n_features
+        return ob_reciprocal_second_order(self.weights[SUMS * n + j], self.weights[RECIPROCALS * n + j])
+
+    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
+        cdef double* w = &self.weights[0]
+        cdef Py_ssize_t n = self.n_features
+        ob_shrink_second_order(w, w + SUMS * n, w + RECIPROCALS * n, l1, l2, n)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes

@@ -54,6 +54,7 @@ cdef void free_workspace(Workspace* work) noexcept nogil
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
+    cdef Py_ssize_t weight_blocks    # of which are weights, the first ones; the others are what a metric follows from
     cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
     cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
     cdef readonly bint adaptive      # does S follow from the rows, so that `adapt` takes each in before it is learned?
@@ -100,6 +101,7 @@ cdef class Geometry:
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil
+    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil
     cdef void catch_up(self, Workspace* work) noexcept nogil
     cdef void settle(self) noexcept nogil

@@ -89,6 +89,7 @@ cdef class Geometry:
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
         self.doubled = doubled
         self.per_feature = max(self.per_feature, 2 if doubled else 1)
+        self.weight_blocks = 1 if self.adaptive else self.per_feature
         self.n_features = self.weights.shape[0] // self.per_feature
         self.upper = upper
         self.state.rate = self.state.noted = INFINITY
@@ -167,9 +168,9 @@ cdef class Geometry:
         cdef Py_ssize_t j
         if not self.state.lagging:
             return np.asarray(self.weights)
-        values = np.empty(self.weights.shape[0])
+        values = np.array(self.weights)
         now = values
-        for j in range(now.shape[0]):
+        for j in range(self.weight_blocks * self.n_features):
             now[j] = self.caught_up(j)
         return values
 
@@ -327,7 +328,7 @@ cdef class Geometry:
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
 
-        A geometry whose metric differs from weight to weight, D(v, w) = h_j (v - w)^2 / 2, divides by its h_j here.
+        A geometry whose metric differs from weight to weight, D(v, w) = h_j (v - w)^2 / 2, divides l1 and l2 by its h_j.
         """
         return w
 
@@ -347,16 +348,20 @@ cdef class Geometry:
         """
         return False
 
+    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
+        """The j-th weight within what it is constrained to."""
+        return min(w, self.upper)
+
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
         """The j-th weight after the proximal steps that it has missed."""
         cdef double missed = self.state.threshold - self.threshold_stamp[j]
-        return min(self.proximal(j, self.weights[j], missed, self.state.growth - 1.0), self.upper)
+        return self.confined(j, self.proximal(j, self.weights[j], missed, self.state.growth - 1.0))
 
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
         """`proximal` for the loaded weights of a sparse row; if they `missed` it, by l1 less their stamps."""
         cdef Py_ssize_t b, i, j
         cdef double* w = work.w
-        for b in range(self.per_feature):
+        for b in range(self.weight_blocks):
             for i in range(work.row.n):
                 j = b * self.n_features + work.row.index[i]
                 w[i] = self.proximal(j, w[i], l1 - self.threshold_stamp[j] if missed else l1, l2)
@@ -372,7 +377,7 @@ cdef class Geometry:
         """Have all weights make up for what they have missed, and start the clock anew; all are backed up."""
         cdef Py_ssize_t j
         if self.state.lagging:
-            for j in range(self.weights.shape[0]):
+            for j in range(self.weight_blocks * self.n_features):
                 self.weights[j] = self.caught_up(j)
             self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
             self.threshold_stamp[:] = 0.0
@@ -395,7 +400,7 @@ cdef class Geometry:
         self.state.lagging = True
         self.proximal_row(work, l1, l2, False)
         self.project(work)
-        for b in range(self.per_feature):
+        for b in range(self.weight_blocks):
             for i in range(work.row.n):
                 work.w[b * work.row.n + i] *= self.state.growth
                 self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.state.threshold

@@ -1,5 +1,7 @@
 """The one loop over rows, for one geometry and one loss."""
 
+import copy
+
 import numpy as np
 
 cimport cython
@@ -281,10 +283,16 @@ cdef class Learner(AtomicLearner):
     cdef Geometry model(self, bint dense):
         """The geometry to predict rows with: the learning one, or a Euclidean one of the weights it amounts to."""
         cdef bint behind = dense and self.geometry.state.lagging
+        cdef Geometry twin
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
         if self.prediction_model is None or self.prediction_model[0] != self.run.t:
-            self.prediction_model = (self.run.t, EuclideanGeometry(self.coef))
+            if behind and self.geometry.adaptive:  # values larger than any before have a say in the weights
+                twin = copy.copy(self.geometry)
+                twin.settle()
+            else:
+                twin = EuclideanGeometry(self.coef)
+            self.prediction_model = (self.run.t, twin)
         return self.prediction_model[1]
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------

@@ -1,0 +1,148 @@
+"""The forward algorithm carried to matching losses: implicit second-order steps on a loss of one score.
+
+The score z = w'.x after a step and the slope g there solve one equation, by the solver of all implicit steps:
+
+    z = a - weight * q g,    g = L'(z, y).
+
+For the squared loss that is ridge regression, one row at a time; for others h(z) - y with the link h.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, isfinite
+
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
+from onlinebregman._kernels.loop.solver cimport Score, implicit_step
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
+
+cdef extern from "ops/vector.h":
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+
+cdef double LEAST_CURVATURE = 1e-6
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # what the solver is told: w(c).x is linear in c
+
+
+@cython.final
+cdef class MatchingLearner(SecondOrderLearner):
+    """Learns rows with their targets, one after the other.
+
+    Parameters
+    ----------
+    n_features : int
+    loss : Loss
+        Smooth, and convex.
+    alpha : float
+        A = alpha I before the first row.
+    fit_intercept : bool
+        Whether rows have one more coordinate, 1: the last one.
+    memory : ndarray, default=None
+        The weights and the metric of another learner, to go on as it would,
+    state : dict, default=None
+        its `SecondOrderState`,
+    standardizer : Standardizer, default=None
+        and what rows are standardised by.
+    forgetting : float, default=1.0
+        Of the next call, unless it says otherwise.
+    features : FourierFeatures, default=None
+        Learn these of the rows, and not their values.
+    intercept_alpha : float, default=None
+        What A has for the intercept before the first row; alpha if left out.
+    """
+
+    cdef readonly Loss loss
+
+    def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, memory=None, state=None,
+                  standardizer=None, forgetting=1.0, FourierFeatures features=None, intercept_alpha=None):
+        self.standardizer, self.loss = standardizer, loss
+        self.n_features, self.alpha, self.fit_intercept, self.gamma = n_features, alpha, fit_intercept, forgetting
+        self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
+        self.features = features
+        self.arrange(1, LANES, memory, state)
+
+    def __reduce__(self):
+        return type(self), (self.n_features, self.loss, self.alpha, self.fit_intercept, *self._moving())
+
+    @property
+    def coef(self):
+        return self.weight_rows()[0, :self.n_inputs].copy()
+
+    @property
+    def intercept(self):
+        return float(self.weight_rows()[0, self.n_inputs]) if self.fit_intercept else 0.0
+
+    # --- ways in ------------------------------------------------------------------------------------------------
+
+    cpdef bint in_force(self, dict attributes):
+        gamma = attributes.get("forgetting")
+        return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
+
+    def predict_fast(self, dict attributes, X):
+        """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
+        cdef Rows rows = self.fitting_rows(attributes, X)
+        return None if rows is None or not self.in_force(attributes) else self.predict_rows(rows)
+
+    def predict(self, X):
+        """Predictions for validated rows, dense or CSR; None if one is not finite."""
+        return self.predict_rows(open_rows(X))
+
+    # --- a row --------------------------------------------------------------------------------------------------
+
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil:
+        cdef Score score
+        cdef double c, z
+        if not self.loss.admits(y[0]):
+            return BAD_TARGET
+        self.state.loss += weight * self.loss.value(a[0], y[0])
+        if not isfinite(self.state.loss):
+            return LOSS_OVERFLOWED
+        if not q < INFINITY:
+            return OVERFLOWED
+        score.intercept, score.bias, score.a, score.slope, work.origin = 0.0, 0.0, a[0], q, 0.0
+        c = implicit_step(LINE, self.loss, work, &score, weight, y[0])
+        z = a[0] - c * q
+        h[0] = max(self.loss.curvature(z, y[0]), LEAST_CURVATURE)
+        a[0] = c / weight
+        return LEARNED if isfinite(c) and h[0] < INFINITY else OVERFLOWED
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        self.loss.interrupt = None
+        return SecondOrderLearner.begin(self, rows, complete)
+
+    cdef object interruption(self):
+        error = self.loss.interrupt
+        failed = error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
+        return error if failed else self.interrupt
+
+    cdef object predict_rows(self, Rows rows):
+        """Predictions h(w.x), or None if one is not finite."""
+        cdef Py_ssize_t i
+        cdef bint finite = True
+        cdef double[::1] out
+        cdef Row row
+        cdef Workspace work
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
+        predictions = np.empty(rows.n_rows)
+        out = predictions
+        make_workspace(&work, self.n_inputs)
+        with nogil:
+            for i in range(rows.n_rows):
+                fetch_standardized(self.standardizer, rows, i, &row)
+                self.score_row(&row, &work, &out[i])
+                finite = finite and isfinite(out[i])
+                out[i] = self.loss.link(out[i])
+            finite = finite and ob_nonfinite(&out[0], rows.n_rows) == 0
+            free_workspace(&work)
+        if self.loss.interrupt is not None:
+            error, self.loss.interrupt = self.loss.interrupt, None
+            raise error
+        return predictions if finite else None

@@ -1,0 +1,40 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Row
+
+cdef enum:
+    LANES = 8                 # vectors of a number for each score are multiples of this long
+
+
+cdef struct SecondOrderState:  # beside the weights and the metric
+    double t                  # rows learned
+    double loss               # cumulative loss of the predictions made before each row was learned
+
+
+cdef class SecondOrderLearner(AtomicLearner):
+    cdef readonly double alpha, intercept_alpha  # A before the first row
+    cdef readonly bint fit_intercept
+    cdef readonly FourierFeatures features
+    cdef Py_ssize_t n_inputs  # values of a row as it is learned
+    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
+    cdef Py_ssize_t room      # of a vector of scores
+    cdef double[::1] memory   # the weights (m, d), D, and U: four columns at a time, down to the last one's diagonal
+    cdef SecondOrderState state
+    # What the last call has to put back
+    cdef double[::1] before
+    cdef SecondOrderState state_before
+    cdef double gamma         # of the next call
+
+    cdef int arrange(self, Py_ssize_t m, Py_ssize_t room, object memory, object state) except -1
+    cdef object weight_rows(self)
+    cdef double* weights(self) noexcept nogil
+    cdef double* scale(self) noexcept nogil
+    cdef Py_ssize_t start_of(self, Py_ssize_t j) noexcept nogil
+    cdef double* column(self, Py_ssize_t j) noexcept nogil
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil
+    cdef void score(self, const Row* row, double* a) noexcept nogil
+    cdef void move(self, const double* v, double* g, double weight) noexcept nogil
+    cdef void project(self, const Row* row, double* f) noexcept nogil
+    cdef void turn(self, const double* move, const double* gain, double* v) noexcept nogil
