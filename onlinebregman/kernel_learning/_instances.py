@@ -205,7 +205,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     pairs = check_indices(pairs, int(n_objects), "pairs", "object")
     n = len(pairs)
     values = np.tile([np.sqrt(0.5), -np.sqrt(0.5)], n)
-    rows = sparse.csr_matrix((values, pairs.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, int(n_objects)))
+    rows = sparse.csr_matrix((values, pairs.flatten(), np.arange(0, 2 * n + 1, 2)), shape=(n, int(n_objects)))
     rows.sum_duplicates()
     rows.eliminate_zeros()
     rows.indptr = rows.indptr.astype(rows.indices.dtype, copy=False)
