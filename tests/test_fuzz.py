@@ -1,7 +1,6 @@
 """Arguments of every kind, sound or not, see fuzz.py; and what it has found before."""
 
 import io
-import threading
 
 import fuzz
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from onlinebregman import (
     ForwardRegressor,
     ImplicitGDRegressor,
-    LogDetMetricLearner,
     MEGKernelLearner,
     MirrorDescentRegressor,
     PNormRegressor,
@@ -58,6 +56,8 @@ def test_pairs_of_many_objects_are_left_as_they_are():
     before = pairs.copy()
     pair_rows(pairs, 2**32)
     assert np.array_equal(pairs, before)
+    with pytest.raises(ValueError, match="has to be a whole number of objects"):
+        pair_rows(pairs, 2**70)
 
 
 @pytest.mark.parametrize("y", [np.array(np.nan), np.float64(np.inf)])
@@ -125,31 +125,6 @@ def test_a_tree_of_other_kinds_in_a_model_file(tmp_path, change):
         load_model(tmp_path / "model")  # a number alone means nothing where nothing refers to it
     except ValueError as error:
         assert "damaged" in str(error)
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [LogDetMetricLearner])
-def test_a_metric_is_asked_while_it_moves(kind):
-    y = RNG.integers(2, size=30)
-    model, errors = kind(random_state=0).partial_fit(X, y), []
-
-    def ask():
-        try:
-            while learning.is_alive():
-                assert np.isfinite(model.transform(X)).all()
-        except Exception as error:
-            errors.append(error)
-
-    learning = threading.Thread(target=lambda: [model.partial_fit(X, y) for _ in range(30)])
-    learning.start()
-    asking = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in (*asking, learning):
-        thread.start() if thread is not learning else None
-    for thread in (*asking, learning):
-        thread.join()
-    assert not errors
 
 
 def test_kernels_of_pairs_keep_the_callers_pairs():

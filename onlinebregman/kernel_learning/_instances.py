@@ -200,7 +200,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     >>> print(pair_rows([[0, 2]], 3).toarray().round(2))
     [[ 0.71  0.   -0.71]]
     """
-    if isinstance(n_objects, bool) or not isinstance(n_objects, Integral) or n_objects < 1:
+    if isinstance(n_objects, bool) or not isinstance(n_objects, Integral) or not 1 <= n_objects < 2**62:
         raise ValueError(f"n_objects = {n_objects!r}, but it has to be a whole number of objects, at least 1.")
     pairs = check_indices(pairs, int(n_objects), "pairs", "object")
     n = len(pairs)
