@@ -271,9 +271,13 @@ cdef class Learner(AtomicLearner):
         cdef bint behind = dense and self.geometry.state.lagging
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
-        if self.prediction_model is None or self.prediction_model[0] != self.run.t:
-            self.prediction_model = (self.run.t, EuclideanGeometry(self.coef))
-        return self.prediction_model[1]
+        with cython.critical_section(self):  # in an interpreter without a lock other threads replace it meanwhile
+            known = self.prediction_model
+        if known is None or known[0] != self.run.t:
+            known = self.run.t, EuclideanGeometry(self.coef)
+            with cython.critical_section(self):
+                self.prediction_model = known
+        return known[1]
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -305,7 +309,8 @@ cdef class Learner(AtomicLearner):
         self.before.restore(self.geometry, rows)
         self.geometry.state = self.state_before
         self.run = self.run_before
-        self.prediction_model = None
+        with cython.critical_section(self):
+            self.prediction_model = None
         del self.rates[self.rates_before:]
         return 0
 
