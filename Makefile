@@ -49,7 +49,7 @@ sanitize:
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
 		$(abspath $(VENV)-sanitize)/bin/python -P -m $(PYTEST) \
 		$(wildcard tests/test_kernels*.py) tests/test_learner.py tests/test_numpy_path.py tests/test_multi_learner.py \
-		$(wildcard tests/test_rows*.py tests/test_sparse*.py)
+		$(wildcard tests/test_rows*.py tests/test_sparse*.py) tests/test_fuzz.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -P -m sphinx -q -W --keep-going -b html docs docs/_build/html

@@ -111,6 +111,12 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     ValueError
         If the file is damaged, of another version of the format, or names a class that is not trusted.
 
+    Notes
+    -----
+    What happens to a file by accident is noticed by its checksums. One that somebody made to do harm, checksums and
+    all, runs no code, but its numbers can be such that compiled code reads what is not there, and Python dies: read
+    files of people whom you trust.
+
     Examples
     --------
     See `save_model`.
@@ -126,7 +132,12 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     if written_as != FORMAT:
         raise ValueError(f"{path} is of format {written_as}; this version reads format {FORMAT}.")
     reader = _Reader(arrays, trusted)
-    model, extra = reader.object(tree["model"]), reader.object(tree["extra"])
+    try:
+        model, extra = reader.object(tree["model"]), reader.object(tree["extra"])
+    except _NotTrustedError:
+        raise
+    except Exception as error:  # and so is what it can do to what the archive holds
+        raise ValueError(f"{path} is damaged: {error!r}.") from error
     return (model, extra) if return_extra else model
 
 
@@ -148,6 +159,10 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+class _NotTrustedError(ValueError):
+    """A class that is not to be made."""
 
 
 class _Writer:
@@ -311,7 +326,7 @@ class _Reader:
                 found = vars(found).get(part)
         own = isinstance(found, type) and found.__module__.partition(".")[0] == "onlinebregman"
         if not own and not (isinstance(found, type) and issubclass(found, BaseEstimator)):
-            raise ValueError(
+            raise _NotTrustedError(
                 f"The model is made of a {name}, which is not trusted; if you know it, give it as `trusted`."
             )
         return found

@@ -1,9 +1,14 @@
-"""BLAS has one thread where more would make it slower, and as many as before afterwards."""
+"""Threads: those of BLAS are as few as pay, and as many as before afterwards; one learns while others predict."""
 
+import threading
+
+import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from onlinebregman._online.threads import few_threads
+
+WITH_VARIANTS = False
 
 
 def threads():
@@ -24,3 +29,35 @@ def test_small_matrices_have_one_thread():
         with pytest.raises(ZeroDivisionError), few_threads(10):
             raise ZeroDivisionError
         assert threads() == before
+
+
+def test_threads_predict_while_another_one_learns(estimator, rows, learn, outputs):
+    """What they are told is a number, and no error."""
+    X, y = rows
+    model, errors = learn(estimator, X[:12], y[:12]), []
+    attributes = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
+
+    def learns():
+        for first in range(12, 40, 2):
+            model.partial_fit(X[first : first + 2], y[first : first + 2])
+        model.partial_fit(X, y)
+
+    def asks():
+        try:
+            while learner.is_alive():
+                for name in outputs:
+                    if hasattr(model, name):
+                        said = getattr(model, name)(X[:7])
+                        assert said.dtype.kind in "iU" or not np.isnan(said).any()
+                for name in attributes:
+                    getattr(model, name, None)
+        except Exception as error:
+            errors.append(error)
+
+    learner = threading.Thread(target=learns)
+    threads = [learner, *(threading.Thread(target=asks) for _ in range(2))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors

@@ -24,7 +24,7 @@ from .docs import DocumentedMixin
 from .estimator import Examples
 from .mixing import mean, mixed_adaptive, mixed_geometry, mixed_learner, total
 from .start import starting_weights
-from .validation import check_finite, fitted
+from .validation import a_number, check_finite, fitted
 
 
 class MirrorMixin(DocumentedMixin):
@@ -154,6 +154,11 @@ class MirrorMixin(DocumentedMixin):
 
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return a_number(self._bound(learner, u, intercept))
+
+    def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
+        """The same, if it does not overflow."""
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position

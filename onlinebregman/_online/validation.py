@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
 from .._kernels.loop.atomic import are_positive
@@ -47,9 +48,9 @@ def check_finite(X, name: str = "X") -> None:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         where = f"row {row}, column {int(X.indices[bad[0]])}"
     else:
-        where = f"row {bad[0]}" + (f", column {bad[1]}" if len(bad) > 1 else "")
+        where = ", column ".join(f"row {i}" if number == 0 else str(i) for number, i in enumerate(bad[:2]))
     raise ValueError(
-        f"Input {name} contains {value} ({where}). Remove or impute such rows, for example with "
+        f"Input {name} contains {value} ({where or 'a number alone'}). Remove or impute such rows, for example with "
         "sklearn.impute.SimpleImputer."
     )
 
@@ -75,10 +76,17 @@ def finite(what: str) -> Callable[[Method], Method]:
     return decorate
 
 
+def a_number(bound: float) -> float:
+    """A bound, which may be infinite; where what it is made of overflows, a ValueError says so."""
+    if np.isnan(bound):
+        raise ValueError("The bound for this comparator overflows in float64; compare with one of smaller weights.")
+    return bound
+
+
 def fitted(estimator, state):
     """What learning has made; None is an AttributeError, so that `hasattr` says no to what is read from it."""
     if state is None:
-        raise AttributeError(f"this {type(estimator).__name__} has not learned a row yet; call fit or partial_fit")
+        raise NotFittedError(f"this {type(estimator).__name__} has not learned a row yet; call fit or partial_fit")
     return state
 
 

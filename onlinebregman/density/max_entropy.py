@@ -215,10 +215,11 @@ class MaxEntDensity(Density, OnlineEstimator):
             If the number of a point does not exist.
         """
         check_is_fitted(self)
-        points = self._points(self._check_rows(X, reset=False))
+        X, (domain, features, multipliers, log_z) = self._check_rows(X, reset=False), self._solved
+        points = self._points(X, domain)
         known = points >= 0
         out = np.full(len(points), -np.inf)
-        out[known] = self._features.log_density(points[known], self._multipliers, self._log_z)
+        out[known] = features.log_density(points[known], multipliers, log_z)
         return out
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
@@ -236,13 +237,14 @@ class MaxEntDensity(Density, OnlineEstimator):
             Rows of the domain.
         """
         check_is_fitted(self)
-        q = self.probabilities_
-        return self.domain_[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
+        domain, q = self._solved[0], self.probabilities_
+        return domain[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
 
     @read_only
     def probabilities_(self) -> np.ndarray:
         """q of all points, shape (n_points,)."""
-        return np.exp(self._fitted_features().log_density(np.arange(len(self.domain_)), self._multipliers, self._log_z))
+        domain, features, multipliers, log_z = fitted(self, vars(self).get("_solved"))
+        return np.exp(features.log_density(np.arange(len(domain)), multipliers, log_z))
 
     @property
     def entropy_(self) -> float:
@@ -313,14 +315,12 @@ class MaxEntDensity(Density, OnlineEstimator):
         check_feature_names(self, self.domain, reset=True)
         self.domain_, self.n_features_in_ = domain, domain.shape[1]
 
-    def _points(self, X: np.ndarray) -> np.ndarray:
-        """Numbers of the points that the rows are; -1 for none."""
-        if X.ndim == 1:
-            return X
-        return (self._index or RowIndex(self.domain_)).find(self.domain_, X)
+    def _points(self, X: np.ndarray, domain: np.ndarray) -> np.ndarray:
+        """Numbers of the points of the domain that the rows are; -1 for none."""
+        return X if X.ndim == 1 else (self._index or RowIndex(domain)).find(domain, X)
 
     def _refuse_unknown(self, X: np.ndarray) -> None:
-        points = self._points(X)
+        points = self._points(X, self.domain_)
         if (points < 0).any():
             row = int(np.argmax(points < 0))
             shown = ", ".join(f"{value:g}" for value in X[row, :5]) + (", ..." if X.shape[1] > 5 else "")
@@ -357,7 +357,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Add observations to the empirical expectations."""
         if self.domain is None:
             self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
-        points = self._points(X)
+        points = self._points(X, self.domain_)
         low, high = extremes(self._values, np.unique(points))
         if self._seen is not None:
             low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
@@ -399,6 +399,7 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "relax the matching with alpha > 0."
             )
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
+        self._solved = self.domain_, features, multipliers, log_z  # what goes together, for threads that ask meanwhile
         self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
         self.lambda_: np.ndarray = np.where(
             features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw

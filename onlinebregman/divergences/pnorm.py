@@ -75,7 +75,8 @@ class PNorm(VectorDivergence):
         return norm * np.sign(v) * (np.abs(v) / norm) ** (r - 1) if norm > 0 else np.zeros_like(v)
 
     def potential(self, w: ArrayLike) -> float:
-        return self._norm(as_array(w), self.q) ** 2 / 2
+        norm = self._norm(as_array(w), self.q)
+        return norm * norm / 2  # which is infinite where it overflows
 
     def mirror(self, w: ArrayLike) -> Array:
         return self._map(as_array(w), self.q)

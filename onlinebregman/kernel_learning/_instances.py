@@ -200,12 +200,12 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     >>> print(pair_rows([[0, 2]], 3).toarray().round(2))
     [[ 0.71  0.   -0.71]]
     """
-    if isinstance(n_objects, bool) or not isinstance(n_objects, Integral) or n_objects < 1:
+    if isinstance(n_objects, bool) or not isinstance(n_objects, Integral) or not 1 <= n_objects < 2**62:
         raise ValueError(f"n_objects = {n_objects!r}, but it has to be a whole number of objects, at least 1.")
     pairs = check_indices(pairs, int(n_objects), "pairs", "object")
     n = len(pairs)
     values = np.tile([np.sqrt(0.5), -np.sqrt(0.5)], n)
-    rows = sparse.csr_matrix((values, pairs.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, int(n_objects)))
+    rows = sparse.csr_matrix((values, pairs.flatten(), np.arange(0, 2 * n + 1, 2)), shape=(n, int(n_objects)))
     rows.sum_duplicates()
     rows.eliminate_zeros()
     rows.indptr = rows.indptr.astype(rows.indices.dtype, copy=False)

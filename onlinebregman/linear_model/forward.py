@@ -301,7 +301,9 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             raise ValueError(f"coverage = {coverage!r}; give a number between 0 and 1, such as 0.9.")
         center, std = self._predict(X, False, "predict_interval")
         freedom = self.forgetting * self._learner.degrees_of_freedom
-        reach = std * stdtrit(freedom, (1 + coverage) / 2) if freedom > 0 else std
+        reach = std.copy()
+        if freedom > 0:
+            np.multiply(std, stdtrit(freedom, (1 + coverage) / 2), out=reach, where=std > 0)
         return center - reach, center + reach
 
     def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -321,8 +323,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
         if not exact:
             return predictions, shares
-        with np.errstate(divide="ignore"):
-            variance = np.divide.outer(learner.noise_variance, shares)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a share of 0: of a row longer than all rows by far
+            variance = np.where(shares > 0, np.divide.outer(learner.noise_variance, shares), np.inf)
         return predictions, np.sqrt(variance.T.reshape(predictions.shape))
 
     @property

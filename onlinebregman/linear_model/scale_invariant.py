@@ -11,6 +11,7 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._online.estimator import EpochEstimator
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
+from .._online.validation import a_number, check_finite
 from .._sklearn_compat import StrOptions
 from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
@@ -146,6 +147,8 @@ class ScaleInvariantMixin(MirrorMixin):
             )
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(parts), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
+        check_finite(coefs, "coef")
+        check_finite(intercepts, "intercept")
         if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
         if len(self._terms.of("fit_intercept", learner.t)) > 1:
@@ -155,7 +158,9 @@ class ScaleInvariantMixin(MirrorMixin):
             bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # from which the first row is as far as its target from 0
             u = np.r_[u, b - origin] if self.fit_intercept else u
-            bounds.append(float(part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))))
+            with np.errstate(over="ignore", invalid="ignore"):
+                bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
+            bounds.append(a_number(float(bound)))
         return bounds[0] if learner is parts[0] else np.array(bounds)
 
     def _terms_of_bounds(self) -> dict[str, Any]:

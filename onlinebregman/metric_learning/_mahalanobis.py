@@ -143,11 +143,14 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _all_components(self) -> np.ndarray:
         number, matrix = self._metric()
-        if self._factor.get("number") != number:  # W may change with every pair, its factor is wanted now and then
+        known = self._factor.get(
+            "known"
+        )  # one object: threads that ask while another one learns find all of it or none
+        if known is None or known[0] != number:  # W may change with every pair, its factor is wanted now and then
             components = factor(matrix)
             components.flags.writeable = False
-            self._factor.update(number=number, components=components)
-        return self._factor["components"]
+            known = self._factor["known"] = number, components
+        return known[1]
 
     def _check_n_components(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:

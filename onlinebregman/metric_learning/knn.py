@@ -267,10 +267,10 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         indices : ndarray of shape (n_queries, n_neighbors)
             Positions of the neighbours in `X_` and `y_`.
         """
-        X, metric = self._queries(X), self.metric_
-        count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(self._window))
+        X, metric, window = self._queries(X), self.metric_, self._window
+        count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(window))
         queries = _map(metric, X)
-        return self._searcher(0, metric, queries.shape[1]).kneighbors(queries, count, return_distance)
+        return self._searcher(0, metric, queries.shape[1], window).kneighbors(queries, count, return_distance)
 
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Shares of the neighbours' votes; of several metrics, the mean of their shares.
@@ -310,38 +310,25 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     def _votes(self, number: int, metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
         """The shares of the classes among the neighbours that one of the metrics finds."""
         queries = _map(metric, X)
-        searcher = self._searcher(number, metric, queries.shape[1])
+        searcher = self._searcher(number, metric, queries.shape[1], self._window)
         votes = np.zeros((len(X), len(self.classes_)))
         votes[:, searcher.classes_] = searcher.predict_proba(queries)
         return votes
 
-    def _searcher(self, number: int, metric: BaseEstimator, width: int) -> KNeighborsClassifier:
-        """The search among the rows of the window, mapped to `width` features: the one of before, if it holds."""
-        place = (_Same(metric), width, self._state_of(metric), self._window.first, self._window.last)
-        settings = (min(self.n_neighbors, len(self._window)), self.weights, self.algorithm, self.n_jobs)
-        known = self._mapped.content.get(number)  # read once, and replaced as a whole: other threads may predict, too
+    def _searcher(self, number: int, metric: BaseEstimator, width: int, window: Window) -> KNeighborsClassifier:
+        """The search among the rows of a window, mapped to `width` features: the one of before, if it holds.
+
+        The window is read once, and the search replaced as a whole: other threads may predict, or learn.
+        """
+        place = (_Same(metric), width, _state_of(metric, window), window.first, window.last)
+        settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
+        known = self._mapped.content.get(number)
         if known is None or known[:2] != (place, settings):
-            rows = self._mapped_window(metric, known, place)
+            rows = _mapped_window(metric, window, known, place)
             names = ("n_neighbors", "weights", "algorithm", "n_jobs")
-            searcher = KNeighborsClassifier(**dict(zip(names, settings, strict=True))).fit(rows, self._window.codes)
+            searcher = KNeighborsClassifier(**dict(zip(names, settings, strict=True))).fit(rows, window.codes)
             known = self._mapped.content[number] = (place, settings, rows, searcher)
         return known[-1]
-
-    def _mapped_window(self, metric: BaseEstimator, known, place) -> np.ndarray:
-        """The rows of the window, mapped; of those that were mapped by the same metric, only the new ones anew."""
-        window = self._window
-        if known is not None:
-            (*before, first, last), _, rows, _ = known
-            if before == list(place[:-2]) and last > window.first:
-                kept, new = rows[window.first - first :], window.rows[last - window.first :]
-                return np.concatenate([kept, _map(metric, new)]) if len(new) else kept
-        return _map(metric, window.rows)
-
-    def _state_of(self, metric: BaseEstimator) -> int:
-        """A number that is another one when the metric has moved."""
-        if not learns(metric):
-            return 0
-        return getattr(metric, "n_updates_", getattr(metric, "t_", self._window.last))
 
     # --- what is known --------------------------------------------------------------------------------------------
 
@@ -431,6 +418,21 @@ class _Same:
         return self.value is other.value
 
     __hash__ = None
+
+
+def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:
+    """The rows of the window, mapped; of those that were mapped by the same metric, only the new ones anew."""
+    if known is not None:
+        (*before, first, last), _, rows, _ = known
+        if before == list(place[:-2]) and first <= window.first < last <= window.last:
+            kept, new = rows[window.first - first :], window.rows[last - window.first :]
+            return np.concatenate([kept, _map(metric, new)]) if len(new) else kept
+    return _map(metric, window.rows)
+
+
+def _state_of(metric: BaseEstimator, window: Window) -> int:
+    """A number that is another one when the metric has moved."""
+    return getattr(metric, "n_updates_", getattr(metric, "t_", window.last)) if learns(metric) else 0
 
 
 class _Mapped:

@@ -155,20 +155,18 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         self._factor = {}
         self._spread.add(data.X)
-        X, y = data.X, data.y
+        X, y, metrics = data.X, data.y, vars(self).get("metric_learners_")
         if self._first is not None:
             known, labels = self._first
             X, labels = np.concatenate([known, X]), labels + y.tolist()
             self._first = (X, labels) if len(X) < START else None
-            self.metric_learners_ = self._new_metrics(X[:START])
-            y = np.array(labels)
-            self._teach(X[:START], y[:START])
+            y, metrics = np.array(labels), self._new_metrics(X[:START])
+            for metric in metrics:
+                metric.partial_fit(X[:START], y[:START])
             X, y = X[START:], y[START:]
-        self._teach(X, y)
-
-    def _teach(self, X: np.ndarray, y: np.ndarray) -> None:
-        for metric in self.metric_learners_ if len(X) else ():
+        for metric in metrics if len(X) else ():
             metric.partial_fit(X, y)
+        self.metric_learners_ = metrics  # bound when they have learned: other threads may ask
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         self._factor = {}

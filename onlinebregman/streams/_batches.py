@@ -104,7 +104,12 @@ class ArrayBatches(Batches):
 
 def _mapped(values: Any) -> Any:
     if isinstance(values, str | os.PathLike):
-        return np.load(values, mmap_mode="r", allow_pickle=False)
+        try:
+            return np.load(values, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError):
+            raise
+        except Exception as error:  # NumPy reads the head of the file as Python
+            raise ValueError(f"{values} is no .npy file, or damaged: {error!r}.") from error
     return values if hasattr(values, "shape") else np.asarray(values)
 
 

@@ -262,12 +262,17 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef int undo(self, Rows rows) except -1:
         memcpy(&self.factor[0], &self.before[0], self.factor.shape[0] * sizeof(double))
-        self.state, self.solution = self.state_before, None
+        self.state = self.state_before
+        self.forget_solution()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, None)
-        self.solution = None
+        self.forget_solution()
+
+    cdef void forget_solution(self) noexcept:
+        with cython.critical_section(self):  # in an interpreter without a lock other threads read it meanwhile
+            self.solution = None
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Take up to BATCH rows of positive weight at a time, rotate them in, and book what is left of them."""
@@ -465,7 +470,9 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double[:, ::1] w
         cdef double* r
         cdef Py_ssize_t k, q, n
-        if self.solution is None:
+        with cython.critical_section(self):
+            solution = self.solution
+        if solution is None:
             solution = np.empty((self.m, self.d))
             w = solution
             r = &self.factor[0] + self.factor.shape[0] - self.m
@@ -474,5 +481,6 @@ cdef class ForwardLearner(AtomicLearner):
                 r -= 1 + n + self.m
                 for q in range(self.m):
                     w[q, k] = r[1 + n + q] - (ob_dot(r + 1, &w[q, k] + 1, n) if n else 0.0)
-            self.solution = solution
-        return self.solution
+            with cython.critical_section(self):
+                self.solution = solution
+        return solution

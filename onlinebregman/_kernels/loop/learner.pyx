@@ -286,14 +286,18 @@ cdef class Learner(AtomicLearner):
         cdef Geometry twin
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
-        if self.prediction_model is None or self.prediction_model[0] != self.run.t:
+        with cython.critical_section(self):  # in an interpreter without a lock other threads replace it meanwhile
+            known = self.prediction_model
+        if known is None or known[0] != self.run.t:
             if behind and self.geometry.adaptive:  # values larger than any before have a say in the weights
                 twin = copy.copy(self.geometry)
                 twin.settle()
             else:
                 twin = EuclideanGeometry(self.coef)
-            self.prediction_model = (self.run.t, twin)
-        return self.prediction_model[1]
+            known = self.run.t, twin
+            with cython.critical_section(self):
+                self.prediction_model = known
+        return known[1]
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -325,7 +329,8 @@ cdef class Learner(AtomicLearner):
         self.before.restore(self.geometry, rows)
         self.geometry.state = self.state_before
         self.run = self.run_before
-        self.prediction_model = None
+        with cython.critical_section(self):
+            self.prediction_model = None
         del self.rates[self.rates_before:]
         return 0
 

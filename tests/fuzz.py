@@ -1,0 +1,441 @@
+"""Calls of every public estimator with arguments of every kind, sound or not; and files that are damaged.
+
+    python tests/fuzz.py --cases 1000000 --seed 0      # all of it, in some half an hour
+    python tests/fuzz.py --seed 0 --only 123           # the cases of one chain again, which a finding names
+
+Cases come in chains: one model, and some calls that it sees one after the other. After each of them
+
+    no crash, and no read behind the end of an array (see fuzz_inputs.py; under AddressSanitizer, of any memory);
+    a call that raises raises ValueError or TypeError, and leaves the model bit for bit what it was;
+    so does one that only asks; nothing that is said is NaN, and nothing that the caller owns has changed.
+"""
+
+import argparse
+import collections
+import contextlib
+import copy
+import functools
+import inspect
+import io
+import json
+import mmap
+import os
+import pickle
+import random
+import re
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from conftest import _canonical, configurations, rows_for
+from fuzz_inputs import PARAMETERS, Inputs
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+
+from onlinebregman.persistence import load_model, save_model
+from onlinebregman.streams import ArrayBatches, CSVBatches, SVMLightBatches
+
+CHAIN = 20  # calls
+REFUSALS = (ValueError, TypeError)
+NO_METHODS = {
+    "get_params",
+    "set_params",
+    "set_output",
+    "get_metadata_routing",
+    "fit_transform",
+    "set_callbacks",
+    "get_feature_names_out",
+}
+SLOW = {"DefiniteBoost", "DefiniteBoostMetricLearner", "MaxEntDensity"}  # which solve a problem at each call
+
+
+@functools.cache
+def methods(kind):
+    """The public methods of a class: (name, names of parameters, does it learn)."""
+    found = []
+    for name, method in inspect.getmembers(kind, callable):
+        theirs = (getattr(method, "__module__", None) or "sklearn.").startswith(
+            "sklearn."
+        )  # `score`, which asks `predict`
+        if not theirs and not name.startswith("_") and name not in NO_METHODS and not name.endswith("_request"):
+            names = [*inspect.signature(method).parameters][1:]
+            found.append((name, names, name.startswith(("fit", "partial_fit"))))
+    return found
+
+
+@functools.cache
+def models():
+    """Of each configuration: its name, a model that has learned some rows, pickled, and rows that suit it."""
+    found = []
+    for model in configurations():
+        model = clone(model)
+        X, y = rows_for(model, 2)
+        given = model.get_params(deep=False)
+        short = {"random_state": 0, "memory_size": 5} | ({"max_iter": 2, "tol": None} if "shuffle" in given else {})
+        model.set_params(**{name: value for name, value in short.items() if name in given})
+        name = " ".join(repr(model).split())
+        unfitted = pickle.dumps(model)
+        classes = {"classes": np.unique(y)} if is_classifier(model) else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.partial_fit(X[:12], y[:12], **classes)
+        found.append((name, type(model).__name__, unfitted, pickle.dumps(model), X, y))
+    return found
+
+
+class Finding(Exception):
+    """What must not happen."""
+
+
+def has_nan(value):
+    if isinstance(value, tuple | list):
+        return any(map(has_nan, value))
+    value = value.data if sparse.issparse(value) else value
+    return (
+        isinstance(value, float | np.ndarray | np.generic)
+        and np.asarray(value).dtype.kind == "f"
+        and bool(np.isnan(value).any())
+    )
+
+
+def learned(model):
+    """All that the model carries, bit for bit, but the factor of a metric, which is kept when it is asked for."""
+
+    def without(part):
+        if not isinstance(part, tuple):
+            return part
+        return tuple(without(item) for item in part if not (type(item) is tuple and item[:1] == ("'_factor'",)))
+
+    return without(_canonical(model))
+
+
+def attributes(model):
+    """The public fitted attributes, stored or made afresh."""
+    names = {name for name in [*vars(model), *dir(type(model))] if name.endswith("_") and name[0] != "_"}
+    for name in sorted(names):
+        try:
+            value = getattr(model, name)
+        except (AttributeError, ValueError):  # there is none, or says why it is not finite
+            continue
+        yield name, value
+
+
+class Chain:
+    """A model, and the calls that it sees."""
+
+    forged = False  # are files of models damaged on purpose, and their checksums set right, too?
+
+    def __init__(self, seed, number, tally=None, log=None):
+        self.dice = dice = random.Random(f"{seed}:{number}")
+        self.tally, self.log = tally, log
+        known = models()
+        while True:
+            name, kind, unfitted, fitted, X, y = known[dice.randrange(len(known))]
+            if kind not in SLOW or dice.random() < 0.1:
+                break
+        self.name, self.kind = name, kind
+        self.model = pickle.loads(unfitted if dice.random() < 0.15 else fitted)
+        self.inputs = Inputs(dice, X, y)
+        self.before = pickle.dumps(self.model)
+        self.often = dice.choice((0.3, 1.0, 2.0))  # how much is wrong
+        self.step = ""
+
+    def run(self):
+        """The calls; yields each number and what is wrong with it, or None."""
+        for i in range(CHAIN):
+            try:
+                chance = self.dice.random()
+                if chance < 0.02:
+                    self.change_a_file()
+                elif chance < 0.07:
+                    self.change_a_parameter()
+                else:
+                    self.call()
+                problem = None
+            except Finding as error:
+                problem = str(error)
+            yield i, problem
+            if problem is not None:
+                return
+
+    def call(self):
+        """One method with one argument or more of another kind."""
+        dice, inputs = self.dice, self.inputs
+        known = methods(type(self.model))
+        learns = dice.random() < 0.6
+        name, parameters, learns = dice.choice([entry for entry in known if entry[2] == learns] or known)
+        inputs.begin()
+        arguments = {}
+        for parameter in parameters:
+            value = inputs.sound(parameter, name)
+            if value is not None or dice.random() < 0.1:
+                arguments[parameter] = inputs.spoiled(value, parameter, self.often)
+        self.step = name
+        if self.log:
+            self.log(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
+        try:
+            method = getattr(self.model, name)
+        except AttributeError:  # predict_proba of a hinge loss
+            return
+        self.check(lambda: method(**arguments), learns)
+
+    def change_a_parameter(self):
+        """A parameter of another value, for one call that learns; then the old one again."""
+        model, inputs, dice = self.model, self.inputs, self.dice
+        given = model.get_params(deep=False)
+        name, value = dice.choice(sorted(given)), dice.choice(PARAMETERS)
+        self.step = f"partial_fit with {name}={value!r}"
+        if self.log:
+            self.log(self.step)
+        setattr(model, name, value)
+        inputs.begin()
+        X, y = inputs.X[inputs.rows], inputs.y[inputs.rows]
+        try:
+            self.before = pickle.dumps(model)
+            self.check(lambda: model.partial_fit(X, y), learns=True)
+        finally:
+            setattr(model, name, given[name])
+        self.before = pickle.dumps(model)
+
+    def check(self, call, learns):
+        """Make the call, and see what it leaves."""
+        try:
+            answer = call()
+        except REFUSALS as error:
+            self.note(error)
+            learns = False  # nothing may have changed
+        except Exception as error:
+            expected = {
+                "sample": (MemoryError, OverflowError),
+                "kneighbors": AttributeError,
+            }  # too many; several metrics
+            if not isinstance(error, expected.get(self.step, ())):
+                raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-3)}") from error
+        else:
+            self.look_at(answer, learns)
+        after = pickle.dumps(self.model)
+        if not learns and after != self.before and learned(pickle.loads(self.before)) != learned(pickle.loads(after)):
+            raise Finding(f"{self.step}: the model has changed")
+        self.before = after
+        if not self.inputs.untouched():
+            raise Finding(f"{self.step}: an array of the caller has changed")
+
+    def look_at(self, answer, learns):
+        """No answer is NaN, and no attribute."""
+        if not learns:
+            if has_nan(answer) and self.step != "score":  # R^2 of one row is NaN, with a warning
+                raise Finding(f"{self.step}: NaN in {answer!r}")
+        elif self.dice.random() < 0.3:
+            for name, value in attributes(self.model):
+                if has_nan(value):
+                    raise Finding(f"{self.step}: {name} = {value!r}")
+
+    def note(self, error):
+        if self.tally is not None:
+            message = re.sub(r"[-+]?\b[\d.e+-]+\b|'[^']*'", "#", str(error))[:90]
+            self.tally[f"{type(error).__name__}: {message}"] += 1
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def change_a_file(self):
+        """A model file of which some bytes, or numbers in it, were changed; or batches of a file that is none."""
+        file = Path(folder()) / "file"
+        if self.dice.random() < 0.3:
+            return self.read_batches(file)
+        save_model(self.model, file)
+        whole, sound = file.read_bytes(), False
+        if self.dice.random() < 0.5 or not self.forged:
+            self.step = "load_model of flipped bits"
+            damaged = self.flipped(whole)
+        else:  # as if the checksums had been made afterwards
+            self.step = "load_model of other contents"
+            damaged, sound = self.rewritten(whole), True
+        file.write_bytes(damaged)
+        if self.log:
+            self.log(self.step)
+        try:
+            model = load_model(file)
+        except ValueError as error:
+            return self.note(error)
+        except Exception as error:
+            raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-4)}") from error
+        if not sound and learned(model) != learned(self.model):
+            raise Finding(f"{self.step}: it is another model")
+        X, y = self.inputs.X, self.inputs.y
+        for call in ("predict", "score_samples", "transform", "partial_fit"):  # whatever it says: no crash
+            with contextlib.suppress(Exception):
+                getattr(model, call)(*((X, y) if call == "partial_fit" else (X,)))
+
+    def flipped(self, data):
+        data, dice = bytearray(data), self.dice
+        for _ in range(dice.choice((1, 1, 1, 2, 8))):
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        return bytes(data[: dice.randrange(len(data))] if dice.random() < 0.1 else data)
+
+    def rewritten(self, data):
+        """The archive with another array, or another value in its tree."""
+        dice = self.dice
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        name = dice.choice(sorted(parts))
+        if name == "model.json":
+            tree = json.loads(parts[name])
+            spoil_tree(tree, dice)
+            parts[name] = json.dumps(tree).encode()
+        elif dice.random() < 0.3:
+            parts[name] = self.flipped(parts[name])
+        elif dice.random() < 0.5:
+            parts[name] = parts[dice.choice(sorted(set(parts) - {"model.json"}))]
+        else:
+            array = np.load(io.BytesIO(parts[name]))
+            with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, OverflowError):
+                array = self.inputs.other_shape(array) if dice.random() < 0.5 and array.ndim else array
+                array = self.inputs.other_numbers(array) if dice.random() < 0.5 else array.astype(dice.choice("fdi?"))
+            file = io.BytesIO()
+            np.save(file, array)
+            parts[name] = file.getvalue()
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+        return file.getvalue()
+
+    def read_batches(self, file):
+        """Batches of a file that was damaged."""
+        dice, X = self.dice, self.inputs.X[:6]
+        kind = dice.choice((ArrayBatches, CSVBatches, SVMLightBatches))
+        self.step = kind.__name__
+        if kind is ArrayBatches:
+            content = io.BytesIO()
+            np.save(content, X)
+            content = content.getvalue()
+        elif kind is CSVBatches:
+            lines = [",".join(f"c{i}" for i in range(X.shape[1])), *(",".join(map(repr, row)) for row in X.tolist())]
+            content = "\n".join(lines).encode()
+        else:
+            lines = (" ".join(["1", *(f"{i + 1}:{value!r}" for i, value in enumerate(row))]) for row in X.tolist())
+            content = "\n".join(lines).encode()
+        path = file.with_suffix(".npy" if kind is ArrayBatches else ".txt")
+        path.write_bytes(self.flipped(content) if dice.random() < 0.8 else dice.randbytes(50))
+        more = {"n_features": X.shape[1]} if kind is SVMLightBatches else {"batch_size": 4}
+        try:
+            for rows, _ in kind(path, **more):
+                np.asarray(rows.sum())
+        except REFUSALS as error:
+            self.note(error)
+        except Exception as error:
+            raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-4)}") from error
+
+
+@functools.cache
+def folder():
+    return tempfile.mkdtemp(prefix="fuzz")
+
+
+def spoil_tree(tree, dice):
+    """Another value somewhere in a tree of JSON."""
+    places = []
+
+    def walk(node):
+        for key, item in node.items() if isinstance(node, dict) else enumerate(node):
+            places.append((node, key))
+            if isinstance(item, dict | list):
+                walk(item)
+
+    walk(tree)
+    node, key = dice.choice(places)
+    how = dice.randrange(6)
+    if how == 0:
+        del node[key]
+    elif how == 1:
+        other, place = dice.choice(places)
+        with contextlib.suppress(LookupError):
+            node[key] = copy.deepcopy(other[place])
+    else:
+        node[key] = dice.choice((None, -1, 0, 1, 2, 3, 10**6, 0.5, -0.5, "x", [], {}, True, [1], 2**52))
+
+
+def findings(chains, seed, tally=None, log=None, at=None, slowest=None):
+    """(chain, number of the call, configuration, what is wrong) of all findings of some chains."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in chains:
+            if at is not None:
+                at[:8] = number.to_bytes(8, "little")
+            began = time.process_time()
+            chain = Chain(seed, number, tally, log)
+            for i, problem in chain.run():
+                if problem is not None:
+                    yield number, i, chain.name, problem
+            if slowest is not None:
+                slowest.append((time.process_time() - began, number, chain.name))
+                slowest.sort(reverse=True)
+                del slowest[8:]
+
+
+def _in_a_process(chains, seed):
+    """The findings of some chains, a crash among them, each in a line of JSON; a crash costs the chain it is in."""
+    at = mmap.mmap(-1, 8)
+    chains = list(chains)
+    while chains:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            tally, slowest = collections.Counter(), []
+            with os.fdopen(write, "w") as pipe:
+                for finding in findings(chains, seed, tally, at=at, slowest=slowest):
+                    print(json.dumps(finding), file=pipe, flush=True)
+                print(json.dumps({"tally": tally.most_common(), "slowest": slowest}), file=pipe)
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            yield from map(json.loads, pipe)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            return
+        last = int.from_bytes(at[:8], "little")
+        yield [last, -1, "", f"the process died of {os.waitstatus_to_exitcode(status)}"]
+        chains = [number for number in chains if number > last]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="the chain to run, in this process, with its calls printed")
+    parser.add_argument("--tally", action="store_true", help="how often each error was raised")
+    parser.add_argument("--forged", action="store_true", help="files of models with sound checksums, too, which crash")
+    options = parser.parse_args()
+    Chain.forged = options.forged
+    if options.only is not None:
+        for finding in findings([options.only], options.seed, log=lambda line: print(line, flush=True)):
+            print(*finding)
+        return
+    models()
+    n_chains, tally, slowest, found = -(-options.cases // CHAIN), collections.Counter(), [], 0
+    began = time.process_time(), os.times().children_user
+    for start in range(0, n_chains, 1000):
+        for line in _in_a_process(range(start, min(start + 1000, n_chains)), options.seed):
+            if isinstance(line, dict):
+                tally.update(dict(line["tally"]))
+                slowest = sorted(slowest + line["slowest"], reverse=True)[:8]
+            else:
+                found += 1
+                print("chain {}, call {}: {}\n    {}".format(*line), flush=True)
+    if options.tally:
+        print(*(f"{n:8} {message}" for message, n in tally.most_common()), sep="\n")
+    for seconds, number, name in slowest:
+        print(f"chain {number}: {seconds:.2f} s  {name[:80]}")
+    spent = time.process_time() - began[0] + os.times().children_user - began[1]
+    print(f"{n_chains * CHAIN} cases, {found} findings, {1000 * spent / n_chains / CHAIN:.2f} ms of CPU a case")
+    sys.exit(found > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Arguments of every kind, sound or not, see fuzz.py; and what it has found before."""
+
+import io
+
+import fuzz
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from onlinebregman import (
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MEGKernelLearner,
+    MirrorDescentRegressor,
+    PNormRegressor,
+    ScaleInvariantRegressor,
+)
+from onlinebregman.kernel_learning import pair_rows
+from onlinebregman.persistence import load_model, save_model
+from onlinebregman.streams import ArrayBatches
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 4)), RNG.normal(size=30)
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_no_call_crashes_or_changes_what_it_should_not(part):
+    """1000 calls each; `python tests/fuzz.py` makes as many as one likes."""
+    assert not list(fuzz.findings(range(50 * part, 50 * (part + 1)), seed=16))
+
+
+def test_what_the_target_looks_for_is_seen(monkeypatch):
+    """A refused call that changes the model, an answer that is NaN, a foreign error."""
+
+    def torn(self, *_):
+        self.torn_ = 1
+        raise ValueError
+
+    def alien(*_):
+        raise KeyError("foreign")
+
+    for method, replacement in (("_partial_fit", torn), ("_partial_fit", alien)):
+        with monkeypatch.context() as patched:
+            patched.setattr("onlinebregman._online.estimator.LifeCycleMixin." + method, replacement)
+            found = " ".join(problem for *_, problem in fuzz.findings(range(20), seed=16))
+            assert ("has changed" if replacement is torn else "foreign") in found
+    assert fuzz.has_nan((np.ones(2), [np.array([1.0, np.nan])])) and fuzz.has_nan(sparse.csr_array([[np.nan]]))
+
+
+# --- found before -----------------------------------------------------------------------------------------------------
+
+
+def test_pairs_of_many_objects_are_left_as_they_are():
+    pairs = np.array([[1, 0], [5, 0], [0, 2]])
+    before = pairs.copy()
+    pair_rows(pairs, 2**32)
+    assert np.array_equal(pairs, before)
+    with pytest.raises(ValueError, match="has to be a whole number of objects"):
+        pair_rows(pairs, 2**70)
+
+
+@pytest.mark.parametrize("y", [np.array(np.nan), np.float64(np.inf)])
+def test_a_target_that_is_no_vector_and_not_finite(y, unchanged):
+    model = ImplicitGDRegressor().partial_fit(X, Y)
+    with unchanged(model, r"Input y contains (NaN|infinity) \(a number alone\)"):
+        model.partial_fit(X[:1], y)
+
+
+def test_bounds_for_comparators_that_overflow():
+    model = MirrorDescentRegressor(divergence="squared_euclidean", track_regret=True).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="overflows in float64"):
+        model.regret_certificate([1e300, 0.0, 0.0, 0.0])
+    pnorm = PNormRegressor(p=3.0, track_regret=True).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="overflows in float64"):
+        pnorm.regret_certificate([1e300, 0.0, 0.0, 0.0])
+    bets = ScaleInvariantRegressor().partial_fit(X, Y)
+    for bound in (bets.regret_bound, bets.regret_certificate):
+        with pytest.raises(ValueError, match="Input coef contains NaN"):
+            bound([np.nan, 0.0, 0.0, 0.0])
+        with pytest.raises(ValueError, match="Input intercept contains NaN"):
+            bound([0.0, 0.0, 0.0, 0.0], None)
+
+
+def test_questions_before_the_first_row():
+    for ask in ("regret_certificate", "regret_bound"):
+        with pytest.raises(NotFittedError):
+            getattr(ScaleInvariantRegressor(), ask)(np.zeros(4))
+    assert not hasattr(ImplicitGDRegressor(), "weighted_loss_")
+
+
+def test_intervals_of_rows_that_are_longer_than_all_by_far():
+    """Where the variance per share is 0 / 0."""
+    model = ForwardRegressor().partial_fit(X, np.zeros(30))
+    low, high = model.predict_interval([[1e200, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    assert np.array_equal(low, [-np.inf, 0.0]) and np.array_equal(high, [np.inf, 0.0])
+    _, std = model.predict([[1e200, 0.0, 0.0, 0.0]], return_std=True)
+    assert not np.isnan(std).any()
+
+
+def test_the_head_of_a_memory_map_that_is_no_python(tmp_path):
+    file = io.BytesIO()
+    np.save(file, X)
+    path = tmp_path / "X.npy"
+    path.write_bytes(file.getvalue().replace(b"), }   ", b'), }  "(', 1))
+    with pytest.raises(ValueError, match=r"X\.npy is no \.npy file, or damaged|header"):
+        ArrayBatches(path)
+
+
+@pytest.mark.parametrize("change", [{"number": 10**6}, {"new": 3}, {"state": {"dict": 5}}, {"args": None}])
+def test_a_tree_of_other_kinds_in_a_model_file(tmp_path, change):
+    import json
+    import zipfile
+
+    save_model(ImplicitGDRegressor().partial_fit(X, Y), tmp_path / "model")
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    tree = json.loads(parts["model.json"])
+    tree["model"] = {**tree["model"], **change}
+    parts["model.json"] = json.dumps(tree).encode()
+    with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    try:
+        load_model(tmp_path / "model")  # a number alone means nothing where nothing refers to it
+    except ValueError as error:
+        assert "damaged" in str(error)
+
+
+def test_kernels_of_pairs_keep_the_callers_pairs():
+    pairs = np.array([[1, 0], [2, 1]])
+    MEGKernelLearner().partial_fit_pairs(pairs, [0.1, 0.2], n_objects=3)
+    assert np.array_equal(pairs, [[1, 0], [2, 1]])
