@@ -1,7 +1,7 @@
 """k-NN error in learned metrics, beside what a user would pick instead, on UCI data.
 
     python benchmarks/peers/knn_uci.py [--splits 10] [--sets iris wine ...] [--methods Euclid ...] [--results FILE]
-                                       [--metric-learn PYTHON]
+                                       [--metric-learn PYTHON] [--limit SECONDS]
 
 For each data set, raw and standardised, and each of ten stratified 70/30 splits: learn a metric on the training part,
 classify the rest by 5-NN and 4-NN. Printed are the mean errors in per cent, the mean rank over all columns, and the
@@ -13,7 +13,9 @@ classes of fewer than four rows left out. Data sets beyond scikit-learn's own ar
 ONLINEBREGMAN_DATA names, if it is set.
 
 PYTHON is an interpreter that has metric-learn, which as of 0.7 needs scikit-learn < 1.5: its LMNN and ITML join in at
-their defaults, but for the neighbours of LMNN where a class has too few rows. Without it they are left out.
+their defaults, but for the neighbours of LMNN where a class has too few rows. Without it they are left out. Where a fit
+of theirs fails or takes more processor time than --limit, the Euclidean metric takes its place, and of all other splits
+of that shape; a message says so.
 """
 
 import argparse
@@ -125,11 +127,12 @@ def itml(X, y, seed, gamma=1.0, max_sweeps=20, tol=1e-3):
 
 
 METRIC_LEARN = """
-import sys, time, warnings
+import resource, sys, time, warnings
 import numpy as np
 from metric_learn import ITML_Supervised, LMNN
 warnings.simplefilter("ignore")
-name, path, seed = sys.argv[1:]
+name, path, seed, limit = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
 data = np.load(path)
 few = np.unique(data["y"], return_counts=True)[1].min() - 1
 more = {"n_neighbors": min(3, max(few, 1))} if name == "LMNN" else {}
@@ -139,17 +142,22 @@ np.savez(path, components=model.components_, seconds=time.thread_time() - start)
 """
 
 
-def metric_learn(python, name):
-    """A method of metric-learn, by another interpreter; the Euclidean metric where it fails."""
+def metric_learn(python, name, limit):
+    """A method of metric-learn, by another interpreter; the Euclidean metric where it fails or takes too long."""
+    failed = set()  # shapes
 
     def method(X, y, seed):
+        method.seconds = 0.0
+        if X.shape in failed:
+            return np.eye(X.shape[1])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "data.npz"
             np.savez(path, X=X, y=y)
-            command = [python, "-c", METRIC_LEARN, name, path, str(seed)]
+            command = [python, "-c", METRIC_LEARN, name, path, str(seed), str(limit)]
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             if subprocess.run(command, env=environment, stderr=subprocess.PIPE).returncode:
-                print(f"{name} failed on {X.shape[0]} x {X.shape[1]}", file=sys.stderr)
+                print(f"{name} failed on {X.shape[0]} x {X.shape[1]}, or took too long", file=sys.stderr)
+                failed.add(X.shape)
                 return np.eye(X.shape[1])
             found = np.load(path)
             method.seconds = float(found["seconds"])
@@ -222,10 +230,11 @@ def main():
     parser.add_argument("--sets", nargs="+", default=[*BUNDLED, *(FILES if "ONLINEBREGMAN_DATA" in os.environ else ())])
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help=", ".join(METHODS))
     parser.add_argument("--metric-learn", metavar="PYTHON", help="an interpreter that has metric-learn")
+    parser.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="of a fit of metric-learn")
     parser.add_argument("--results", type=Path, help="a file of results: those in it are not measured again")
     options = parser.parse_args()
     methods = METHODS | {
-        f"{name} (metric-learn)": metric_learn(options.metric_learn, name)
+        f"{name} (metric-learn)": metric_learn(options.metric_learn, name, options.limit)
         for name in (("LMNN", "ITML") if options.metric_learn else ())
     }
     options.methods = options.methods or list(methods)

@@ -15,6 +15,7 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MirrorDescentClassifier,
+    MirrorDescentRegressor,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
@@ -144,6 +145,20 @@ def test_a_refused_row_changes_nothing(unchanged):
             model.partial_fit(bad, labels[100:400])
     with unchanged(model, "overflows"):
         model.partial_fit(X[:1], [1e200])
+
+
+def test_the_member_that_refuses_a_row_is_known():
+    """Gradient descent members learn a dense row together, before the others and between them in the list."""
+    gentle, wild = (
+        MirrorDescentRegressor(divergence="squared_euclidean", update="explicit", learning_rate="constant", eta0=eta)
+        for eta in (1e-3, 1e300)
+    )
+    adaptive = MirrorDescentRegressor()
+    model = ParameterFreeRegressor(members=[gentle, adaptive, gentle, wild, adaptive])
+    model.partial_fit([[0.0]], [0.0])
+    with pytest.raises(ValueError, match=r"row 1.*eta0=1e\+300"):
+        model.partial_fit([[1e5], [1e5]], [1e4, 1.0])
+    assert model._learner.refusing == 3
 
 
 def test_errors_say_what_to_do():

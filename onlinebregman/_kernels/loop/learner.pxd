@@ -2,6 +2,7 @@ cimport cython
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Mark
+from onlinebregman._kernels.loop.descent cimport Descent
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport RunState, Settings
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -32,7 +33,8 @@ cdef class Learner(AtomicLearner):
     cdef tuple validated      # (name, value) of the parameters that were validated and are in force
     cdef list rates           # (row number, rate) whenever the adaptive rate had fallen by a tenth
     cdef object prediction_model
-    cdef bint descends        # is it gradient descent on the squared loss and no more?
+    cdef bint descends        # is it gradient descent on the squared or the logistic loss, and no more?
+    cdef Descent descent      # in a call
     cdef Snapshot before      # what a call has to put back if a row cannot be learned
     cdef RunState run_before
     cdef GeometryState state_before

@@ -12,7 +12,7 @@ from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark, interrupted, weight_of
-from onlinebregman._kernels.loop.descent cimport descend, is_descent
+from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport (
@@ -323,6 +323,7 @@ cdef class Learner(AtomicLearner):
             self.geometry.project_all()
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, &self.settings)
+        self.descent = Descent(&self.run, &self.settings, &self.geometry.weights[0], self.loss.logistic)
         return 0
 
     cdef int undo(self, Rows rows) except -1:
@@ -379,7 +380,7 @@ cdef class Learner(AtomicLearner):
                 prior_score[0] = NAN
             return LEARNED
         if self.descends:
-            status = descend(&self.run, &self.settings, &self.geometry.weights[0], row, y[0], weight, prior_score)
+            status = descend(&self.descent, row, y[0], weight, prior_score)
         else:
             open_workspace(work, row)
             status = mirror_step(

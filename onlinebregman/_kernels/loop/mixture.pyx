@@ -9,7 +9,8 @@ from onlinebregman._kernels.geometries.geometry cimport (
     Workspace, free_workspace, make_workspace
 )
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
-from onlinebregman._kernels.loop.learner cimport reason
+from onlinebregman._kernels.loop.descent cimport Descent, descend_together
+from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -24,6 +25,7 @@ cdef struct Part:             # what the loop over rows needs to know of a learn
     const double* book        # its targets for each class, or NULL: the row's target
     Py_ssize_t n_targets
     Py_ssize_t n_scores
+    Py_ssize_t start          # where they go
 
 
 @cython.final
@@ -46,11 +48,15 @@ cdef class MixtureLearner(Ensemble):
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
     cdef Py_ssize_t n
     cdef Part* parts
+    cdef Py_ssize_t* single   # of the learners in this call, first those that descend,
+    cdef Descent* descents    # all in one pass over a dense row
+    cdef Py_ssize_t n_descents
+    cdef double[::1] room     # for them: targets, scores, and what their steps take
     cdef double[::1] scores   # of the row that is learned
 
     def __cinit__(self, learners, Mixer mixer not None, books=None):
         cdef AtomicLearner learner
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, start = 0
         cdef const double[:, ::1] book
         self.mixer, self.n = mixer, len(self.learners)
         self.books = (None,) * self.n if books is None else tuple([
@@ -58,11 +64,15 @@ cdef class MixtureLearner(Ensemble):
         ])
         self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
-        if self.parts == NULL:
+        self.single = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.descents = <Descent*> malloc(self.n * sizeof(Descent))
+        self.room = np.empty(4 * self.n)
+        if self.parts == NULL or self.single == NULL or self.descents == NULL:
             raise MemoryError()
         self.n_scores = mixer.n_outputs
         for k, learner in enumerate(self.learners):
-            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores)
+            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
+            start += learner.n_scores
             if self.books[k] is not None:
                 book = self.books[k]
                 self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
@@ -72,6 +82,8 @@ cdef class MixtureLearner(Ensemble):
 
     def __dealloc__(self):
         free(self.parts)
+        free(self.single)
+        free(self.descents)
 
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.books)
@@ -133,7 +145,20 @@ cdef class MixtureLearner(Ensemble):
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
+        self.bind()
         return 0
+
+    cdef void bind(self) noexcept:
+        """Find the learners that descend."""
+        cdef Py_ssize_t k, last = self.n
+        self.n_descents = 0
+        for k, learner in enumerate(self.learners):
+            if type(learner) is Learner and (<Learner> learner).descends:
+                self.descents[self.n_descents], self.single[self.n_descents] = (<Learner> learner).descent, k
+                self.n_descents += 1
+            else:
+                last -= 1
+                self.single[last] = k
 
     cdef int undo(self, Rows rows) except -1:
         Ensemble.undo(self, rows)
@@ -175,22 +200,46 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         """Every learner learns the row, and what they had predicted is counted."""
-        cdef Py_ssize_t k
+        cdef Py_ssize_t i, first = 0
         cdef int status
         cdef double target
-        cdef const double* targets
-        cdef double* own = &self.scores[0]
+        cdef Part* part
         if weight == 0:
             return LEARNED
         target = self.mixer.target(y[0])
-        for k in range(self.n):
-            targets = &target
-            if self.parts[k].book != NULL:
-                targets = self.parts[k].book + <Py_ssize_t> y[0] * self.parts[k].n_targets
-            status = (<AtomicLearner> self.parts[k].learner).learn_row(row, work, targets, weight, own)
+        if row.index == NULL and self.n_descents > 1:
+            first = self.n_descents
+            status = self.descend(row, y[0], target, weight)
             if status != LEARNED:
-                self.refusing = k
                 return status
-            own += self.parts[k].n_scores
+        for i in range(first, self.n):
+            part = &self.parts[self.single[i]]
+            status = (<AtomicLearner> part.learner).learn_row(
+                row, work, targets_of(part, y[0], &target), weight, &self.scores[part.start]
+            )
+            if status != LEARNED:
+                self.refusing = self.single[i]
+                return status
         self.refusing = -1
         return self.mixer.learn(&self.scores[0], y[0], weight)
+
+    cdef int descend(self, const Row* row, double y, double target, double weight) noexcept nogil:
+        """The learners that descend learn a dense row."""
+        cdef Py_ssize_t i, refusing, n = self.n_descents
+        cdef int status
+        cdef double* targets = &self.room[0]
+        cdef double* scores = targets + n
+        for i in range(n):
+            targets[i] = targets_of(&self.parts[self.single[i]], y, &target)[0]
+        status = descend_together(self.descents, n, row, targets, True, weight, scores, scores + n, &refusing)
+        if status != LEARNED:
+            self.refusing = self.single[refusing]
+            return status
+        for i in range(n):
+            self.scores[self.parts[self.single[i]].start] = scores[i]
+        return LEARNED
+
+
+cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:
+    """What a learner is to learn for the target y: what its book says of that class, or `target`."""
+    return target if part.book == NULL else part.book + <Py_ssize_t> y * part.n_targets

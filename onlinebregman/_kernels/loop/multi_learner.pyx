@@ -7,19 +7,11 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, weight_of
-from onlinebregman._kernels.loop.descent cimport descent_step
+from onlinebregman._kernels.loop.descent cimport Descent, descend_together
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
-                 double* dots) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
-                  Py_ssize_t n) noexcept nogil
 
 
 cdef class MultiLearner(Ensemble):
@@ -39,16 +31,17 @@ cdef class MultiLearner(Ensemble):
         self.summed = self.separate = summed
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
-        self.members = <Member*> malloc(self.n * sizeof(Member))
-        self.dots = <double*> malloc(2 * self.n * sizeof(double))
-        if self.members == NULL or self.dots == NULL:
+        self.members = <void**> malloc(self.n * sizeof(void*))
+        self.descents = <Descent*> malloc(self.n * sizeof(Descent))
+        self.room = <double*> malloc(2 * self.n * sizeof(double))
+        if self.members == NULL or self.descents == NULL or self.room == NULL:
             raise MemoryError()
-        self.steps = self.dots + self.n
         self.bind()
 
     def __dealloc__(self):
         free(self.members)
-        free(self.dots)
+        free(self.descents)
+        free(self.room)
 
     def __reduce__(self):
         return type(self), (self.learners, self.summed)
@@ -153,7 +146,7 @@ cdef class MultiLearner(Ensemble):
         cdef Py_ssize_t k
         self.descend = True
         for k, learner in enumerate(self.learners):
-            self.members[k] = Member(<void*> learner, &learner.geometry.weights[0])
+            self.members[k], self.descents[k] = <void*> learner, learner.descent
             self.descend = self.descend and learner.descends
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -181,28 +174,30 @@ cdef class MultiLearner(Ensemble):
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<Learner> self.members[q].learner).prefetch(rows, k)
+            (<Learner> self.members[q]).prefetch(rows, k)
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
         cdef double total = 0.0
         for k in range(self.n):
-            status = (<Learner> self.members[k].learner).check_all()
+            status = (<Learner> self.members[k]).check_all()
             if status != LEARNED:
                 return status
-            total += (<Learner> self.members[k].learner).run.loss
+            total += (<Learner> self.members[k]).run.loss
         return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Every learner learns the row, one after the other."""
+        """Every learner learns the row, all in one pass if they descend, else one after the other."""
         cdef Py_ssize_t k
         cdef int status
         if self.descend and row.index == NULL and weight != 0:
-            return self.descend_together(row, y, weight, scores)
+            return descend_together(
+                self.descents, self.n, row, y, self.separate, weight, scores, self.room, &k
+            )
         for k in range(self.n):
-            status = (<Learner> self.members[k].learner).learn_row(
+            status = (<Learner> self.members[k]).learn_row(
                 row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k
             )
             if status != LEARNED:
@@ -212,27 +207,4 @@ cdef class MultiLearner(Ensemble):
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<Learner> self.members[k].learner).score_row(row, work, scores + k)
-
-    cdef int descend_together(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil:
-        """The same for a dense row and learners that all `descend`, four of them in one pass over the row."""
-        cdef Py_ssize_t k, n = row.n, in_fours = self.n - self.n % 4
-        cdef Member* m = self.members
-        cdef double slope = ob_dot(row.x, row.x, n)
-        cdef int status
-        for k in range(0, in_fours, 4):
-            ob_dot4(m[k].weights, m[k + 1].weights, m[k + 2].weights, m[k + 3].weights, row.x, n, self.dots + k)
-        for k in range(in_fours, self.n):
-            self.dots[k] = ob_dot(m[k].weights, row.x, n)
-        for k in range(self.n):
-            self.steps[k] = descent_step(
-                &(<Learner> m[k].learner).run, &(<Learner> m[k].learner).settings, self.dots[k], slope,
-                y[k * self.separate], weight, NULL if scores == NULL else scores + k, &status,
-            )
-            if status != LEARNED:
-                return status
-        for k in range(0, in_fours, 4):
-            ob_axpy4(m[k].weights, m[k + 1].weights, m[k + 2].weights, m[k + 3].weights, row.x, self.steps + k, n)
-        for k in range(in_fours, self.n):
-            ob_axpy(m[k].weights, row.x, self.steps[k], n)
-        return LEARNED
+            (<Learner> self.members[k]).score_row(row, work, scores + k)

@@ -137,7 +137,7 @@ cdef class MultinomialLearner(MultiLearner):
         cdef double loss
         cdef ob_softmax p
         for k in range(self.n):
-            status = self.predict_class(<Learner> self.members[k].learner, k, row, weight)
+            status = self.predict_class(<Learner> self.members[k], k, row, weight)
             if status != LEARNED:
                 return status
             if scores != NULL:
@@ -151,16 +151,16 @@ cdef class MultinomialLearner(MultiLearner):
             ob_softmax_of(&p, self.a)
         ob_softmax_slopes(&p, self.g)
         for k in range(self.n):
-            self.take_in(<Learner> self.members[k].learner, k, row, k == p.y, weight)
+            self.take_in(<Learner> self.members[k], k, row, k == p.y, weight)
         status = self.find_steps(&p)
         if status != LEARNED:
             return status
         for k in range(self.n):
-            status = self.move(<Learner> self.members[k].learner, k, row, weight, loss if k == p.y else 0.0)
+            status = self.move(<Learner> self.members[k], k, row, weight, loss if k == p.y else 0.0)
             if status != LEARNED:
                 return status
         if self.tracked:
-            self.certify(<Learner> self.members[p.y].learner, &p, weight)
+            self.certify(<Learner> self.members[p.y], &p, weight)
         return LEARNED
 
     cdef int predict_class(self, Learner learner, Py_ssize_t k, const Row* row, double weight) noexcept nogil:
@@ -205,7 +205,7 @@ cdef class MultinomialLearner(MultiLearner):
             if not isfinite(self.c[k]):
                 return OVERFLOWED
             if self.explicit:
-                (<Learner> self.members[k].learner).geometry.domain(&self.works[k], &lo, &hi)
+                (<Learner> self.members[k]).geometry.domain(&self.works[k], &lo, &hi)
                 if not lo < self.c[k] < hi:
                     return LEFT_DOMAIN
         return LEARNED
@@ -220,7 +220,7 @@ cdef class MultinomialLearner(MultiLearner):
             excess = fall = 0.0
             self.share.m = m
             for k in range(self.n):
-                self.solve_class((<Learner> self.members[k].learner).geometry, k, k == p.y, &excess, &fall)
+                self.solve_class((<Learner> self.members[k]).geometry, k, k == p.y, &excess, &fall)
             step = -INFINITY  # far beyond, where all p underflow
             if excess > -1.0 and fall > 0:
                 step = log1p(excess) * (1.0 + excess) / fall

@@ -11,7 +11,7 @@ from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, log1p, nextafter, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
+from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss, logistic_derivatives
 
 
 cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
@@ -81,6 +81,40 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
     c = c - work.origin if lo < c - work.origin < hi else middle(lo, hi)
     evaluate_score(geometry, work, score, c, &a, &slope)
     return newton(geometry, loss, work, score, keep, eta, y, c, a, slope, lo, hi)
+
+
+cdef double logistic_step(double start, double fall, double eta, double y) noexcept nogil:
+    """What `newton` finds for the logistic loss and a score that falls in a straight line, a(c) = start - c fall: the
+    same numbers, without asking anybody."""
+    cdef double a = start, c, lo, hi, psi, rise, step, slope, curvature, error
+    cdef double last = INFINITY, before = INFINITY
+    cdef int iteration
+    logistic_derivatives(a, y, &slope, &curvature)
+    c = explicit_step(eta, slope)
+    if c == 0 or isnan(c):
+        return c
+    lo, hi = min((1.0 + 1e-15) * c, 0.0), max((1.0 + 1e-15) * c, 0.0)
+    c, psi = 0.0, -eta * slope
+    for iteration in range(200):
+        rise = 1.0 + eta * curvature * fall
+        step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
+        error = fall * fabs(step)  # the third derivative is at most the second
+        if error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step):
+            return c + step
+        if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
+            step = middle(lo, hi) - c
+            if not lo < c + step < hi:
+                return c + step
+        before, last = last, fabs(step)
+        c += step
+        a = start - c * fall
+        logistic_derivatives(a, y, &slope, &curvature)
+        psi = c - eta * slope
+        if psi > 0:
+            hi = c
+        else:
+            lo = c
+    return c
 
 
 cdef bint beside_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
@@ -156,7 +190,11 @@ cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* 
                           double y) noexcept nogil:
     """The root of c = eta L'(a(c)), or the kink at which eta L' jumps over c."""
     cdef Edge edge
-    cdef double a = score.a, slope = loss.derivative(a, y), c = explicit_step(eta, slope)
+    cdef double a, slope, c
+    if geometry.linear and loss.logistic:
+        return logistic_step(score.a, score.slope + score.bias, eta, y)
+    a, slope = score.a, loss.derivative(score.a, y)
+    c = explicit_step(eta, slope)
     if c == 0 or isnan(c):
         return c
     while loss.next_edge(a, y, &edge):

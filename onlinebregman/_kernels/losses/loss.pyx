@@ -106,26 +106,14 @@ cdef class BoundLoss(Loss):
         return min(a + y, 0.0) if signbit(y) else max(a - y, 0.0)
 
 
-cdef inline double softplus(double a) noexcept nogil:
-    return max(a, 0.0) + log1p(exp(-fabs(a)))
-
-
-cdef inline double xlogx(double x) noexcept nogil:
-    return x * log(x) if x > 0 else 0.0
-
-
 cdef class LogisticLoss(Loss):
     """ln(1 + e^a) - y a + y ln y + (1 - y) ln(1 - y), link the sigmoid."""
 
+    def __cinit__(self):
+        self.logistic = True
+
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double cross = 0.0
-        if y > 0:
-            cross += y * softplus(-a)
-        if y < 1:
-            cross += (1.0 - y) * softplus(a)
-        if 0 < y < 1:
-            cross = cross + xlogx(y) + xlogx(1.0 - y)
-        return max(cross, 0.0)
+        return logistic_value(a, y)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         cdef double slope, curvature
@@ -133,11 +121,7 @@ cdef class LogisticLoss(Loss):
         return slope
 
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
-        cdef double e = exp(-fabs(a))
-        cdef double above = (1.0 if a >= 0 else e) / (1.0 + e), below = (1.0 if a <= 0 else e) / (1.0 + e)
-        # as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1
-        slope[0] = (1.0 - y) * above - y * below
-        curvature[0] = above * below
+        logistic_derivatives(a, y, slope, curvature)
 
     cdef double link(self, double a) noexcept nogil:
         cdef double e = exp(-fabs(a))
