@@ -181,6 +181,35 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
     assert_array_equal(X.indices, columns)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n_columns", [1, 3, 63, 64, 65, 300, 100_000])
+def test_rows_are_put_in_order_as_they_are_read(n_columns, index, dtype):
+    """Without validation, to the numbers of the same rows in order, equal columns added up."""
+    rng = np.random.default_rng(n_columns)
+    indptr = np.r_[0, np.cumsum(rng.integers(0, 150, size=20))].astype(index)
+    columns = rng.integers(n_columns, size=indptr[-1]).astype(index)
+    values = (0.1 * rng.normal(size=indptr[-1])).astype(dtype)
+    X, y = sparse.csr_array((values, columns, indptr), shape=(20, n_columns)), rng.normal(size=20)
+    canonical = in_order(X)
+    canonical.sum_duplicates()
+    fast, slow = (ImplicitGDRegressor().partial_fit(canonical, y) for _ in range(2))
+    assert fast._learner.learn_fast(vars(fast), X, y)
+    assert_array_equal(X.indices, columns)
+    slow.partial_fit(canonical, y)
+    assert_array_equal(fast.coef_, slow.coef_)
+    assert_array_equal(fast.predict(X), slow.predict(canonical))
+
+
+def test_columns_that_are_not_there_are_refused_in_any_order(unchanged):
+    model = ImplicitGDRegressor().partial_fit(sparse.csr_array((2, 3)), [0.0, 0.0])
+    for columns in ([2, 3, 0], [2, -1, 0]):
+        X = sparse.csr_array((2, 3))
+        X.data, X.indices, X.indptr = np.ones(3), np.array(columns, dtype=np.int32), np.array([0, 3, 3], dtype=np.int32)
+        with unchanged(model, "column index"):
+            model.partial_fit(X, [1.0, 2.0])
+
+
 def test_no_rows_and_no_entries_are_in_order():
     for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
         assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)

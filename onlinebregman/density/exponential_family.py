@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.density import DensityLearner, ExponentialFamilyLearner
+from .._kernels.loop.density import DensityLearner
+from .._kernels.loop.exponential_family import ExponentialFamilyLearner
 from .._online.estimator import Examples
 from .._online.mixing import total
 from .._online.validation import check_dense_rows, read_only

@@ -86,10 +86,11 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         {self}
         """
         learner = vars(self).get("_learner")
+        labels = "classes_" in vars(self)  # are the targets? Tags say it as well, in twice the time of a step
+        if learner is not None and not labels and learner.learn_fast(vars(self), X, y, sample_weight):
+            return self
         if self._classifies():
             return self._partial_fit(X, y, sample_weight, classes)
-        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
         return self._partial_fit(X, y, sample_weight)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -1,10 +1,14 @@
 cimport cython
+from libc.stdint cimport uint64_t
 
 
 cdef struct Row:              # a row as it comes; what is worked out about it goes elsewhere
     const double* x           # the values
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # how many values
+
+# What is sorted: the number of a column, and where in the row its value is.
+ctypedef uint64_t Entry
 
 
 @cython.final
@@ -24,6 +28,10 @@ cdef class Rows:
     cdef Py_ssize_t* index       # where a row's narrow indices are
     cdef double* z               # where a row is written to that is changed before it is learned; see `make_room`
     cdef double* filled          # and a sparse one that is made dense
+    cdef void* order_room
+    cdef double* ordered_x       # where a sparse row is put in order; NULL if all are
+    cdef Py_ssize_t* ordered_index
+    cdef Entry* entries
     cdef const Py_ssize_t* order  # in which the rows are taken; NULL for the one they are in
 
     cdef bint take(self, array, int ndim)
@@ -32,8 +40,11 @@ cdef class Rows:
     cdef int take_in_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void fill(self, Row* row) noexcept nogil
+    cdef void put_in_order(self, Row* row) noexcept nogil
+    cdef int make_order(self) except -1
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
+    cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 
 
 cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:

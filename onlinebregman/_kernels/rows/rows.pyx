@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -35,6 +35,15 @@ cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
     for i in range(n - 1):
         descents |= a[i] >= a[i + 1]
     return descents == 0
+
+
+cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
+    """Are all numbers from 0 to the bound, less one?"""
+    cdef Py_ssize_t i
+    cdef Column least = 0, largest = 0
+    for i in range(n):
+        least, largest = min(least, a[i]), max(largest, a[i])
+    return least == 0 and (n == 0 or largest < bound)
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept:
@@ -118,6 +127,7 @@ cdef class Rows:
         free(self.memory)
         free(self.index)
         free(self.room)
+        free(self.order_room)
 
     cdef bint take(self, array, int ndim):
         """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
@@ -192,6 +202,37 @@ cdef class Rows:
         else:
             ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
             row.x = self.x
+        if self.entries != NULL and not self.increases(start, start + row.n):
+            self.put_in_order(row)
+
+    cdef void put_in_order(self, Row* row) noexcept nogil:
+        """The row with its columns in order; values of one column are added up, as they come, in their own precision."""
+        cdef Py_ssize_t k, n = 0
+        cdef Entry* sorted_entries
+        cdef double value
+        for k in range(row.n):
+            self.entries[k] = <Entry> row.index[k] << 32 | <Entry> k
+        sorted_entries = in_their_order(self.entries, self.entries + self.widest, row.n, self.n_columns)
+        for k in range(row.n):
+            value = row.x[<uint32_t> sorted_entries[k]]
+            if n > 0 and self.ordered_index[n - 1] == <Py_ssize_t> (sorted_entries[k] >> 32):
+                value += self.ordered_x[n - 1]
+                self.ordered_x[n - 1] = value if self.x == NULL else <double> <float> value
+            else:
+                self.ordered_index[n] = <Py_ssize_t> (sorted_entries[k] >> 32)
+                self.ordered_x[n] = value
+                n += 1
+        row.x, row.index, row.n = self.ordered_x, self.ordered_index, n
+
+    cdef int make_order(self) except -1:
+        """The memory to put rows in order."""
+        self.order_room = malloc(4 * max(self.widest, 1) * sizeof(double) + 64)
+        if self.order_room == NULL:
+            raise MemoryError()
+        self.ordered_x = <double*> ((<size_t> self.order_room + 63) & ~<size_t> 63)
+        self.ordered_index = <Py_ssize_t*> (self.ordered_x + self.widest)
+        self.entries = <Entry*> (self.ordered_index + self.widest)
+        return 0
 
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil:
         """Have the weights of row i brought near, if it is sparse and they may be far."""
@@ -214,12 +255,17 @@ cdef class Rows:
             return increasing((<const int32_t*> self.indices) + start, end - start)
         return increasing((<const int64_t*> self.indices) + start, end - start)
 
+    cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+        """Are these columns ones that there are?"""
+        if self.index_size == 4:
+            return all_below((<const int32_t*> self.indices) + start, end - start, self.n_columns)
+        return all_below((<const int64_t*> self.indices) + start, end - start, self.n_columns)
+
 
 cdef enum:
     DIGIT = 6                 # bits by which entries are sorted at a time
+    FEW = 64                  # entries that are spread over as many places, and moved from there
 
-# What is sorted: the number of a column, and where in the row its value is.
-ctypedef uint64_t Entry
 
 
 def in_order(X):
@@ -229,13 +275,13 @@ def in_order(X):
     """
     indices = np.empty_like(X.indices)
     if X.indices.dtype == np.int32:
-        places = put_in_order[int32_t](X.indices, X.indptr, indices, X.shape[1])
+        places = sorted_places[int32_t](X.indices, X.indptr, indices, X.shape[1])
     else:
-        places = put_in_order[int64_t](X.indices, X.indptr, indices, X.shape[1])
+        places = sorted_places[int64_t](X.indices, X.indptr, indices, X.shape[1])
     return type(X)((X.data[places], indices, X.indptr.copy()), shape=X.shape)
 
 
-cdef put_in_order(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
+cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
     """Write the columns in order, and return from where the values come."""
     cdef Py_ssize_t i, k, start, n, widest = 0, n_rows = ends.shape[0] - 1
     cdef Py_ssize_t[::1] places
@@ -251,11 +297,43 @@ cdef put_in_order(const Column[::1] given, const Column[::1] ends, Column[::1] c
             start, n = ends[i], ends[i + 1] - ends[i]
             for k in range(n):
                 entries[0, k] = <Entry> given[start + k] << 32 | <Entry> k
-            sorted_entries = by_digits(&entries[0, 0], &entries[1, 0], n, n_columns)
+            sorted_entries = in_their_order(&entries[0, 0], &entries[1, 0], n, n_columns)
             for k in range(n):
                 columns[start + k] = <Column> (sorted_entries[k] >> 32)
                 places[start + k] = start + <Py_ssize_t> <uint32_t> sorted_entries[k]
     return order
+
+
+cdef Entry* in_their_order(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
+    """Sort entries of columns below the bound; they end in a or in b, which has room for as many."""
+    return by_places(a, b, n, bound) if n <= FEW else by_digits(a, b, n, bound)
+
+
+cdef Entry* by_places(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
+    """The same for few: each goes about where it belongs, and from there on is moved past its neighbours."""
+    cdef uint8_t[FEW + 2] begin
+    cdef Py_ssize_t k, j, place, last
+    cdef int shift = 32
+    cdef Entry entry
+    while (bound - 1) >> (shift - 32) >= max(n, 1):
+        shift += 1
+    last = (bound - 1) >> (shift - 32)
+    memset(begin, 0, sizeof(begin))
+    for k in range(n):
+        begin[(a[k] >> shift) + 1] += 1
+    for place in range(1, last + 1):
+        begin[place] += begin[place - 1]
+    for k in range(n):
+        place = a[k] >> shift
+        b[begin[place]] = a[k]
+        begin[place] += 1
+    for k in range(1, n):
+        entry, j = b[k], k
+        while j > 0 and b[j - 1] > entry:
+            b[j] = b[j - 1]
+            j -= 1
+        b[j] = entry
+    return b
 
 
 cdef Entry* by_digits(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
@@ -294,9 +372,13 @@ cdef Rows dense_rows(X):
 
 
 cdef Rows sparse_rows(X):
-    """Rows of a CSR matrix of float64 or float32 with increasing columns in each row; None if it is something else."""
+    """Rows of a CSR matrix of float64 or float32; None if it is something else.
+
+    Rows whose columns do not increase are put in order when they are fetched.
+    """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_ssize_t i, start, end
+    cdef bint ordered = True
     if not (rows.take(X.data, 1) and rows.take(X.indices, 1) and rows.take(X.indptr, 1)) or len(X.shape) != 2:
         return None
     if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
@@ -320,9 +402,13 @@ cdef Rows sparse_rows(X):
             return None
         rows.widest = max(rows.widest, end - start)
         if not rows.increases(start, end):
-            return None
+            if not rows.in_range(start, end) or rows.n_columns >= <Py_ssize_t> 1 << 31:
+                return None
+            ordered = False
         start = end
     rows.allocate()
+    if not ordered:
+        rows.make_order()
     return rows
 
 

@@ -1,0 +1,26 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
+
+
+cdef struct DensityState:
+    double rows               # learned
+    double weight             # the sum of theirs
+    double loss               # the sum of weight * -ln P(x), each row predicted before it was learned
+    double log_det            # of the scatter with the prior (a Gaussian of any covariance)
+    # Of an exponential family:
+    double base               # sum of weight * -ln P_0(x - origin)
+    double quadratic          # the quadratic costs that the regret bound of a Gaussian adds up
+    double radius             # max |x - mu_1|^2 / variance
+    double unweighted         # have all rows had weight 1?
+
+
+cdef class DensityLearner(AtomicLearner):
+    cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and what else a density learns
+    cdef double[::1] memory_before
+    cdef DensityState state, state_before
+    cdef double[::1] mean
+    cdef bint located         # is the first row the origin?
+
+    cdef int allocate(self, mean, Py_ssize_t more) except -1
+    cdef int go_on_from(self, memory, state) except -1
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil

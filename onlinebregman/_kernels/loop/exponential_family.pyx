@@ -1,0 +1,145 @@
+"""Exponential families, a coordinate at a time; in NumPy they are density/_families.py and density/_strategies.py."""
+
+import numpy as np
+
+from libc.math cimport exp, floor, isfinite, log, log1p
+from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.density cimport DensityLearner
+from onlinebregman._kernels.loop.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
+
+cdef extern from "ops/vector.h":
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+
+
+cdef enum Family:
+    GAUSSIAN
+    BERNOULLI
+    POISSON
+    GAMMA
+
+cdef enum Rule:               # what is predicted: the rows of this name in density/_strategies.py
+    INCREMENTAL_OFFLINE
+    FORWARD
+    LAST_STEP_BERNOULLI
+    GAUSSIAN_MINIMAX
+
+FAMILIES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "poisson": POISSON, "gamma": GAMMA}
+RULES = {
+    "IncrementalOffline": INCREMENTAL_OFFLINE, "Forward": FORWARD,
+    "LastStepBernoulli": LAST_STEP_BERNOULLI, "GaussianMinimax": GAUSSIAN_MINIMAX,
+}
+
+
+cdef inline double growth(double count, double h) noexcept nogil:
+    """((count + h) ln(count + h) - count ln count) / h, without cancellation."""
+    cdef double some = max(count, 1e-290)  # 0 ln 0 = 0
+    return log(count + h) + some / h * log1p(h / some)
+
+
+cdef class ExponentialFamilyLearner(DensityLearner):
+    """Coordinates that are independent members of one exponential family.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+    k : float
+        Rows that the prior counts for.
+    family : {"gaussian", "bernoulli", "poisson", "gamma"}
+    rule : {"IncrementalOffline", "Forward", "LastStepBernoulli", "GaussianMinimax"}
+    variance : ndarray of shape (n_features,)
+        Of a Gaussian; 1 for others.
+    shape : float
+        Of "gamma".
+    rates : ndarray or None
+        alpha of "GaussianMinimax".
+    """
+
+    cdef double k, shape, constant
+    cdef Family family
+    cdef Rule rule
+    cdef double[::1] variance, log_scale
+    cdef double[::1] rates
+    cdef tuple names
+
+    def __init__(self, mean, double k, family, rule, variance, double shape=1.0, rates=None, memory=None,
+                 state=None):
+        self.allocate(mean, 0)
+        self.k, self.shape, self.names = k, shape, (family, rule)
+        self.family, self.rule = FAMILIES[family], RULES[rule]
+        self.located = self.family == GAUSSIAN
+        self.variance = np.array(variance, dtype=np.float64)
+        with np.errstate(over="ignore"):  # what overflows shows in the losses
+            self.log_scale = np.log(2 * np.pi * np.asarray(self.variance)) / 2
+        self.constant = shape * log(shape) - gammaln(shape)
+        self.rates = None if rates is None else np.array(rates)
+        self.go_on_from(memory, state)
+
+    def _arguments(self):
+        rates = None if self.rates is None else np.asarray(self.rates)
+        return np.asarray(self.mean), self.k, *self.names, np.asarray(self.variance), self.shape, rates
+
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
+        cdef Py_ssize_t i, d = self.n_features, t = <Py_ssize_t> self.state.rows
+        cdef double* origin = &self.memory[0]
+        cdef double* total = &self.memory[d]
+        cdef double rate = 0.0, u, first, square = 0.0, log_density = 0.0, log_base = 0.0, value, base
+        if self.rule == GAUSSIAN_MINIMAX:
+            if t >= self.rates.shape[0] or weight != 1:
+                return LEFT_DOMAIN
+            rate = self.rates[t]
+        for i in range(d):
+            if not self.admits(x[i]):
+                return LEFT_DOMAIN
+            u, first = x[i] - origin[i], self.mean[i] - origin[i]
+            value = self.log_density(i, u, self.predict(first, total[i], weight, rate), &base)
+            log_density += value
+            log_base += base
+            square += (u - first) * (u - first) / self.variance[i]
+            total[i] += weight * u
+        self.state.loss += -weight * log_density
+        self.state.base += -weight * log_base
+        self.state.quadratic += weight * weight * square / (self.k + (self.state.weight + weight))
+        self.state.radius = max(self.state.radius, square)
+        return LEARNED if isfinite(self.state.base) and isfinite(self.state.quadratic) and \
+            ob_nonfinite(total, d) == 0 else OVERFLOWED
+
+    cdef inline bint admits(self, double x) noexcept nogil:
+        """Has the family such values?"""
+        if self.family == GAUSSIAN:
+            return isfinite(x)
+        if self.family == BERNOULLI:
+            return 0.0 <= x <= 1.0
+        if self.family == POISSON:
+            return isfinite(x) and x >= 0 and x == floor(x)
+        return isfinite(x) and (x >= 0 if self.shape == 1 else x > 0)
+
+    cdef inline double predict(self, double mean, double total, double h, double rate) noexcept nogil:
+        """mu_t, of a coordinate with this mean of the prior and this sum of the rows before."""
+        cdef double weight = self.state.weight, ones, a
+        if self.rule == INCREMENTAL_OFFLINE:
+            return (self.k * mean + total) / (self.k + weight)
+        if self.rule == FORWARD:
+            return ((self.k + h) * mean + total) / (self.k + h + weight)
+        if self.rule == GAUSSIAN_MINIMAX:
+            return mean + rate * (total - weight * mean)
+        ones = self.k * mean + total
+        a = growth(ones, h) - growth(max(self.k + weight - ones, 0.0), h)
+        return 1.0 / (1.0 + exp(-a))
+
+    cdef inline double log_density(self, Py_ssize_t i, double x, double mu, double* base) noexcept nogil:
+        """ln P(x | mu) of coordinate i, and ln P_0(x)."""
+        if self.family == GAUSSIAN:
+            base[0] = -(x * x) / (2.0 * self.variance[i]) - self.log_scale[i]
+            return -((x - mu) * (x - mu)) / (2.0 * self.variance[i]) - self.log_scale[i]
+        if self.family == BERNOULLI:
+            base[0] = 0.0
+            return xlogy(x, mu) + xlog1py(1.0 - x, -mu)
+        if self.family == POISSON:
+            base[0] = -gammaln(x + 1.0)
+            return xlogy(x, mu) - mu + base[0]
+        base[0] = self.constant + xlogy(self.shape - 1.0, x)
+        mu = base[0] - self.shape * (log(mu) + x / mu)
+        base[0] -= self.shape
+        return mu

@@ -1,0 +1,212 @@
+"""Gaussians whose mean and covariance are learned: the scatter of rows about their mean grows by a square a row.
+
+The row x of weight h, after rows of weight n, with s = x less their mean: scatter += n h / (n + h) s s'. The one with the
+prior, whose inverse or diagonal predicts, grows by the square of how far x is from the mean that was predicted.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MIN
+from libc.math cimport INFINITY, isfinite, log, log1p, pi
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.loop.density cimport DensityLearner
+from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
+
+cdef extern from "ops/vector.h":
+    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
+    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/entropy.h":
+    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
+
+cdef Py_ssize_t REFRESH = 1024  # rows until the inverse of a scatter is computed afresh
+
+
+cdef class GaussianLearner(DensityLearner):
+    """Mean and covariance.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+    k1 : float
+        Rows that the prior counts for in predictions.
+    covariance : ndarray
+        Of the prior, as the subclass takes it.
+    """
+
+    cdef readonly double k1
+    cdef double[::1] covariance
+
+    def __init__(self, mean, double k1, covariance, memory=None, state=None):
+        self.allocate(mean, 2 * covariance.size)
+        self.k1, self.located = k1, True
+        self.covariance = np.array(covariance, dtype=np.float64).ravel()
+        if memory is None:
+            self.start()
+        self.go_on_from(memory, state)
+
+    def _arguments(self):
+        return np.asarray(self.mean), self.k1, np.asarray(self.covariance)
+
+    cdef int start(self) except -1:
+        """Turn the prior into what predictions need of it."""
+        return 0
+
+    cdef double* own(self) noexcept nogil:
+        """The scatter of the rows alone, to which any prior can be added without cancellation."""
+        return &self.memory[2 * self.n_features]
+
+    cdef double* predicted(self) noexcept nogil:
+        """What predictions need of the one with the prior."""
+        return &self.memory[2 * self.n_features + self.covariance.shape[0]]
+
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* origin = &self.memory[0]
+        cdef double* total = &self.memory[d]
+        cdef double* step = scratch(work, 0)
+        cdef double* surprise = scratch(work, 1)
+        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, log_det, distance
+        for i in range(d):
+            u = x[i] - origin[i]
+            step[i] = u - total[i] / max(n, DBL_MIN)  # from the mean of the rows before
+            surprise[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # and from what was predicted
+            total[i] += weight * u
+        self.absorb(step, n * weight / after, surprise, k * weight / (self.k1 + after), work, &log_det, &distance)
+        self.state.loss += weight * (log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
+        return LEARNED
+
+    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        """own += gain step^2, and the scatter with the prior += weight surprise^2.
+
+        Gives, of the latter before the row, ln det and surprise' scatter^-1 surprise.
+        """
+
+    cdef int check_all(self) noexcept nogil:
+        return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
+
+
+cdef class FullGaussianLearner(GaussianLearner):
+    """Any covariance, shape (n_features, n_features): by the inverse of the scatter with the prior.
+
+    Matrices are upper triangles.
+    """
+
+    cdef int start(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.covariance.shape[0]):
+            self.predicted()[i] = self.k1 * self.covariance[i]
+        if not self.factorise():
+            raise ValueError(
+                "prior_covariance, times the rows that the prior counts for, is not positive definite in float64; scale "
+                "the features (sklearn.preprocessing.StandardScaler), or add a multiple of the identity."
+            )
+        return 0
+
+    @property
+    def scatter(self):
+        """The scatter of the rows alone, shape (n_features, n_features)."""
+        return self.both_triangles(self.own())
+
+    @property
+    def inverse(self):
+        """The inverse of the scatter with the prior, shape (n_features, n_features)."""
+        return self.both_triangles(self.predicted())
+
+    cdef object both_triangles(self, const double* upper):
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef double[:, ::1] matrix = np.empty((d, d))
+        for i in range(d):
+            for j in range(i, d):
+                matrix[i, j] = matrix[j, i] = upper[i * d + j]
+        return np.asarray(matrix)
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return 2 * n * n
+
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
+        GaussianLearner.predict_and_learn(self, x, weight, work)
+        if not isfinite(self.state.log_det):
+            return OVERFLOWED
+        if <Py_ssize_t> (self.state.rows + 1.0) % REFRESH == 0:
+            return LEARNED if self.refresh(weight) else OVERFLOWED
+        return LEARNED
+
+    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        cdef double* v = scratch(work, 2)
+        cdef double growth
+        ob_syr(self.own(), step, -gain, self.n_features)
+        distance[0] = ob_symv(self.predicted(), surprise, v, self.n_features)
+        growth = weight * distance[0]
+        ob_syr(self.predicted(), v, weight / (1.0 + growth), self.n_features)
+        log_det[0] = self.state.log_det
+        self.state.log_det += log1p(growth)
+
+    cdef bint refresh(self, double weight) noexcept nogil:
+        """The inverse from the scatter with the prior, so that rounding errors do not add up; the last row's weight."""
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef double* total = &self.memory[d]
+        cdef double* inverse = self.predicted()
+        cdef double n = self.state.weight + weight, share = self.k1 * n / (self.k1 + n), gap
+        for i in range(d):
+            gap = self.mean[i] - self.memory[i] - total[i] / n
+            for j in range(i, d):
+                inverse[i * d + j] = self.k1 * self.covariance[i * d + j] + self.own()[i * d + j] + \
+                    share * (gap * (self.mean[j] - self.memory[j] - total[j] / n))
+        return self.factorise()
+
+    cdef bint factorise(self) noexcept nogil:
+        """Put the inverse of the scatter in its place, and note its log-determinant; False if it is singular."""
+        cdef int d = <int> self.n_features, info
+        cdef double log_det = 0.0
+        cdef Py_ssize_t i
+        cdef double* a = self.predicted()
+        dpotrf(b"L", &d, a, &d, &info)  # LAPACK's lower triangle is our upper one
+        if info != 0:
+            return False
+        for i in range(d):
+            log_det += log(a[i * (d + 1)])
+        self.state.log_det = 2.0 * log_det
+        dpotri(b"L", &d, a, &d, &info)
+        return info == 0 and isfinite(log_det)
+
+
+cdef class DiagonalGaussianLearner(GaussianLearner):
+    """Features independent of each other; covariances are vectors of variances, shape (n_features,)."""
+
+    cdef int start(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.n_features):
+            self.predicted()[i] = self.k1 * self.covariance[i]
+        return 0
+
+    @property
+    def scatter(self):
+        """The scatter of the rows alone, shape (n_features,)."""
+        return np.asarray(self.memory)[2 * self.n_features:3 * self.n_features].copy()
+
+    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double* own = self.own()
+        cdef double* whole = self.predicted()
+        cdef double square, smallest = INFINITY, total = 0.0
+        for i in range(self.n_features):
+            smallest = min(smallest, whole[i])
+        if smallest >= DBL_MIN:
+            log_det[0] = ob_sum_log(whole, self.n_features)
+        else:
+            log_det[0] = 0.0
+            for i in range(self.n_features):
+                log_det[0] += log(whole[i])
+        for i in range(self.n_features):
+            square = surprise[i] * surprise[i]
+            total += square / whole[i]
+            own[i] += gain * (step[i] * step[i])
+            whole[i] += weight * square
+        distance[0] = total
