@@ -2,16 +2,21 @@
 
 import contextlib
 import logging
+import multiprocessing
 import os
 import signal
 from unittest import mock
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
 
 from onlinebregman import ImplicitGDRegressor
 from onlinebregman.dask import DistributedOnline
+
+# Of starting workers: a third of the time, where there is such a server
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 def block(seed, rows=100):
@@ -85,6 +90,7 @@ def cluster_of(n_workers, **settings):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # closing one is noisy
     address = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
     with (
+        dask.config.set({"distributed.worker.multiprocessing-method": METHOD}),
         distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, **address, **settings) as cluster,
         distributed.Client(cluster) as client,
     ):
