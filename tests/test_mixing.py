@@ -104,6 +104,12 @@ def test_one_shard_alone_is_a_pass_over_it(estimator, run, rows, output):
     assert_alike(output(mixed, X), output(part, X))
 
 
+@pytest.mark.only(where=lambda e: mixes(e) and not getattr(e, "_adds_up", False))
+def test_a_share_of_nothing_counts_nothing(estimator, run, rows, output):
+    (start, (part, *_), _), (X, _) = run, rows
+    assert_alike(output(start._mixed([part, copy.copy(start)], [1.0, 0.0]), X), output(part, X))
+
+
 @pytest.mark.only(where=mixes)
 def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output, state):
     (start, parts, shares), (X, y) = run, rows
@@ -178,3 +184,14 @@ def test_penalties_and_boxes_stay_in_force(divergence, penalty, constraint):
         bare = begun(bare, lambda each, *data, **more: each.partial_fit(*data, **more), X, y)
         bare.partial_fit(X, y)
         assert np.abs(mixed.coef_).sum() < np.abs(bare.coef_).sum()
+
+
+def test_weights_at_opposite_ends_stay_in_the_domain_and_what_has_no_mean_is_refused(monkeypatch):
+    start = MirrorDescentRegressor(divergence="binary_entropy", update="explicit", eta0=1e4, fit_intercept=False)
+    start.partial_fit([[1.0]], [0.5], sample_weight=[0.0])
+    parts = [copy.copy(start).partial_fit([[1.0]] * 50, [target] * 50) for target in (-5.0, 5.0)]
+    assert [float(part.coef_[0]) for part in parts] == pytest.approx([0.0, 1.0], abs=1e-6)
+    assert 0 <= start._mixed(parts, [0.5, 0.5]).coef_[0] <= 1
+    monkeypatch.setattr(type(start), "_dual", lambda self, geometry: np.array([np.nan]))
+    with pytest.raises(ValueError, match="no finite mixture"):
+        start._mixed(parts, [0.5, 0.5])

@@ -142,6 +142,10 @@ class MirrorMixin(DocumentedMixin):
             with np.errstate(divide="ignore", invalid="ignore"):
                 theta = mean(shares, [self._dual(part.geometry) for part in parts])
                 geometry = mixed_geometry(start, parts, self._geometry_at(theta))
+        if not np.isfinite(geometry.state_weights).all():
+            raise ValueError(
+                "The weights of parallel runs have no finite mixture: they diverge, or are at opposite ends."
+            )
         return mixed_learner(start, parts, shares, geometry, standardizer)
 
     def _dual(self, geometry: Geometry) -> np.ndarray:

@@ -27,8 +27,8 @@ _LEAST = 1e-14
 
 
 def mean(shares: Sequence[float], values: Sequence[Any]) -> Any:
-    """sum share_s value_s, in order."""
-    return reduce(np.add, (share * value for share, value in zip(shares, values, strict=True)))
+    """sum share_s value_s, in order; a share of 0 counts nothing, whatever the value."""
+    return reduce(np.add, (share * value for share, value in zip(shares, values, strict=True) if share > 0))
 
 
 def total(start: Any, values: Sequence[Any]) -> Any:

@@ -238,10 +238,11 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         shares = [weight / sum(weights) for weight in weights]
         if model is None:
             model = self._begun(run, shards[0], where[0], classes)
-        factor = len(shards) if self.mixing == "scaled" and not model._adds_up else 1
+        scales = self.mixing == "scaled" and len(shards) > 1 and not model._adds_up
         for number in range(done, 1 if model._adds_up else self.n_rounds):
             names = [f"{name}, in round {number}" for name in where]
-            parts = self._each(run, _learn, model, None, factor, shards=shards, where=names)
+            scaled = (len(shards), number) if scales else None
+            parts = self._each(run, _learn, model, None, scaled, shards=shards, where=names)
             model = model._mixed(parts, shares)  # theta = sum n_s theta_s / n
             yield model
 
@@ -251,7 +252,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         for number in range(done, self.n_rounds):
             for shard, name in zip(shards, where, strict=True):
                 name = f"{name}, in round {number}"
-                model = run.run(name, _learn, model, classes, 1, shard)
+                model = run.run(name, _learn, model, classes, None, shard)
             model = run.result(model, f"Round {number}")
             yield model
 
@@ -278,7 +279,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         path = self.checkpoint
         if path is None or not Path(path).exists():
             return None, 0
-        own = {type(value) for value in self.estimator.get_params().values()}
+        own = {type(self.estimator), *(type(value) for value in self.estimator.get_params().values())}
         model, extra = load_model(path, trusted=own, return_extra=True)
         if not isinstance(extra, dict) or extra.keys() != {"signature", "rounds"}:
             raise ValueError(f"{path} is no checkpoint of DistributedOnline; give another file.")
@@ -392,11 +393,11 @@ def _begin(model: Any, classes: Any, parts: list[Part]) -> Any:
     return copy.deepcopy(model).partial_fit(first.X, first.y, sample_weight=np.zeros(rows_of(first.X)), **given)
 
 
-def _learn(model: Any, classes: Any, factor: int, parts: list[Part]) -> Any:
-    """A copy of the model, after one pass over the rows at so many times the rate."""
+def _learn(model: Any, classes: Any, scaled: tuple[int, int] | None, parts: list[Part]) -> Any:
+    """A copy of the model, after one pass over the rows; its rate is `scaled` for so many shards, in that round."""
     model = copy.deepcopy(model)  # other tasks of this process begin with it
-    if factor > 1:
-        _speed_up(model, factor)
+    if scaled is not None:
+        _speed_up(model, *scaled)
     for part in parts:
         given = {} if part.weights is None else {"sample_weight": part.weights}
         if classes is not None and not hasattr(model, "classes_"):
@@ -405,12 +406,22 @@ def _learn(model: Any, classes: Any, factor: int, parts: list[Part]) -> Any:
     return model
 
 
-def _speed_up(model: Any, factor: int) -> None:
-    if "learning_rate" in model.get_params(deep=False):
+def _speed_up(model: Any, n_shards: int, number: int) -> None:
+    """Have this round end at n_shards times the rate at which a pass over all rows would end.
+
+    A rate that falls by t^-p is S eta ((r n + n / S) / (r n + n))^p in round r, by whose end a shard has counted n / S
+    rows of n.
+    """
+    parameters = model.get_params(deep=False)
+    if "learning_rate" in parameters:
         schedule = model._schedule()
+        power = schedule.power + model._divergence.rate_power
+        factor = n_shards * ((number + 1 / n_shards) / (number + 1)) ** power
         model.set_params(learning_rate=Schedule(factor * schedule.scale, schedule.power))
+    elif "eta0" in parameters:
+        model.set_params(eta0=n_shards * model.eta0)
     else:
-        model.set_params(eta0=factor * model.eta0)
+        raise ValueError(f"mixing='scaled' needs a rate to scale; {type(model).__name__} has none. Use mixing='mean'.")
 
 
 def _say(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:

@@ -36,6 +36,8 @@ class Divergence(ABC):
     constant_rate : float or None
         The constant learning rate that suits a divergence which adapts to the rows; None for all others, whose rates
         have to fall.
+    rate_power : float
+        With a constant rate, steps of a divergence that adapts get shorter by t^-rate_power as rows t = 1, 2, ... come.
 
     References
     ----------
@@ -63,6 +65,7 @@ class Divergence(ABC):
     homogeneous: bool = False
     adaptive: bool = False
     constant_rate: float | None = None
+    rate_power: float = 0.0
 
     @property
     def domain(self) -> str:

@@ -30,6 +30,7 @@ class AdaptiveDivergence(SquaredEuclidean):
 
     adaptive = True
     constant_rate: float = 1.0
+    rate_power: float = 0.5
 
     @abstractmethod
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -161,6 +162,7 @@ class DiagonalNewton(AdaptiveDivergence):
     """
 
     constant_rate: float = 4.0
+    rate_power: float = 1.0
 
     def __init__(self, curvature: float | None = None) -> None:
         if curvature is not None and not 0 < curvature < np.inf:

@@ -1,0 +1,113 @@
+"""What learning in parallel costs: held-out losses after rounds of mixing S shards, beside passes over all rows.
+
+    python benchmarks/mixing.py [--repeats 3]
+
+Real sets, their rows shuffled, a quarter held out, columns and targets standardised by the others. The rows are cut
+into S shards, and `onlinebregman.dask.DistributedOnline` mixes what they are learned to, in this process: on a cluster
+the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
+errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
+"""
+
+import argparse
+import platform
+import warnings
+
+import dask
+import numpy as np
+import sklearn
+from sklearn.base import is_classifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import scale
+
+import onlinebregman
+from onlinebregman import (
+    EGRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+)
+from onlinebregman.dask import DistributedOnline
+from onlinebregman.datasets import load_dataset
+
+SHARDS = (2, 4, 8, 16, 32, 64)
+ROUNDS = (1, 2, 5)
+TASKS = [
+    ("california", ImplicitGDRegressor()),
+    ("california", EGRegressor(weights="signed")),
+    ("california", MirrorDescentRegressor(divergence="adagrad")),
+    ("california", ForwardRegressor()),
+    ("a9a_test", MirrorDescentClassifier()),
+    ("a9a_test", MirrorDescentClassifier(divergence="adagrad")),
+    ("spambase", MirrorDescentClassifier()),
+    ("digits", LogDetMetricLearner(random_state=0)),
+]
+
+
+def rows(name, seed, regression):
+    """(X, y, held-out X, held-out y)."""
+    X, y = load_dataset(name, return_X_y=True)
+    y = scale(y.astype(float)) if regression else y
+    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.25, random_state=seed)
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    deviation[deviation == 0] = 1.0
+    return (X - mean) / deviation, y, (X_test - mean) / deviation, y_test
+
+
+def loss(model, X, y, X_test, y_test):
+    if hasattr(model, "get_mahalanobis_matrix"):
+        neighbours = KNeighborsClassifier(5).fit(model.transform(X), y)
+        return 1 - neighbours.score(model.transform(X_test), y_test)
+    if is_classifier(model):
+        return log_loss(y_test, model.predict_proba(X_test))
+    return np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)
+
+
+def losses(data, learner, n_rounds, **parameters):
+    """The loss after this many rounds; infinity where a shard cannot be learned."""
+    X, y, X_test, y_test = data
+    try:
+        model = DistributedOnline(learner, n_rounds=n_rounds, **parameters).fit(X, y)
+    except ValueError:
+        return np.inf
+    return loss(model.estimator_, X, y, X_test, y_test)
+
+
+def name_of(learner):
+    return repr(learner).replace("random_state=0", "").replace("()", "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    versions = [f"{module.__name__} {module.__version__}" for module in (onlinebregman, np, sklearn, dask)]
+    print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} shuffles")
+    warnings.simplefilter("ignore")
+    for name, learner in TASKS:
+        sets = [
+            rows(name, seed, not is_classifier(learner) and "Metric" not in repr(learner)) for seed in range(repeats)
+        ]
+
+        def mean(sets=sets, learner=learner, **parameters):
+            return np.mean([losses(data, learner, **parameters) for data in sets])
+
+        adds_up = learner._adds_up
+        rounds = (1,) if adds_up else ROUNDS
+        passes = [mean(n_rounds=n, mode="sequential") for n in rounds]
+        print(f"\n`{name_of(learner)}` on {name}, {len(sets[0][1])} rows; passes over all rows: ", end="")
+        print(", ".join(f"{value:.4f} after {n}" for n, value in zip(rounds, passes, strict=True)))
+        print(f"\n| shards | {' | '.join(f'{mixing}, {n}' for mixing in ('mean', 'scaled') for n in rounds)} |")
+        print(f"| --- |{' --- |' * 2 * len(rounds)}")
+        for n_shards in SHARDS:
+            found = [
+                mean(n_rounds=n, n_shards=n_shards, mixing=mixing) for mixing in ("mean", "scaled") for n in rounds
+            ]
+            print(f"| {n_shards} | {' | '.join(f'{value:.4f}' for value in found)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

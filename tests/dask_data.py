@@ -1,0 +1,103 @@
+"""What the tests of onlinebregman.dask share: data that can be made again, clusters, and the serial run."""
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+from unittest import mock
+
+import dask
+import dask.array as da
+import distributed
+import numpy as np
+
+from onlinebregman import ImplicitGDRegressor
+from onlinebregman.dask import DistributedOnline
+
+# Of starting workers: a third of the time, where there is such a server
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+def block(seed, rows=100):
+    """One chunk of rows and targets, the same whenever it is made."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6))
+    return X, X @ [1.0, -2.0, 0.5, 0.0, 1.0, 2.0] + 0.1 * rng.normal(size=rows)
+
+
+def data(rows=800, n_chunks=8):
+    """Rows and targets as dask arrays that the workers make."""
+    n = rows // n_chunks
+
+    def X_of(block_info=None):
+        return block(block_info[None]["chunk-location"][0], n)[0]
+
+    def y_of(block_info=None):
+        return block(block_info[None]["chunk-location"][0], n)[1]
+
+    X = da.map_blocks(X_of, chunks=((n,) * n_chunks, (6,)), dtype=float, meta=np.empty((0, 6)))
+    return X, da.map_blocks(y_of, chunks=((n,) * n_chunks,), dtype=float, meta=np.empty(0))
+
+
+class Watched(ImplicitGDRegressor):
+    """A regressor to which something happens at a fixed point: where a shard is learned, or where shards are mixed."""
+
+    after_round = None  # of the process that mixes: called with the number of the round
+
+    def __init__(self, accident=None, eta0=0.1):
+        super().__init__(eta0=eta0)
+        self.accident = accident
+
+    def partial_fit(self, X, y, sample_weight=None):
+        if self.accident is not None and sample_weight is None:  # at the start rows have weight 0
+            self.accident(self.t_, X)
+        return super().partial_fit(X, y, sample_weight)
+
+    def _mixed(self, parts, shares):
+        mixed = super()._mixed(parts, shares)
+        if Watched.after_round is not None and len(parts) > 1:
+            Watched.after_round(mixed.t_ // sum(part.t_ - self.t_ for part in parts))
+        return mixed
+
+
+class Accident:
+    """What happens to the shard of this seed in this round: once, if there is a file to remember it by."""
+
+    def __init__(self, what, number, seed, once=None):
+        self.what, self.number, self.first, self.once = what, number, block(seed)[0][0, 0], once
+
+    def __call__(self, rows_before, X):
+        if rows_before == 800 * self.number and X[0, 0] == self.first:
+            if self.once is not None and os.path.exists(self.once):
+                return
+            if self.once is not None:
+                open(self.once, "w").close()
+            self.what()
+
+
+def kill_this():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    raise OSError("the network is down")
+
+
+@contextlib.contextmanager
+def cluster_of(n_workers, **settings):
+    """A cluster on this machine, and its client, which is the current one."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # closing one is noisy
+    address = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with (
+        dask.config.set({"distributed.worker.multiprocessing-method": METHOD}),
+        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, **address, **settings) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+def serially(learner, X, y, **parameters):
+    """The model of the same fit in this process, without a cluster."""
+    with mock.patch("distributed.default_client", side_effect=ValueError):
+        return DistributedOnline(learner, **parameters).fit(X, y).estimator_
