@@ -2,8 +2,8 @@
 
     ONLINEBREGMAN_DATA=FOLDER python -m benchmarks.papers [NAME ...] [--jobs N] [--runs N | --full]
 
-Tables and figures go to benchmarks/papers/results/NAME; a table that is there already is not measured again. With all
-experiments asked for and done, README.md of this folder is written.
+Tables go to benchmarks/papers/results/NAME, figures to benchmarks/papers/figures; a table that is there already is not
+measured again. With all experiments asked for and done, README.md of this folder is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import onlinebregman
 
-from ._experiment import RESULTS, Claim, load, markdown, names, tables
+from ._experiment import Claim, load, markdown, names, tables
 
 PAPERS = {
     "JKD07": "Jain, Kulis, Dhillon, *Online Linear Regression using Burg Entropy*, TR-07-08 (2007)",
@@ -34,23 +34,25 @@ PAPERS = {
     "Portfolios": "Cover, *Universal portfolios* (1991); Helmbold, Schapire, Singer, Warmuth, *On-line portfolio "
     "selection using multiplicative updates* (1998)",
 }
+FIGURES = Path(__file__).parent / "figures"
 INTRODUCTION = """# The papers' experiments, rerun
 
-Written by `python -m benchmarks.papers`, which reruns them and draws each figure beside what the paper reports
-(`results/NAME/figure.png`, not kept in the repository). What is done exactly, with all parameters and seeds, stands at
-the top of NAME.py. `--runs N` sets how often an experiment is repeated, `--full` takes the full number. Losses are
-(a - y)^2 / 2 where it does not say otherwise. "agrees" and "differs" are decided by the code, from the tables; rates
-and starts were not tuned for them except where it says so; "-" stands where the paper claims nothing.
+Written by `python -m benchmarks.papers`, which reruns them and draws each figure beside what the paper reports. What is
+done exactly, with all parameters and seeds, stands at the top of NAME.py. `--runs N` sets how often an experiment is
+repeated, `--full` takes the full number. Losses are (a - y)^2 / 2 where it does not say otherwise. "agrees" and
+"differs" are decided by the code, from the tables; rates and starts were not tuned for them except where it says so;
+"-" stands where the paper claims nothing.
 """
 
 
 def draw(name: str, experiment, found) -> Path:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(14, 4.6), dpi=110, layout="constrained")
+    figure = Figure(figsize=(14, 4.6), dpi=80, layout="constrained")
     experiment.draw(figure, found)
-    path = RESULTS / name / "figure.png"
-    figure.savefig(path)
+    FIGURES.mkdir(exist_ok=True)
+    path = FIGURES / f"{name}.png"
+    figure.savefig(path, metadata={"Software": None})
     return path
 
 
@@ -61,6 +63,7 @@ def section(name: str, experiment, claims: list[Claim], known: dict) -> str:
     rows = [(claim.says, claim.found, claim.verdict) for claim in claims]
     lines.append(markdown(pd.DataFrame(rows, columns=["the paper says", "what came out", "verdict"])))
     full = "" if known["runs"] >= experiment.FULL else f" of {experiment.FULL} in full"
+    lines.append(f"\n![{title}](figures/{name}.png)")
     lines.append(f"\n{experiment.WHY}\n\nLeft open, and chosen: {experiment.OPEN}\n")
     lines.append(f"`{name}.py`; repetitions: {known['runs']}{full}; {known['seconds']:.0f} s.\n")
     return "\n".join(lines)

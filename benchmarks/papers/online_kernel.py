@@ -107,5 +107,5 @@ def draw(figure, tables: Tables) -> None:
     )
     figure.suptitle("a stand-in kernel (coffees), not gyrB")
     for ax in left, right:
-        ax.legend(frameon=False, loc="center right")
+        ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.72))
         ax.spines[["top", "right"]].set_visible(False)
