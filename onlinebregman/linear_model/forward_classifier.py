@@ -77,6 +77,11 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     and O(n_features) for a prediction and class. Where forgetting meets directions that no row comes from, A^-1 grows
     up to 1e100 there.
 
+    Several outputs (y of several columns) are learned by a classifier each, all in one stream, by
+    :class:`sklearn.multioutput.MultiOutputClassifier` and its `partial_fit`. A matrix in common would be another
+    algorithm: the curvature h is that of the probabilities of one output, and only on the squared loss, whose curvature
+    is 1, is it that of all (`ForwardRegressor`).
+
     A row of weight h has h times its loss; weight 0 leaves it out. There is no `regret_bound_`: second-order steps on
     the log loss have a logarithmic regret only with constants that grow exponentially with the size of the weights.
 

@@ -1,4 +1,4 @@
-"""ForwardClassifier: classes that appear later, and an intercept without a penalty."""
+"""ForwardClassifier: classes that appear later, an intercept without a penalty, and several outputs."""
 
 import copy
 import pickle
@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
 from softmax_replica import Replica, some_rows, weights_of
 
 from onlinebregman import ForwardClassifier, ParameterFreeClassifier
@@ -166,3 +167,26 @@ def test_models_of_a_mixture_do_not_add_classes(unchanged):
     mixture.partial_fit(X[:10], y[:10], classes=[0, 1])
     with unchanged(mixture, "The label 2 at row 0 is not one of the classes"):
         mixture.partial_fit(X[10:], y[10:])
+
+
+# --- several outputs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_several_outputs_are_learned_by_a_classifier_each(form, state):
+    """By scikit-learn's MultiOutputClassifier, in one stream however it is cut: each has an A of its own."""
+    X, first = some_rows(90, 5, 3)
+    second = np.array(["no", "yes"])[(X[:, 0] + X[:, 1] > 0).astype(int)]
+    Y, rows = np.c_[first.astype(object), second], form(X)
+    classes, weights = [np.array([0, 1, 2], dtype=object), np.array(["no", "yes"], dtype=object)], np.arange(90) % 3
+    model = MultiOutputClassifier(ForwardClassifier(forgetting=0.99))
+    for start, end in [(0, 1), (1, 30), (30, 90)]:
+        part = {"classes": classes} if start == 0 else {}
+        model.partial_fit(rows[start:end], Y[start:end], sample_weight=weights[start:end], **part)
+    for k, labels in enumerate(([0, 1, 2], ["no", "yes"])):
+        alone = ForwardClassifier(forgetting=0.99)
+        alone.partial_fit(rows, (first, second)[k], classes=labels, sample_weight=weights)
+        assert state(model.estimators_[k]._learner) == state(alone._learner)
+        assert_array_equal(model.predict_proba(rows)[k], alone.predict_proba(rows))
+        assert_array_equal(model.predict(rows)[:, k], alone.predict(rows))
+    assert (model.predict(rows) == Y).mean() > 0.7

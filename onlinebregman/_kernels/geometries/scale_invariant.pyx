@@ -9,6 +9,9 @@ No bet can lose more than half of the wealth, as |g x| <= M. Losses are divided 
 where scores have the units of the target, the first wealth is the size of the first target that is not 0. If an intercept
 is learned, the first target is where it starts: what is bet on, and what the first wealth is the size of, are the
 distances of the others from there.
+
+What a coordinate knows are four numbers; its weight, the bet, follows from them, and is worked out for the rows that have a
+value there alone.
 """
 
 import numpy as np
@@ -17,24 +20,33 @@ from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/row.h":
     void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
+    double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
+                          Py_ssize_t n) noexcept nogil
 
 cdef extern from "ops/adaptive.h":
     double ob_bet(double pull, double squares, double m, double wealth) noexcept nogil
-    void ob_bets(double* w, const double* x, const double* pull, const double* squares, const double* largest,
-                 const double* wealth, double unit, Py_ssize_t n) noexcept nogil
-    void ob_settle(double* w, const double* x, double* pull, double* squares, double* largest, double* wealth,
-                   double* first, double s, double counted, double played, double unit, Py_ssize_t n) noexcept nogil
+    void ob_bets(double* w, double* bet, const double* x, const double* pull, const double* squares,
+                 const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
+    double ob_count_new(const double* x, const double* largest, Py_ssize_t n) noexcept nogil
+    void ob_settle(const double* bet, const double* x, double* pull, double* squares, double* largest, double* wealth,
+                   double s, double counted, double played, Py_ssize_t n) noexcept nogil
 
-cdef enum:                    # blocks of the state, behind the weights
-    PULL = 1
+cdef enum:                    # blocks of the state
+    PULL
     SQUARES
     LARGEST
     WEALTH
-    FIRST                     # the first |x| that was not 0
     BLOCKS
+
+cdef enum:                    # working vectors
+    WEIGHTS
+    BETS
+    GATHERED                  # the blocks of a sparse row
 
 
 cdef class ScaleInvariantGeometry(AdaptiveGeometry):
@@ -51,17 +63,56 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     cdef readonly double slope
     cdef readonly bint located
+    cdef double[::1] first    # |x| that was not 0; where the largest is 0 there was none, and this may be anything
+    cdef double[::1] current  # room for all weights, while they are averaged
 
     def __cinit__(self):
         self.blocks = BLOCKS
 
     def __init__(self, n_features, slope=1.0, located=False, state=None):
         super().__init__(np.zeros(n_features))
-        np.asarray(self.weights)[WEALTH * n_features:FIRST * n_features] = 1.0
+        np.asarray(self.weights)[WEALTH * n_features:] = 1.0
+        self.first, self.current = np.zeros(n_features), None
         self.slope, self.located = slope, located
         self.state.bias_wealth = self.state.bias_size = 1.0
         self.state.unit = 0.0 if located else 1.0
         self._resume(state)
+
+    def get_state(self):
+        *others, blocks = super().get_state()
+        return *others, np.r_[blocks, self.first_values()]
+
+    def set_state(self, state, averaging, threshold_stamp, box, blocks):
+        size = BLOCKS * self.n_features
+        super().set_state(state, averaging, threshold_stamp, box, blocks[:size])
+        self.first = np.array(blocks[size:], dtype=np.float64)
+        if self.averaging:
+            self.current = np.zeros(2 * self.n_features)
+
+    def first_values(self):
+        largest = np.asarray(self.weights)[LARGEST * self.n_features:WEALTH * self.n_features]
+        return np.where(largest > 0, self.first, 0.0)
+
+    @property
+    def state_weights(self):
+        """The bets on rows with no larger values than so far; a new array."""
+        room = np.empty(2 * self.n_features)
+        self.bet_all(room)
+        return room[:self.n_features].copy()
+
+    cdef void bet_all(self, double[::1] room) noexcept nogil:
+        """All weights, into the first half."""
+        cdef Py_ssize_t n = self.n_features
+        cdef double* own = &self.weights[0]
+        cdef double* largest = own + LARGEST * n
+        ob_bets(
+            &room[0], &room[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n, self.state.unit, n
+        )
+
+    cdef double weight(self, Py_ssize_t j) noexcept nogil:
+        cdef double* own = &self.weights[j]
+        cdef Py_ssize_t n = self.n_features
+        return self.state.unit * ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n], own[WEALTH * n])
 
     def _arguments(self):
         return self.n_features, self.slope, self.located
@@ -81,7 +132,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         """(pull, sum of squares, largest |x|, wealth in units of the first, first |x|) of all coordinates, the last
         that of the intercept; a new array of shape (5, n_features + 1)."""
         cdef double size = self.state.bias_size
-        blocks = np.asarray(self.weights)[self.n_features:BLOCKS * self.n_features].reshape(5, -1)
+        blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0]
         return np.c_[blocks, bias]
 
@@ -108,15 +159,30 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         ob_gather(work.vectors + place * work.row.n, source, work.row.index, work.row.n)
         return work.vectors + place * work.row.n
 
+    cdef double* loaded(self, Workspace* work, int number) noexcept nogil:
+        """A block of the row, since it was loaded."""
+        if work.row.index == NULL:
+            return &self.weights[number * self.n_features]
+        return work.vectors + (GATHERED + number) * work.row.n
+
     cdef void load(self, Workspace* work) noexcept nogil:
+        cdef int k
         work.w = work.vectors
+        for k in range(BLOCKS):
+            self.block(work, k, GATHERED + k)
         ob_bets(
-            work.w, work.x, self.block(work, PULL, PULL), self.block(work, SQUARES, SQUARES),
-            self.block(work, LARGEST, LARGEST), self.block(work, WEALTH, WEALTH), self.state.unit, work.n
+            work.w, work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES),
+            self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.state.unit, work.n
         )
 
     cdef void store(self, Workspace* work) noexcept nogil:
         pass
+
+    cdef void note_first(self, Workspace* work, const double* largest) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(work.n):
+            if largest[i] == 0 and work.x[i] != 0:
+                self.first[i if work.row.index == NULL else work.row.index[i]] = fabs(work.x[i])
 
     cdef double bet_of_intercept(self) noexcept nogil:
         return self.state.unit * ob_bet(
@@ -126,9 +192,9 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
         """All of the step; the intercept, a coordinate of value 1, moves from one bet to the next by -bias c."""
-        cdef double s = -weight * g / self.slope, before = self.bet_of_intercept()
-        cdef double one = 1.0, first = 1.0, bet, played = self.state.unit
-        cdef double* blocks[BLOCKS]
+        cdef double s = -weight * g / self.slope, before = self.bet_of_intercept(), bet
+        cdef double one = 1.0, played = self.state.unit
+        cdef double* largest = self.loaded(work, LARGEST)
         cdef int k
         if self.state.unit == 0:
             if bias[0] != 0 and self.state.target_weight == 0:
@@ -137,22 +203,56 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
                 slope[0] = 0.0
                 return 1.0
             self.state.unit = fabs(y - self.state.target_mean)
-        for k in range(BLOCKS):
-            blocks[k] = self.block(work, k, k)
+        if ob_count_new(work.x, largest, work.n) > 0:
+            self.note_first(work, largest)
         ob_settle(
-            blocks[0], work.x, blocks[PULL], blocks[SQUARES], blocks[LARGEST], blocks[WEALTH], blocks[FIRST], s,
-            max(weight, 1.0), played, self.state.unit, work.n
+            work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES), largest,
+            self.loaded(work, WEALTH), s, max(weight, 1.0), played, work.n
         )
         for k in range(BLOCKS):
-            self.put_back(work, k, blocks[k])
+            self.put_back(work, k, self.loaded(work, k))
         if bias[0] != 0:
+            bet = ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
             ob_settle(
                 &bet, &one, &self.state.bias_pull, &self.state.bias_sum, &self.state.bias_size,
-                &self.state.bias_wealth, &first, s, max(weight, 1.0), played, self.state.unit, 1
+                &self.state.bias_wealth, s, max(weight, 1.0), played, 1
             )
-            bias[0] = (before - bet) / (weight * g) if g != 0 else 0.0
+            bias[0] = (before - self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
         slope[0] = 0.0
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         """Made by `adapt`."""
+
+    # --- averaging ----------------------------------------------------------------------------------------------
+
+    def start_averaging(self):
+        super().start_averaging()
+        self.current = np.zeros(2 * self.n_features)
+
+    cdef void accumulate(self, const Row* row) noexcept nogil:
+        cdef Py_ssize_t i, j
+        if row.index == NULL:
+            self.accumulate_all()
+            return
+        for i in range(row.n):
+            j = row.index[i]
+            self.average_sum[j] += self.weight(j) * (self.state.clock - self.stamp[j])
+            self.stamp[j] = self.state.clock
+
+    cdef void accumulate_all(self) noexcept nogil:
+        self.bet_all(self.current)
+        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.current[0], self.state.clock, self.n_features)
+
+    cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef double dot = 0.0
+        if row.index == NULL:
+            self.bet_all(self.current)
+            return ob_average_dot(
+                &self.average_sum[0], &self.stamp[0], &self.current[0], self.state.clock, row.x, row.n
+            )
+        for i in range(row.n):
+            j = row.index[i]
+            dot += (self.average_sum[j] + self.weight(j) * (self.state.clock - self.stamp[j])) * row.x[i]
+        return dot

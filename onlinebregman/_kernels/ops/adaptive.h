@@ -92,32 +92,37 @@ static inline double ob_bet(double pull, double squares, double m, double wealth
     return a > 0.0 ? 0.5 * share / root * wealth : 0.0;
 }
 
-/* w = unit times the bets on a row, whose |x| may be larger than any before */
-OB_CLONES static void ob_bets(double *restrict w, const double *restrict x, const double *restrict pull,
-                              const double *restrict squares, const double *restrict largest,
-                              const double *restrict wealth, double unit, ptrdiff_t n) {
+/* The bets on a row, whose |x| may be larger than any before, and w = unit times them */
+OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const double *restrict x,
+                              const double *restrict pull, const double *restrict squares,
+                              const double *restrict largest, const double *restrict wealth, double unit, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i];
-        w[i] = unit * ob_bet(pull[i], squares[i], m, wealth[i]);
+        bet[i] = ob_bet(pull[i], squares[i], m, wealth[i]);
+        w[i] = unit * bet[i];
     }
 }
 
-/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`); w = unit
- * times the next ones. `counted` is how much a row's |x| counts, next time. */
-OB_CLONES static void ob_settle(double *restrict w, const double *restrict x, double *restrict pull,
-                                double *restrict squares, double *restrict largest, double *restrict wealth,
-                                double *restrict first, double s, double counted, double played, double unit,
-                                ptrdiff_t n) {
+/* Of how many coordinates is this the first value that is not 0? */
+OB_CLONES static double ob_count_new(const double *restrict x, const double *restrict largest, ptrdiff_t n) {
+    int64_t fresh = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        fresh += largest[i] == 0.0 && x[i] != 0.0;
+    return (double)fresh;
+}
+
+/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`). `counted` is
+ * how much a row's |x| counts, next time. */
+OB_CLONES static void ob_settle(const double *restrict bet, const double *restrict x, double *restrict pull,
+                                double *restrict squares, double *restrict largest, double *restrict wealth, double s,
+                                double counted, double played, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i], b = counted * a;
         const double outcome = s * x[i], d = outcome > m ? m : outcome < -m ? -m : outcome;
-        const double rich = wealth[i] + (played > 0.0 ? d * ob_bet(pull[i], squares[i], m, wealth[i]) : 0.0);
-        first[i] = first[i] > 0.0 ? first[i] : m;
+        wealth[i] += played > 0.0 ? d * bet[i] : 0.0;
         largest[i] = b > m ? b : m;
-        wealth[i] = rich;
         pull[i] += d;
         squares[i] += d * d;
-        w[i] = unit * ob_bet(pull[i], squares[i], largest[i], rich);
     }
 }
 
