@@ -314,10 +314,10 @@ class OnlineExponentialFamily(OnlineDensity):
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         if isinstance(self._rule, GaussianMinimax):
-            self._check_horizon(np.ones(len(data)) if data.weights is None else data.weights)
+            self._check_horizon(self._rule, np.ones(len(data)) if data.weights is None else data.weights)
         super()._learn(data)
 
-    def _check_horizon(self, weights: np.ndarray) -> None:
+    def _check_horizon(self, rule: GaussianMinimax, weights: np.ndarray) -> None:
         numbers = np.flatnonzero(weights)
         if (weights[numbers] != 1).any():
             wrong = int(numbers[np.argmax(weights[numbers] != 1)])
@@ -325,7 +325,7 @@ class OnlineExponentialFamily(OnlineDensity):
                 f"strategy='minimax' counts rows: its weights are 0 or 1, got {weights[wrong]:g} for row "
                 f"{wrong}; use strategy='forward'."
             )
-        before, horizon = self._learner.rows, len(self._rule.alpha)
+        before, horizon = self._learner.rows, len(rule.alpha)
         if before + len(numbers) > horizon:
             raise ValueError(
                 f"Row {numbers[horizon - before]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "

@@ -332,7 +332,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         refused = self._learner.learn(data.X, data.y.ravel(), data.weights, self.forward, self.forgetting)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data)
+            reason, row = refused
+            self._refuse(reason, row, data)
 
     def _size(self, data: Examples, row: int) -> str:
         return f"{super()._size(data, row)}, target {abs(data.y[row]).max():g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,7 +152,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._factor = {}
+        self._factor: dict[str, Any] = {}
         self._spread.add(data.X)
         X, y = data.X, data.y
         if self._first is not None:
