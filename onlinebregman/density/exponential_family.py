@@ -231,7 +231,7 @@ class OnlineExponentialFamily(OnlineDensity):
         n = now.weight
         if n == 0:
             return 0.0
-        if self._family.location:  # F is quadratic, and the rows meet the prior as so many rows at their mean
+        if self._family.location:  # F is quadratic, and the rows count in it as n rows at their mean
             mean = now.total / n
             prior = n * (k / (k + n)) * F.potential(self._mean - now.origin - mean)
             return now.base - n * F.potential(mean) + prior

@@ -23,7 +23,7 @@ from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner
 
-# On a stream priors are those of so many rows.
+# Rows that the priors are estimated from on a stream.
 START = 100
 
 
@@ -57,7 +57,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
     Notes
     -----
-    On a stream, variances and covariances are measured on the first 100 rows. As long as there are not so many, each
+    On a stream, variances and covariances are measured on the first 100 rows. Until there are that many, each
     call learns all of them anew.
 
     Mean 5-NN errors over fourteen UCI sets, ten 70/30 splits each: 12.5 % as they come and 12.4 % standardised, where
