@@ -161,7 +161,7 @@ class OnlinePipeline(Pipeline):
             routed = process_routing(self, "partial_fit", **weights, **params)
             return lambda name: (routed[name].partial_fit, routed[name].get("transform", {}))
         learning = {name: step for name, step in self.steps if learns(step)}
-        given = {name: {} for name in learning}
+        given: dict[str, dict[str, Any]] = {name: {} for name in learning}
         for key, value in params.items():
             name, _, parameter = key.partition("__")
             if not parameter or name not in given:

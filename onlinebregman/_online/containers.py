@@ -121,7 +121,7 @@ def _array(X, part: str, ndim: int = 1) -> np.ndarray:
         raise _Malformed(f"{part} is of type {type(values).__name__}, but it has to be an array")
     if values.ndim != ndim:
         raise _Malformed(f"{part} has {values.ndim} dimensions, but it has to have {ndim}")
-    return np.require(unmasked(values, part), requirements="CA")
+    return np.require(unmasked(values, part), requirements=["C", "A"])
 
 
 def _values(X, ndim: int = 1) -> np.ndarray:

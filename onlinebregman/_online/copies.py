@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 
 class OwnCopyMixin:
@@ -12,6 +13,8 @@ class OwnCopyMixin:
     What an estimator has learned is changed in place. A copy that shared a part of it, as Python's default does, would
     learn the rows of both, and go by counts and bounds of one.
     """
+
+    get_params: Callable[..., dict[str, Any]]
 
     def __copy__(self) -> Self:
         attributes, names = vars(self), self.get_params(deep=False)

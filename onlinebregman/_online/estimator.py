@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -46,8 +46,8 @@ class Examples:
     """Validated examples: instances, their targets or labels, and their weights; None for what they do not have."""
 
     X: Any
-    y: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    y: Any = None
+    weights: Any = None
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -84,6 +84,12 @@ class LifeCycleMixin(DocumentedMixin):
     _adds_up = False  # are models of shards mixed exactly, by adding up statistics, so that one round says everything?
     _parallel = False  # is this such a model? Bounds on a run are for one run over all rows
     _reversible = False  # does the transaction of another estimator take back a row that this one has learned, too?
+
+    _learner: Any  # what learns; compiled, where there is such a thing
+
+    if TYPE_CHECKING:
+
+        def __sklearn_is_fitted__(self) -> bool: ...
 
     def _keep(self, arguments: dict[str, Any]) -> None:
         """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,6 +35,13 @@ class MirrorMixin(DocumentedMixin):
     """
 
     _read_at_each_call: tuple[str, ...]
+    # Parameters of the estimators it is mixed into, and their learner
+    init: Any
+    update: Any
+    learning_rate: Any
+    eta0: float
+    power_t: float
+    _learner: Any
     _signed = False  # learn w+ and w- of w = w+ - w-?
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
@@ -228,7 +235,8 @@ class MirrorMixin(DocumentedMixin):
         refused = self._learner.learn(data.X, data.y, data.weights, order)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data)
+            reason, row = refused
+            self._refuse(reason, row, data)
         return (self._learner.cumulative_loss - before) / total
 
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:

@@ -83,12 +83,13 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         refused = self._learner.learn(data.X, data.y, data.weights)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data)
+            reason, row = refused
+            self._refuse(reason, row, data)
         note_weights_of(self, data.weights)
 
     def _outputs(self, X) -> np.ndarray:
         """What the mixture says of rows, shape (n_rows, n_outputs)."""
-        learner = vars(self).get("_learner")
+        learner: Any = vars(self).get("_learner")
         outputs = None if learner is None else learner.predict_fast(vars(self), X)
         if outputs is None:
             check_is_fitted(self)

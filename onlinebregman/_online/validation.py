@@ -126,7 +126,7 @@ def _plain_rows(estimator, X) -> np.ndarray | None:
         return None
     if X.shape[1] != estimator.n_features_in_ or not (framed or _laid_out(X)):
         return None
-    return X if _laid_out(X) else np.require(X, requirements="CA")
+    return X if _laid_out(X) else np.require(X, requirements=["C", "A"])
 
 
 def _laid_out(values: np.ndarray) -> bool:
@@ -142,7 +142,7 @@ def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
         return None
     if _laid_out(values) and (values.dtype == np.float64 or "U" in kinds):
         return values
-    return np.require(values, None if "U" in kinds else np.float64, "CA")
+    return np.require(values, None if "U" in kinds else np.float64, ["C", "A"])
 
 
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
@@ -153,7 +153,7 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
         check_finite(X)
         return X
     X = validate_data(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
-    X = np.require(X, requirements="CA")
+    X = np.require(X, requirements=["C", "A"])
     check_finite(X)
     return X
 
@@ -163,7 +163,7 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
     values = check_array(
         readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
     )
-    return np.require(values, requirements="CA")
+    return np.require(values, requirements=["C", "A"])
 
 
 def check_rows(
@@ -200,7 +200,7 @@ def check_rows(
         y = check_targets_readable(y, labels=not numeric)
         X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
     if not sparse.issparse(X):
-        X = np.require(X, requirements="CA")
+        X = np.require(X, requirements=["C", "A"])
     elif not X.has_canonical_format:
         X = in_order(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()
@@ -208,7 +208,7 @@ def check_rows(
         check_finite(X)
     if y is _NO_Y:
         return X
-    return X, np.require(y, np.float64, "CA") if numeric else y
+    return X, np.require(y, np.float64, ["C", "A"]) if numeric else y
 
 
 def check_targets_readable(y, *, labels: bool):

@@ -101,7 +101,7 @@ class Gaussian(Family):
         return -((x - mu) ** 2) / (2 * self.variance) - np.log(2 * np.pi * self.variance) / 2
 
     def log_base(self, x: np.ndarray) -> np.ndarray:
-        return self.log_density(x, 0.0)
+        return self.log_density(x, np.zeros(1))
 
     def sample(self, rng: np.random.RandomState, mu: np.ndarray, n: int) -> np.ndarray:
         return rng.normal(mu, np.sqrt(self.variance), size=(n, len(mu)))

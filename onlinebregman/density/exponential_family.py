@@ -234,7 +234,7 @@ class OnlineExponentialFamily(OnlineDensity):
         n = now.weight
         if n == 0:
             return 0.0
-        if self._family.location:  # F is quadratic, and the rows meet the prior as so many rows at their mean
+        if self._family.location:  # F is quadratic, and the rows count in it as n rows at their mean
             mean = now.total / n
             prior = n * (k / (k + n)) * F.potential(self._mean - now.origin - mean)
             return now.base - n * F.potential(mean) + prior
@@ -318,7 +318,7 @@ class OnlineExponentialFamily(OnlineDensity):
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         if isinstance(self._rule, GaussianMinimax):
-            self._check_horizon(np.ones(len(data)) if data.weights is None else data.weights)
+            self._check_horizon(self._rule, np.ones(len(data)) if data.weights is None else data.weights)
         super()._learn(data)
 
     def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
@@ -337,7 +337,7 @@ class OnlineExponentialFamily(OnlineDensity):
         memory = np.r_[origin, total(totals[0], totals[1:])]
         return make(memory, base=total(bases[0], bases[1:]), quadratic=quadratic, radius=radius, unweighted=0.0)
 
-    def _check_horizon(self, weights: np.ndarray) -> None:
+    def _check_horizon(self, rule: GaussianMinimax, weights: np.ndarray) -> None:
         numbers = np.flatnonzero(weights)
         if (weights[numbers] != 1).any():
             wrong = int(numbers[np.argmax(weights[numbers] != 1)])
@@ -345,7 +345,7 @@ class OnlineExponentialFamily(OnlineDensity):
                 f"strategy='minimax' counts rows: its weights are 0 or 1, got {weights[wrong]:g} for row "
                 f"{wrong}; use strategy='forward'."
             )
-        before, horizon = self._learner.rows, len(self._rule.alpha)
+        before, horizon = self._learner.rows, len(rule.alpha)
         if before + len(numbers) > horizon:
             raise ValueError(
                 f"Row {numbers[horizon - before]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "

@@ -169,7 +169,7 @@ class VonNeumann(MatrixDivergence):
         self.trace: float | None = None if trace is None else check_total(trace)
 
     @property
-    def domain(self) -> str:  # type: ignore[override]
+    def domain(self) -> str:
         return "W positive definite" + ("" if self.trace is None else f", tr W = {self.trace:g}")
 
     def default_start(self, n_features: int) -> Array:

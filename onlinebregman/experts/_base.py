@@ -183,7 +183,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         self._forget(n_experts)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self.estimators_: list[Any] = copies_to_learn(self.estimators_, len(data))
+        self.estimators_ = copies_to_learn(self.estimators_, len(data))
 
     def _learning_in_place(self, data: Examples) -> list[Any]:
         return reversible(self.estimators_, len(data))

@@ -82,6 +82,6 @@ def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:
 
 
 def points(n_rows: int, n_points: int) -> NDArray[np.intp]:
-    """At most so many numbers of rows, evenly spaced, up to the last."""
+    """At most this many row numbers, evenly spaced, up to the last."""
     n_points = min(n_points, n_rows)
     return np.arange(1, n_points + 1) * n_rows // n_points

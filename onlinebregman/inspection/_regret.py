@@ -262,7 +262,7 @@ def _against_members(model, X, y, n_points: int) -> dict[str, Any]:
 
 
 def _runs(model, X, y, ends) -> Iterator[Any]:
-    """The model, as it is when it has learned so many rows."""
+    """The model, as it is when it has learned this many rows."""
     more = {"classes": np.unique(y)} if is_classifier(model) else {}
     for start, end in pairwise([0, *ends]):
         model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **more)

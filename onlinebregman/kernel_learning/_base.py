@@ -177,7 +177,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     def _check_size(self, d: int, what: str, call: Call) -> None:
         if call.first:
             self.n_features_in_ = d
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
         elif d != self.n_features_in_:
             raise ValueError(
                 f"{what} {d}, but this {type(self).__name__} has learned a kernel of {self.n_features_in_} objects."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,22 @@ class LossBoundsMixin(DocumentedMixin):
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
     """
+
+    # What the learners it is mixed into have
+    scale_eta: bool
+    learning_rate: Any
+    data_bounds: dict[str, float] | None
+    update: str
+    init: Any
+    n_features_in_: int
+    divergence_: Any
+    spread_: float
+    _in_force: tuple
+    _first: np.ndarray
+    _largest_weight: float
+    _learned_loss: Any
+    _fitted_learner: Callable[[], Any]
+    _certificate: Callable[..., float]
 
     def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
         """What the theory promises for `cumulative_loss_` after the instances learned so far, at a constant rate eta.

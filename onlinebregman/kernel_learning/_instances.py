@@ -38,12 +38,12 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        with np.errstate(over="ignore"):
-            if sparse.issparse(self.data):
-                rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+        if sparse.issparse(self.data):
+            rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+            with np.errstate(over="ignore"):
                 norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
-            else:
-                norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        else:
+            norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
         extremes = np.zeros((len(norms), 2))
         extremes[:, 1] = norms
         return extremes

@@ -308,7 +308,7 @@ class DefiniteBoost(KernelLearner):
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
         self._extend(data)
         with few_threads(self.n_features_in_):
-            self.n_iter_: int = self._run(self._round, self.max_iter, "round", X, y)
+            self.n_iter_ = self._run(self._round, self.max_iter, "round", X, y)
         self._assess()
 
     def _extend(self, data: Bounds) -> None:
@@ -428,7 +428,7 @@ class DefiniteBoost(KernelLearner):
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
-        self.alpha_: np.ndarray = self.alpha_.copy()
+        self.alpha_ = self.alpha_.copy()
         self.alpha_[j] += side * step
         self._log_dual.append(self._log_dual[-1] + grown + step * bound)
         self._log_bound.append(self._log_bound[-1] + log_factor)

@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._kernels.matrices.spreads import added_losses, rates
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.mirror import MirrorMixin
@@ -385,58 +386,38 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     def _learn(self, data: Instances, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """One pass over the instances; returns the mean loss before each was learned."""
         X, y, weights = data.X, data.y, data.weights
-        before = self._loss_sum
-        total = len(y) if weights is None else weights.sum()
-        index = np.arange(len(y)) if order is None else order
-        if weights is not None:
-            index = index[weights[index] > 0]
-        low, high = X.extremes.take(index, axis=0).T
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread, size = high - low, np.maximum(-low, high)
-            # X is a multiple of the identity: tr(W X) is the same for every W
-            sound = (spread * spread != 0) & (spread >= 1e-12 * size)
-            if not sound.all():
-                index, spread, size = index[sound], spread[sound], size[sound]
-            spread = np.maximum.accumulate(np.maximum(spread, self.spread_))
-            weight = np.ones(len(index)) if weights is None else weights[index]
-            most = size + np.abs(y[index])  # of |a - y|
-            bounded = np.isfinite(spread * spread + _added_up(before, weight * most * most))
-        if not bounded.all():
-            row = int(np.argmin(bounded))
+        before, total = self._loss_sum, len(y) if weights is None else weights.sum()
+        index, steps, spread, heaviest, n_collapsed, too_large = rates(
+            X.extremes, y, weights, order, self.spread_, before, self._scaled
+        )
+        if too_large >= 0:
             raise ValueError(
-                f"Row {index[row]} is too large: its spread {spread[row]:g}, its target {y[index[row]]:g} or the "
+                f"Row {too_large} is too large: its spread {spread:g}, its target {y[too_large]:g} or the "
                 "square of one of them overflows, or the sum of the losses. Scale the instances and their targets."
             )
-        self.n_collapsed_ += len(sound) - len(index)
+        self.n_collapsed_ += n_collapsed
         if len(index):
-            self.spread_: float = float(spread[-1])
-            self._largest_weight = max(self._largest_weight, float(weight.max()))
-            losses = weight * self._squares(X, y, index, weight / spread**2 if self._scaled else weight) / 2
-            self._loss_sum = float(_added_up(before, losses)[-1])
+            self.spread_: float = spread
+            self._largest_weight = max(self._largest_weight, heaviest)
+            scores = self._scores(X, y, index, steps)
+            self._loss_sum = added_losses(before, scores, y, weights, index)
         return (self._loss_sum - before) / total if total > 0 else 0.0
 
-    def _squares(self, X: Rows, y, index, rates) -> np.ndarray:
-        """Learn instances with these multiples of the rate; returns (a - y)^2 of each before it was learned."""
+    def _scores(self, X: Rows, y, index, steps) -> np.ndarray:
+        """Learn instances with these multiples of the rate; returns tr(W X) of each before it was learned."""
         X.configure(self._learner.geometry)
         in_order = len(index) == len(y) and (len(y) == 1 or (index[:-1] < index[1:]).all())
         rows = X.data if in_order else X.data[index]
         scores = np.empty(len(index))
         with few_threads(self.n_features_in_):
-            refused = self._learner.learn(rows, y[index], rates, None, scores)
+            refused = self._learner.learn(rows, y if in_order else y[index], steps, None, scores)
         if refused is not None:
             row = index[refused[1]]
             raise ValueError(
                 f"The step at row {row} (target {y[row]:g}) with eta0={self.eta0:g} is too large for floating point "
                 "numbers; lower eta0 or scale the instances."
             )
-        return (scores - y[index]) ** 2
-
-
-def _added_up(start: float, terms: np.ndarray) -> np.ndarray:
-    """start + terms[0], start + terms[0] + terms[1], ..., one by one: however the stream is cut."""
-    sums = terms.copy()
-    sums[:1] += start
-    return np.cumsum(sums)
+        return scores
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

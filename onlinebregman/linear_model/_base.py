@@ -96,7 +96,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         "track_regret": ["boolean"],
     }
 
-    _read_at_each_call = (
+    _read_at_each_call: tuple[str, ...] = (
         "eta0",
         "learning_rate",
         "power_t",

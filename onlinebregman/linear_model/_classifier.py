@@ -40,7 +40,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     class_weight: dict[Any, float] | Literal["balanced"] | None
     multi_class: Literal["ovr", "multinomial"] = "ovr"  # where it is no parameter
 
-    _read_at_each_call = (*OnlineLinearModel._read_at_each_call, "class_weight")
+    _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class StandardizeMixin(DocumentedMixin):
     """
 
     standardize: bool = False
+    _fitted_learner: Callable[[], Any]
 
     def _standardize(self, learner: Any, X) -> Any:
         """A learner that is to begin with rows like these, standardising them if the parameter says so."""

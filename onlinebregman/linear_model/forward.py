@@ -422,7 +422,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         refused = self._learner.learn(data.X, data.y.ravel(), data.weights, *settings)
         if refused is not None:
             check_finite(data.X)
-            self._refuse(*refused, data)
+            reason, row = refused
+            self._refuse(reason, row, data)
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         if reason == "bad target":

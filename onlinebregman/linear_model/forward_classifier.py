@@ -228,7 +228,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         if call.first:
-            vars(self).pop("_begun_classes", None)
+            self.__dict__.pop("_begun_classes", None)
         if self.handle_unknown == "add":
             classes = self._joined_classes(call, X, y, classes)
         data = self._check_labels(call, X, y, sample_weight, classes)

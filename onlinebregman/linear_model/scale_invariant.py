@@ -30,13 +30,20 @@ class ScaleInvariantMixin(MirrorMixin):
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
 
-    update: str = "explicit"
-    learning_rate: str = "constant"
+    update: Any = "explicit"
+    learning_rate: Any = "constant"
     eta0: float = 1.0
     power_t: float = 0.5
-    data_bounds = init = None
-    track_regret = False
-    _read_at_each_call = ("fit_intercept", "average")
+    data_bounds: Any = None
+    init: Any = None
+    track_regret: bool = False
+    fit_intercept: bool
+    average: Any
+    n_features_in_: int
+    _alternative: Any
+    _terms: Any
+    _largest_weight: float
+    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average")
     _unmixable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,7 +105,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         "track_regret": ["boolean"],
     }
 
-    _read_at_each_call = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
+    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
 
     _sums, _maxima, _of_first = ("n_collapsed_",), ("_largest_target",), ("_sampler",)
 
@@ -411,7 +411,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
         """Learn blocks of what came in `order`; returns the weighted mean loss before each instance was learned."""
-        self._factor = {}
+        self._factor: dict[str, Any] = {}
         before, total = self._learner.cumulative_loss, 0.0
         for block in blocks:
             total += self._learn_block(block, order, drawn)

@@ -97,7 +97,7 @@ class RandomPairs(Sampler):
     """Each row with remembered rows drawn at random, in turn of its own class and of another one."""
 
     def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
-        parts = []
+        parts: list[np.ndarray] = []
         for i, x, number, weight in self._stream(X, y, weights):
             if not again and len(self.memory):
                 self.targets.measure_pairs(x - self.memory.rows[draw(self.rng, len(self.memory), _DISTANCES_A_ROW)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -180,7 +180,8 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         return Examples(X, y)
 
     def _begin(self, data: Examples) -> None:
-        self._memory, self._labels = Reservoir(data.X.shape[1], self.memory_size), {}
+        self._memory = Reservoir(data.X.shape[1], self.memory_size)
+        self._labels: dict[Any, int] = {}
         self._rng = random_numbers(self.random_state)
 
     def _go_on(self, data: Examples, call: Call) -> None:
@@ -191,7 +192,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
             self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
         self._solution = _Solution(_Wanted(self.similar, self.dissimilar, self.n_impostors, boost))
-        self._factor = {}
+        self._factor: dict[str, Any] = {}
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         learn(data)

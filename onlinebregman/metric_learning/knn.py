@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -342,7 +342,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @metric_.setter
     def metric_(self, metric: BaseEstimator) -> None:
-        self.metric_learners_: list[Any] = [metric]
+        self.metric_learners_ = [metric]
 
     @property
     def X_(self) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner
 
-# On a stream priors are those of so many rows.
+# Rows that the priors are estimated from on a stream.
 START = 100
 
 
@@ -57,7 +57,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
     Notes
     -----
-    On a stream, variances and covariances are measured on the first 100 rows. As long as there are not so many, each
+    On a stream, variances and covariances are measured on the first 100 rows. Until there are that many, each
     call learns all of them anew.
 
     Mean 5-NN errors over fourteen UCI sets, ten 70/30 splits each: 12.5 % as they come and 12.4 % standardised, where
@@ -153,7 +153,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._factor = {}
+        self._factor: dict[str, Any] = {}
         self._spread.add(data.X)
         X, y, metrics = data.X, data.y, vars(self).get("metric_learners_")
         if self._first is not None:

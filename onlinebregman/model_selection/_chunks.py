@@ -85,4 +85,4 @@ def _targets(y, numeric: bool) -> np.ndarray:
     if sparse.issparse(y):
         raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
     y = np.asarray(unmasked(y, "y"))
-    return np.require(y, np.float64, "CA") if numeric and y.dtype.kind in "biuf" else y
+    return np.require(y, np.float64, ["C", "A"]) if numeric and y.dtype.kind in "biuf" else y

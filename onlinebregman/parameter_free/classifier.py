@@ -167,7 +167,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         return replace(data, y=data.y.astype(np.float64))
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
-        scaled = {"standardize": self.standardize and not sparse}
+        scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0)]
         members += [

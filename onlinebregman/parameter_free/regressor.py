@@ -128,7 +128,8 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         return np.asarray(self._learned_loss.link(scores[:, 0]))
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
-        loss, scaled = resolve_loss(self.loss), {"standardize": self.standardize and not sparse}
+        loss = resolve_loss(self.loss)
+        scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         make = partial(MirrorDescentRegressor, loss=self.loss, **scaled)
         gradient = partial(make, divergence="squared_euclidean")
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]

@@ -214,7 +214,7 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
 
 
 def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any, ...]]:
-    """The batches after so many rows."""
+    """The batches after this many rows."""
     if isinstance(batches, Batches):
         yield from batches.read(n_rows)
         return
