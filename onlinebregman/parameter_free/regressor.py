@@ -77,7 +77,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         loss: str | Loss = "squared_error",
         share: float = 0.001,
         standardize: bool = True,
-        random_features: int = 64,
+        random_features: int = 128,
         random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())

@@ -103,6 +103,14 @@ def test_sparse_rows_of_many_columns_have_no_second_order_members():
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("kind", [ParameterFreeClassifier, ParameterFreeRegressor])
+def test_random_features_are_those_of_four_members(kind):
+    X, y = load_breast_cancer(return_X_y=True)
+    for number, expected in ((32, [32, 32, 32, 64]), (0, [])):
+        members = kind(random_features=number).fit(X[:50], y[:50]).estimators_
+        assert [member.random_features for member in members if getattr(member, "random_features", 0)] == expected
+
+
 def test_members_can_be_used_by_themselves():
     X, y = load_breast_cancer(return_X_y=True)
     model = ParameterFreeClassifier().fit(X, y)
