@@ -147,7 +147,8 @@ class Inputs:
         if dice.random() < 0.01 * often:
             return dice.choice(STRANGE)
         if not isinstance(value, np.ndarray):
-            return dice.choice((*PARAMETERS, *WHOLE)) if dice.random() < 0.1 * often else value
+            value = dice.choice((*PARAMETERS, *WHOLE)) if dice.random() < 0.1 * often else value
+            return value if not name.startswith("n_") or value not in (10**8, *WHOLE[12:]) else 10  # they take memory
         if dice.random() < 0.25 * often:
             value = self.other_numbers(value)
         if dice.random() < 0.08 * often:

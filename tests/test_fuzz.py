@@ -82,6 +82,16 @@ def test_bounds_for_comparators_that_overflow():
             bound([0.0, 0.0, 0.0, 0.0], None)
 
 
+def test_heavy_rows_under_the_theorems_rates():
+    bounds = {"x": 5.0, "u": 1.0, "n_rows": 50}
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss="absolute_error", learning_rate="theory", data_bounds=bounds
+    ).partial_fit(X, Y)
+    model.partial_fit(X[:1] / 1e9, Y[:1], sample_weight=[1e200])
+    assert np.isfinite(model.coef_).all()
+    model.set_params(average=True).partial_fit(X, Y)  # puts the rates in force again
+
+
 def test_questions_before_the_first_row():
     for ask in ("regret_certificate", "regret_bound"):
         with pytest.raises(NotFittedError):

@@ -106,7 +106,7 @@ def theory_rate(
     rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
     constant = slope * sqrt(2 * distance * smoothness * n_rows)
     # distance / rate, and for each row rate (weight slope)^2 smoothness / 2
-    return TheoryRate(rate, 1.0, (1 + largest_weight**2 * max(rows / n_rows, 1.0)) / 2 * constant)
+    return TheoryRate(rate, 1.0, (1 + largest_weight * largest_weight * max(rows / n_rows, 1.0)) / 2 * constant)
 
 
 def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:

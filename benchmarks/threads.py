@@ -1,0 +1,83 @@
+"""Two threads that learn separate models: how much sooner they are done than one after the other.
+
+    python benchmarks/threads.py [--rows 2000] [--repeats 5] [EGRegressor LogDetMetricLearner ...]
+
+For every public estimator: a call that learns 2000 rows takes `seconds`; two of them in turn, and at once in two
+threads, the least of several repeats each. The ratio is 2 where nothing waits for the interpreter's lock, on two
+cores that are otherwise idle; on busy ones it says little. Beside it what depends less on who else is at work: the
+CPU time of the two threads over that of two calls in turn, and how often a call gave up the CPU to wait, in a
+thousand rows.
+"""
+
+import argparse
+import resource
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+
+from calls import begun, estimators, stream
+
+
+def once(estimator, X, y):
+    begun(estimator, X, y).partial_fit(X, y)
+
+
+def measured(call):
+    """Seconds, CPU seconds, and voluntary context switches."""
+    before, cpu, wall = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw, time.process_time(), time.perf_counter()
+    call()
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before
+    return time.perf_counter() - wall, time.process_time() - cpu, switches
+
+
+def in_turn(*calls):
+    for call in calls:
+        call()
+
+
+def at_once(*calls):
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{'':28}{'seconds':>9}{'ratio':>8}{'CPU':>8}{'waits':>8}")
+    for estimator in estimators():
+        name = type(estimator).__name__
+        if options.names and name not in options.names:
+            continue
+        X, y = stream(estimator, options.rows)
+
+        def call(estimator=estimator, X=X, y=y):
+            once(estimator, X, y)
+
+        call()
+        alone = [measured(lambda: in_turn(call, call)) for _ in range(options.repeats)]
+        both = [measured(lambda: at_once(call, call)) for _ in range(options.repeats)]
+        (serial, cpu, _), (threads, cpu_both, waits) = (
+            tuple(map(min, zip(*runs, strict=True))) for runs in (alone, both)
+        )
+        print(
+            f"{name:28}{serial / 2:9.4f}{serial / threads:8.2f}{cpu_both / cpu:8.2f}{waits / 2 / len(X) * 1000:8.0f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()
