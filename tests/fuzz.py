@@ -120,7 +120,7 @@ def attributes(model):
     for name in sorted(names):
         try:
             value = getattr(model, name)
-        except (AttributeError, ValueError):  # there is none, or says why it is not finite
+        except (AttributeError, ValueError, TypeError):  # there is none, or says why it is not finite
             continue
         yield name, value
 

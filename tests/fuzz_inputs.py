@@ -299,6 +299,6 @@ class Inputs:
             return self.other_type(array)
         if how == 7:
             return dice.choice(
-                (array[np.newaxis], array.reshape(-1)[:1], np.array(7, array.dtype), np.repeat(array, 2)[::2])
+                (array[np.newaxis], array.reshape(-1)[:1], np.zeros((), array.dtype), np.repeat(array, 2)[::2])
             )
         return np.flip(array)

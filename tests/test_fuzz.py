@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from onlinebregman import (
+    DefiniteBoost,
     ForwardRegressor,
     ImplicitGDRegressor,
     MEGKernelLearner,
@@ -40,6 +41,7 @@ def test_what_the_target_looks_for_is_seen(monkeypatch):
     def alien(*_):
         raise KeyError("foreign")
 
+    fuzz.models()  # which have learned
     for method, replacement in (("_partial_fit", torn), ("_partial_fit", alien)):
         with monkeypatch.context() as patched:
             patched.setattr("onlinebregman._online.estimator.LifeCycleMixin." + method, replacement)
@@ -104,6 +106,7 @@ def test_intervals_of_rows_that_are_longer_than_all_by_far():
     model = ForwardRegressor().partial_fit(X, np.zeros(30))
     low, high = model.predict_interval([[1e200, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     assert np.array_equal(low, [-np.inf, 0.0]) and np.array_equal(high, [np.inf, 0.0])
+    assert np.array_equal(model.predict_interval([[1e200, 0.0, 0.0, 0.0]], 1e-300), [[-np.inf], [np.inf]])
     _, std = model.predict([[1e200, 0.0, 0.0, 0.0]], return_std=True)
     assert not np.isnan(std).any()
 
@@ -135,6 +138,15 @@ def test_a_tree_of_other_kinds_in_a_model_file(tmp_path, change):
         load_model(tmp_path / "model")  # a number alone means nothing where nothing refers to it
     except ValueError as error:
         assert "damaged" in str(error)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix])
+def test_rows_that_are_kept_are_the_models_own(form, state):
+    rows = form([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
+    model = DefiniteBoost().partial_fit(rows, [0.2, 0.3])
+    before = state(model)
+    (rows if isinstance(rows, np.ndarray) else rows.data)[...] = 7.0
+    assert state(model) == before
 
 
 def test_kernels_of_pairs_keep_the_callers_pairs():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
@@ -49,7 +51,7 @@ class Constraints:
         if self.blocks and type(self.blocks[-1]) is type(instances):
             new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
         else:
-            new.blocks = [*self.blocks, instances]
+            new.blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
         return new
 
     def prepared(self, j: int, geometry: VonNeumannGeometry) -> tuple[Array, float]:

@@ -303,7 +303,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
         if freedom > 0:
-            np.multiply(std, stdtrit(freedom, (1 + coverage) / 2), out=reach, where=std > 0)
+            between = (std > 0) & (std < np.inf)  # a quantile may be 0, or infinite
+            np.multiply(std, stdtrit(freedom, (1 + coverage) / 2), out=reach, where=between)
         return center - reach, center + reach
 
     def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:
