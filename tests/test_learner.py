@@ -160,9 +160,9 @@ def test_every_layout_is_learned_alike(seed, d, rows, density):
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("columns", [[3, 1, 7], [1, 1, 2], [-1, 2, 3], [1, 2, D], [0, 5, D + 9]])
+@pytest.mark.parametrize("columns", [[-1, 2, 3], [1, 2, D], [0, 5, D + 9], [7, 1, -1], [D, 1, 1]])
 @pytest.mark.parametrize("row", [0, 2])
-def test_columns_out_of_range_or_order_are_not_read(columns, row, index):
+def test_columns_out_of_range_are_not_read(columns, row, index):
     X = csr(np.ones((3, D)), index)
     X.data, X.indptr = np.ones(9), np.array([0, 3, 6, 9], dtype=index)
     X.indices = np.tile(np.array([2, 4, 6], dtype=index), 3)

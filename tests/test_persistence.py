@@ -26,7 +26,9 @@ from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
+from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
+from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.matching import MatchingLearner
@@ -249,6 +251,11 @@ def examples():
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.standardizer
+    found[ExponentialFamilyLearner] = ExponentialFamilyLearner(np.zeros(3), 1.0, "poisson", "Forward", np.ones(3))
+    found[DiagonalGaussianLearner] = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
+    found[FullGaussianLearner] = FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
+    for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
+        found[kind].learn(np.arange(6.0).reshape(2, 3), np.array([1.0, 0.5]))
     found[Hedge] = Hedge(3)
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
@@ -281,8 +288,8 @@ def examples():
 
 
 # Working memory: made anew, never saved.
-NOT_SAVED = {"AtomicLearner", "Ensemble", "LearnerMark", "Mark", "Mixer", "Rows", "SecondOrderLearner", "Secular"}
-NOT_SAVED |= {"Snapshot", "Transaction"}
+NOT_SAVED = {"AtomicLearner", "DensityLearner", "Ensemble", "GaussianLearner", "LearnerMark", "Mark", "Mixer", "Rows"}
+NOT_SAVED |= {"SecondOrderLearner", "Secular", "Snapshot", "Transaction"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -226,9 +226,10 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         self.estimator_: Any = model
         self.n_shards_, self.n_rounds_ = len(shards), done
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            vars(self).pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
+            elif hasattr(self, name):
+                delattr(self, name)
         return self
 
     # --- rounds ---------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ class Serial:
 
     def run(self, where: str, function: Callable, *arguments: Any) -> Any:
         """function(*arguments) as a task; `where` names it in errors, and the last argument is a shard."""
-        *arguments, shard = arguments
-        return _task(where, function, *arguments, _computed(shard))
+        *others, shard = arguments
+        return _task(where, function, *others, _computed(shard))
 
     def result(self, task: Any, where: str) -> Any:
         return task
@@ -59,8 +59,8 @@ class Cluster:
             return task.result()
         except KilledWorker as error:
             raise RuntimeError(
-                f"{_name(error.task)} killed every worker that it was sent to: it needs more memory than they have, or "
-                "it crashes. Cut the data into more chunks, or read the workers' logs."
+                f"{_name(error.task)}, or one that waited beside it, killed every worker that it was sent to: it needs "
+                "more memory than they have, or it crashes. Cut the data into more chunks, or read the workers' logs."
             ) from error
         except FutureCancelledError as error:
             raise RuntimeError(

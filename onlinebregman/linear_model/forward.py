@@ -205,7 +205,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     def __init__(
         self,
         *,
-        loss: str | Loss = "squared_error",
+        loss: Literal["squared_error", "log_loss", "poisson"] | Loss = "squared_error",
         alpha: float = 1.0,
         forward: bool = True,
         forgetting: float = 1.0,

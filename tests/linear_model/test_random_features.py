@@ -87,7 +87,7 @@ def test_what_no_line_separates_is_learned():
 def test_mixtures_have_nonlinear_members(make, state):
     X, y = make_circles(600, noise=0.1, factor=0.4, random_state=0)
     linear, nonlinear = make(random_features=0).fit(X, y), make().fit(X, y)
-    assert len(nonlinear.estimators_) == len(linear.estimators_) + 3
+    assert len(nonlinear.estimators_) == len(linear.estimators_) + 4
     assert nonlinear.score(X, y) > linear.score(X, y) + 0.3
     assert state(make().fit(X, y).predict(X)) == state(nonlinear.predict(X))
     other = make(random_state=1).fit(X, y)

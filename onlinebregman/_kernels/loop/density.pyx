@@ -29,6 +29,10 @@ cdef class DensityLearner(AtomicLearner):
         and its `DensityState`.
     """
 
+    def __cinit__(self, *arguments, **more):
+        if not arguments and not more or type(self) is DensityLearner:
+            raise TypeError("a learner of densities needs arguments: the prior, as a subclass takes it")
+
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
         self.n_features = len(mean)
