@@ -64,7 +64,7 @@ def by_hand(estimator, X, y, n_rounds, scaled):
 
 def test_the_package_does_not_import_dask():
     code = "import sys, onlinebregman; print('dask' in sys.modules, 'distributed' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 
 

@@ -121,7 +121,7 @@ def process(*arguments):
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     env = {**os.environ, "PYTHONPATH": paths}
-    made = subprocess.Popen([sys.executable, "-m", *arguments, "--no-dashboard"], env=env, **quiet)
+    made = subprocess.Popen([sys.executable, "-P", "-m", *arguments, "--no-dashboard"], env=env, **quiet)
     try:
         yield made
     finally:
