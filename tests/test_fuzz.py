@@ -9,13 +9,20 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from onlinebregman import (
+    BayesMixture,
     DefiniteBoost,
+    ExpertMixtureClassifier,
+    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     MEGKernelLearner,
+    MetricKNeighborsClassifier,
+    MirrorDescentClassifier,
     MirrorDescentRegressor,
+    PerceptronClassifier,
     PNormRegressor,
     ScaleInvariantRegressor,
+    WinnowClassifier,
 )
 from onlinebregman.kernel_learning import pair_rows
 from onlinebregman.persistence import load_model, save_model
@@ -153,3 +160,67 @@ def test_kernels_of_pairs_keep_the_callers_pairs():
     pairs = np.array([[1, 0], [2, 1]])
     MEGKernelLearner().partial_fit_pairs(pairs, [0.1, 0.2], n_objects=3)
     assert np.array_equal(pairs, [[1, 0], [2, 1]])
+
+
+@pytest.mark.parametrize(
+    ("model", "changed"),
+    [
+        (ForwardRegressor(), {"forward": False}),
+        (ForwardRegressor(), {"forgetting": 0.5}),
+        (ForwardRegressor(loss="poisson"), {"forgetting": 0.5}),
+        (ForwardClassifier(), {"forgetting": 0.5}),
+    ],
+)
+def test_what_a_refused_call_goes_by_is_forgotten(model, changed, state):
+    """A learner carries by what it learned last: neither the fast way nor the other leaves there what was refused."""
+    before = model.get_params()
+    model.set_params(**changed).fit(X, (Y > 0).astype(float))
+    for parameters in (before, changed):
+        model.set_params(**parameters)
+        was = state(model)
+        for weights in (None, [1.0, 2.0]):
+            with pytest.raises(ValueError):
+                model.partial_fit([[1.0, 2.0, 3.0, 4.0], [1e300, 1e300, 1e300, 1e300]], [0.0, 1.0], weights)
+            assert state(model) == was
+        with pytest.raises(ValueError, match="infinity"):
+            model.partial_fit(np.full((1, 4), np.inf), [1.0])
+        assert state(model) == was
+
+
+@pytest.mark.parametrize("kind", [PerceptronClassifier, WinnowClassifier])
+@pytest.mark.parametrize("scale", [1.0, 1e200, 1e300, 1e-320])
+def test_bounds_on_mistakes_that_overflow(kind, scale):
+    """Numbers, infinite ones among them, or a ValueError."""
+    y = (X[:, 0] > 0).astype(int)
+    for eta0 in (1.0, 1e200):
+        model = kind(eta0=eta0).fit(X, y)
+        for u in (1.0, 1e155, 1e300, 1e-160, 1e-300, 5e-324):
+            for intercept in (0.0, 1e200, 1e-200, np.inf, np.nan):
+                try:
+                    bound = model.mistake_bound(scale * X, y, [u, 0.0, 0.0, 0.0], intercept)
+                except ValueError:
+                    continue
+                assert bound >= 0
+
+
+def test_a_sparse_matrix_of_a_negative_number_of_rows():
+    S = sparse.csr_array(X)
+    S._shape, S.indptr = (-1, 4), S.indptr[:0]
+    with pytest.raises(ValueError, match=r"it has the shape \(-1, 4\)"):
+        ImplicitGDRegressor().partial_fit(X, Y).predict(S)
+
+
+@pytest.mark.parametrize("number", [np.inf, np.nan, 2.0, 0, -1, "two"])
+def test_a_number_of_neighbours_that_is_none(number):
+    model = MetricKNeighborsClassifier().fit(X, Y > 0)
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number of at least 1, or None; got"):
+        model.kneighbors(X[:2], number)
+    assert model.kneighbors(X[:2], np.int64(3), False).shape == (2, 3)
+
+
+@pytest.mark.parametrize("kind", [BayesMixture, ExpertMixtureClassifier])
+def test_experts_that_have_learned_nothing(kind):
+    model = kind([("forward", ForwardClassifier()), ("descent", MirrorDescentClassifier())])
+    model.partial_fit(X, Y > 0, [False, True], np.zeros(30))
+    with pytest.raises(NotFittedError, match="Expert 'forward' has not learned a row yet"):
+        model.predict(X)

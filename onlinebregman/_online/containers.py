@@ -99,6 +99,8 @@ def sound_csr(X, name: str = "X"):
             "rows, a single one as X.reshape(1, -1)."
         )
     try:
+        if min(X.shape) < 0:
+            raise _Malformed(f"it has the shape {X.shape}, but no number of rows or columns is negative")
         return _READERS[X.format](X)
     except _Malformed as fault:
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
 
 from .._online.estimator import Call
 from .._online.labels import StreamClassifierMixin
@@ -155,6 +156,10 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     def _probabilities(self, k: int, X) -> Array:
         expert = self.estimators_[k]
+        if not hasattr(expert, "classes_"):  # where the rows so far had no weight
+            raise NotFittedError(
+                f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
+            )
         if not np.array_equal(expert.classes_, self.classes_):
             raise ValueError(
                 f"Expert {self._name(k)} knows the classes {expert.classes_.tolist()}, the mixture "

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from .._online.start import starting_weights
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, read_only
+from .._online.validation import a_number, check_rows, read_only
 from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
 
@@ -110,22 +110,32 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         signed = bool(learner.learners[0].geometry.doubled)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
         codes = self._known_codes(y, "the bound is for rows of these two")
-        margins = self._targets(codes)[:, 0] * (X @ u + intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = self._targets(codes)[:, 0] * (X @ u + intercept)
         if not margins.min() > 0:
             row = int(np.argmin(margins))
             raise ValueError(
                 f"The comparator does not separate the classes: y (u.x + intercept) = {margins[row]:g} at row {row}; "
                 "give one with a positive margin on every row."
             )
+        with np.errstate(all="ignore"):
+            return a_number(self._bound(X, position, np.float64(intercept), margins.min(), eta0, fit_intercept))
+
+    def _bound(self, X, position: np.ndarray, intercept: float, margin: float, eta0: float, fit_intercept: bool):
+        """The bound for weights at this position that have this margin; NaN where it overflows."""
+        divergence, init = self._divergence, self._start.init
+        signed = bool(self._fitted_learner().learners[0].geometry.doubled)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
-        smoothness = self._divergence.smoothness(max(map(self._divergence.row_size, rows))) + fit_intercept
-        init = self._start.init
-        start = starting_weights(self._divergence, init, self.n_features_in_, signed)
-        distance = self._divergence.divergence(position, start) + intercept**2 / 2
-        if self._divergence.homogeneous and init is None:  # the comparator can be scaled to fit the rate
-            return float(2 * smoothness * distance / margins.min() ** 2)
-        progress = eta0 * margins.min() - eta0**2 * smoothness / 2
-        return float(distance / progress) if progress > 0 else np.inf
+        try:
+            smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + fit_intercept
+        except OverflowError:  # of a Python float
+            smoothness = np.inf
+        start = starting_weights(divergence, init, self.n_features_in_, signed)
+        distance = divergence.divergence(position, start) + intercept**2 / 2
+        if divergence.homogeneous and init is None:  # the comparator can be scaled to fit the rate
+            return float(2 * smoothness * distance / margin**2)
+        progress = eta0 * margin - np.float64(eta0) ** 2 * smoothness / 2
+        return float(distance / progress) if not progress <= 0 else np.inf
 
     def _not_tracked(self):
         """There is no regret certificate."""

@@ -266,7 +266,14 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
             Distances (not squared), increasing; if `return_distance`.
         indices : ndarray of shape (n_queries, n_neighbors)
             Positions of the neighbours in `X_` and `y_`.
+
+        Raises
+        ------
+        ValueError
+            If `n_neighbors` is no whole number of at least 1, or a row is not finite.
         """
+        if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
+            raise ValueError(f"n_neighbors must be a whole number of at least 1, or None; got {n_neighbors!r}.")
         X, metric, window = self._queries(X), self.metric_, self._window
         count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(window))
         queries = _map(metric, X)

@@ -90,7 +90,7 @@ cdef class AtomicLearner:
         cdef Rows rows
         cdef Py_buffer targets
         cdef Block block
-        if not self.in_force(attributes) or under_way(attributes):
+        if self.busy or not self.in_force(attributes) or under_way(attributes):
             return False
         rows = self.fitting_rows(attributes, X)
         if rows is None:

@@ -105,8 +105,8 @@ cdef class ForwardLearner(AtomicLearner):
     # What the last call has to put back: the factor, and the state of the time
     cdef double[::1] before
     cdef ForwardState state_before
-    cdef bint forward         # of the next call: is the query in the matrix?
-    cdef double gamma         # and by what the past counts after a row
+    cdef bint forward, forward_before  # of the next call: is the query in the matrix?
+    cdef double gamma, gamma_before    # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
@@ -115,7 +115,8 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
-        self.forward, self.gamma = forward, forgetting
+        self.forward = self.forward_before = forward
+        self.gamma = self.gamma_before = forgetting
         self.features, self.n_inputs = features, n_features if features is None else features.n_components
         self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
         self.n_targets = self.n_scores = self.m
@@ -217,7 +218,12 @@ cdef class ForwardLearner(AtomicLearner):
         return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
 
     cdef void read(self, dict attributes) noexcept:
-        self.forward, self.gamma = attributes["forward"], attributes["forgetting"]
+        self.set(attributes["forward"], attributes["forgetting"])
+
+    cdef void set(self, bint forward, double gamma) noexcept:
+        """For a call that learns; `undo` goes back to what was set before it."""
+        self.forward_before, self.gamma_before = self.forward, self.gamma
+        self.forward, self.gamma = forward, gamma
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward, double forgetting):
         """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
@@ -227,7 +233,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Rows rows = open_rows(X)
         cdef Block block
         check_idle(self.busy)
-        self.forward, self.gamma = forward, forgetting
+        self.set(forward, forgetting)
         block.y, block.n_targets = &y[0], self.m
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         status = self.learn_block(rows, &block)
@@ -263,6 +269,7 @@ cdef class ForwardLearner(AtomicLearner):
     cdef int undo(self, Rows rows) except -1:
         memcpy(&self.factor[0], &self.before[0], self.factor.shape[0] * sizeof(double))
         self.state = self.state_before
+        self.forward, self.gamma = self.forward_before, self.gamma_before
         self.forget_solution()
         return 0
 

@@ -24,8 +24,9 @@ cdef class SecondOrderLearner(AtomicLearner):
     # What the last call has to put back
     cdef double[::1] before
     cdef SecondOrderState state_before
-    cdef double gamma         # of the next call
+    cdef double gamma, gamma_before  # of the next call
 
+    cdef void set(self, double gamma) noexcept
     cdef int arrange(self, Py_ssize_t m, Py_ssize_t room, object memory, object state) except -1
     cdef object weight_rows(self)
     cdef double* weights(self) noexcept nogil

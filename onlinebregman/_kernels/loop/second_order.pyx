@@ -74,6 +74,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.d, self.m, self.room = self.n_inputs + self.fit_intercept, m, room
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
+        self.gamma_before = self.gamma
         self.memory, self.before = np.zeros(m * self.d + self.padded + self.start_of(self.padded)), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
@@ -161,7 +162,11 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- ways in ------------------------------------------------------------------------------------------------
 
     cdef void read(self, dict attributes) noexcept:
-        self.gamma = attributes["forgetting"]
+        self.set(attributes["forgetting"])
+
+    cdef void set(self, double gamma) noexcept:
+        """For a call that learns; `undo` goes back to what was set before it."""
+        self.gamma_before, self.gamma = self.gamma, gamma
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, double forgetting):
         """Learn validated rows with their targets, or the numbers of their classes; all, or none if one overflows.
@@ -171,7 +176,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef Rows rows = open_rows(X)
         cdef Block block
         check_idle(self.busy)
-        self.gamma = forgetting
+        self.set(forgetting)
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         status = self.learn_block(rows, &block)
@@ -192,7 +197,7 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int undo(self, Rows rows) except -1:
         memcpy(&self.memory[0], &self.before[0], self.memory.shape[0] * sizeof(double))
-        self.state = self.state_before
+        self.state, self.gamma = self.state_before, self.gamma_before
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
