@@ -1,12 +1,12 @@
 """Two threads that learn separate models: how much sooner they are done than one after the other.
 
-    python benchmarks/threads.py [--rows 2000] [--repeats 5] [EGRegressor LogDetMetricLearner ...]
+    python benchmarks/threads.py [--least 0.1] [--repeats 5] [EGRegressor LogDetMetricLearner ...]
 
-For every public estimator: a call that learns 2000 rows takes `seconds`; two of them in turn, and at once in two
-threads, the least of several repeats each. The ratio is 2 where nothing waits for the interpreter's lock, on two
-cores that are otherwise idle; on busy ones it says little. Beside it what depends less on who else is at work: the
-CPU time of the two threads over that of two calls in turn, and how often a call gave up the CPU to wait, in a
-thousand rows.
+For every public estimator: a call that learns rows, 2000 or as many more as take `--least` seconds, takes `seconds`;
+two of them in turn, and at once in two threads, the least of several repeats each. The ratio is 2 where nothing waits
+for the interpreter's lock, on two cores that are otherwise idle; on busy ones it says little. Beside it what depends
+less on who else is at work: the CPU time of the two threads over that of two calls in turn, and how often a call gave
+up the CPU to wait, in a thousand rows.
 """
 
 import argparse
@@ -36,6 +36,18 @@ def measured(call):
     return time.perf_counter() - wall, time.process_time() - cpu, switches
 
 
+def enough(estimator, least):
+    """Rows whose learning takes so many seconds."""
+    rows, seconds = 500, 0.0
+    while seconds < least and rows < 2_000_000:
+        rows *= 4
+        X, y = stream(estimator, rows)
+        start = time.perf_counter()
+        once(estimator, X, y)
+        seconds = time.perf_counter() - start
+    return X, y
+
+
 def in_turn(*calls):
     for call in calls:
         call()
@@ -52,7 +64,7 @@ def at_once(*calls):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--least", type=float, default=0.1)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -61,12 +73,11 @@ def main():
         name = type(estimator).__name__
         if options.names and name not in options.names:
             continue
-        X, y = stream(estimator, options.rows)
+        X, y = enough(estimator, options.least)
 
         def call(estimator=estimator, X=X, y=y):
             once(estimator, X, y)
 
-        call()
         alone = [measured(lambda: in_turn(call, call)) for _ in range(options.repeats)]
         both = [measured(lambda: at_once(call, call)) for _ in range(options.repeats)]
         (serial, cpu, _), (threads, cpu_both, waits) = (
