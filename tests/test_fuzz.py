@@ -5,6 +5,24 @@ import io
 import fuzz
 import numpy as np
 import pytest
+from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
+from onlinebregman._kernels.loop.forward import ForwardLearner
+from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
+from onlinebregman._kernels.loop.hedge import Hedge
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.loop.mixer import ProbabilityMixer, Unmixed
+from onlinebregman._kernels.loop.mixture import MixtureLearner
+from onlinebregman._kernels.loop.multi_learner import MultiLearner
+from onlinebregman._kernels.loop.softmax import SoftmaxLearner
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
+from onlinebregman._kernels.matrices.matrix import LogDetGeometry
+from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
+from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
+from onlinebregman._kernels.rows.fourier import FourierFeatures
+from onlinebregman._kernels.rows.standardizer import Standardizer
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -224,3 +242,62 @@ def test_experts_that_have_learned_nothing(kind):
     model.partial_fit(X, Y > 0, [False, True], np.zeros(30))
     with pytest.raises(NotFittedError, match="Expert 'forward' has not learned a row yet"):
         model.predict(X)
+
+
+SQUARE = np.eye(3)
+FORGED = {
+    "weights for no feature": lambda: EuclideanGeometry(np.ones(0)),
+    "half a pair of weights": lambda: EuclideanGeometry(np.ones(3), True),
+    "sums of other weights": lambda: _with_state(EuclideanGeometry(np.ones(3)), {}, (np.ones(2), np.ones(3))),
+    "no stamps": lambda: _with_state(EuclideanGeometry(np.ones(3)), {"lagging": True, "l1": 1.0}, None),
+    "blocks of other weights": lambda: _adaptive(-1, np.ones(5)),
+    "a box of other weights": lambda: _adaptive(-2, (np.ones(2), np.ones(2))),
+    "a matrix that is a vector": lambda: FrobeniusGeometry(np.ones(3)),
+    "a matrix that is a number": lambda: MatrixBurgGeometry(10**6),
+    "more rows than the state has": lambda: LogDetGeometry(np.ones((6, 3))),
+    "a logarithm that is a vector": lambda: VonNeumannGeometry(np.ones(9)),
+    "phases": lambda: FourierFeatures(np.ones((4, 3)), np.ones(3)),
+    "features of other rows": lambda: ForwardLearner(2, (), 1.0, True, features=FourierFeatures(SQUARE, np.ones(3))),
+    "no targets": lambda: ForwardLearner(2, (0,), 1.0, True),
+    "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True),
+    "one class": lambda: SoftmaxLearner(2, 1, 1.0, True),
+    "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"]),
+    "too few states": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], [{}]),
+    "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
+    "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
+    "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2)),
+    "learners of other rows": lambda: MultiLearner([_learner(np.ones(3)), _learner(np.ones(2))]),
+    "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True)], Unmixed(3), []),
+    "columns": lambda: _learner(np.ones(3)).learn(X, Y),
+    "columns to predict": lambda: _learner(np.ones(3)).predict(X),
+    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True).predict(X, True, 1.0),
+    "columns to standardise": lambda: Standardizer(3, True).transform(X),
+}
+
+
+def _with_state(geometry, changes, *others):
+    return type(geometry)(np.ones(3), state=(geometry.get_state()[0] | changes, *others))
+
+
+def _adaptive(place, value):
+    state = list(AdaGradGeometry(np.ones(3)).get_state())
+    state[place] = value
+    return AdaGradGeometry(np.ones(3), np.inf, state)
+
+
+def _learner(weights):
+    return Learner(EuclideanGeometry(weights), SquaredLoss())
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_lengths_that_do_not_fit(forged):
+    """As a file can have them whose checksums are right: compiled code would read and write what is not there."""
+    with pytest.raises(ValueError, match=r"must|phase|columns|covariance"):
+        FORGED[forged]()
+
+
+def test_labels_beyond_those_that_were_learned():
+    learner = SoftmaxLearner(4, 3, 1.0, True)
+    for label in (3.0, -1.0, np.nan, 1e300):
+        assert learner.learn(X[:1], np.array([label]), None, 1.0) == ("bad target", 0)
+    assert learner.t == 0

@@ -20,7 +20,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, fabs, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace, scratch
-from onlinebregman._kernels.geometries.geometry import aligned, average_of
+from onlinebregman._kernels.geometries.geometry import aligned, average_of, vector_of
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/row.h":
@@ -97,8 +97,8 @@ cdef class AdaptiveGeometry(Geometry):
         self.threshold_stamp = None
 
     def __init__(self, weights, upper=INFINITY, state=None):
+        self.per_feature = 1
         super().__init__(weights, False, upper)
-        self.n_features = self.weights.shape[0]
         self.arrange(self.blocks)
         self._resume(state)
 
@@ -125,12 +125,14 @@ cdef class AdaptiveGeometry(Geometry):
         return *super().get_state()[:2], stamps, self.box, np.asarray(self.weights).copy()
 
     def set_state(self, state, averaging, threshold_stamp, box, blocks):
+        self.per_feature = np.size(blocks) // self.n_features
+        self.tracking = self.per_feature > self.blocks
+        if self.tracking:
+            self.per_feature = self.blocks + 1
+        self.weights = aligned(vector_of(blocks, max(self.per_feature, self.blocks) * self.n_features))
         super().set_state(state, averaging, threshold_stamp)
         if box is not None:
             self.confine(*box)
-        self.weights = aligned(np.asarray(blocks, dtype=np.float64))
-        self.per_feature = self.weights.shape[0] // self.n_features
-        self.tracking = self.per_feature > self.blocks
 
     @property
     def state_weights(self):
@@ -139,7 +141,7 @@ cdef class AdaptiveGeometry(Geometry):
 
     def confine(self, low, high):
         """Follow each step by the projection onto low <= w <= high, both of shape (n_features,): by clipping."""
-        self.box = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+        self.box = vector_of(low, self.n_features), vector_of(high, self.n_features)
         self.low, self.high = self.box
 
     @property
@@ -170,6 +172,10 @@ cdef class AdaptiveGeometry(Geometry):
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.n_features)
 
     # --- the regret certificate: sum c (w.x - u.x) - c^2 x'Sx / 2 over the rows, by parts ------------------------
+
+    @property
+    def tracks(self):
+        return bool(self.tracking)
 
     def start_tracking(self):
         if not self.tracking:

@@ -43,6 +43,14 @@ def aligned(values):
     return room[start : start + values.shape[0]]
 
 
+def vector_of(values, size):
+    """A copy, if it is a vector of this many numbers: those of a file can be of any length."""
+    values = np.array(values, dtype=np.float64)
+    if values.shape != (size,):
+        raise ValueError(f"the parts of a state must be of shape {(size,)}; got {values.shape}")
+    return values
+
+
 def average_of(weights, total, time, average_over):
     """The average of weights over a number of steps, from their sum up to when they last moved, and the time since."""
     with np.errstate(over="ignore"):
@@ -90,7 +98,9 @@ cdef class Geometry:
         self.doubled = doubled
         self.per_feature = max(self.per_feature, 2 if doubled else 1)
         self.weight_blocks = 1 if self.adaptive else self.per_feature
-        self.n_features = self.weights.shape[0] // self.per_feature
+        self.n_features = self.weights.shape[0] // self.per_feature if self.per_feature else 0
+        if self.n_features == 0 or self.weights.shape[0] != self.n_features * self.per_feature:
+            raise ValueError(f"weights must be {self.per_feature} for each feature; got {self.weights.shape[0]}")
         self.upper = upper
         self.state.rate = self.state.noted = INFINITY
         self._resume(state)
@@ -118,13 +128,16 @@ cdef class Geometry:
 
     def set_state(self, state, averaging, threshold_stamp=None):
         """Put back what `get_state` returned."""
+        size = self.weights.shape[0]
         self.state = state
         self.penalised = self.state.l1 > 0 or self.state.l2 > 0
         if threshold_stamp is not None:
-            self.threshold_stamp = np.array(threshold_stamp, dtype=np.float64)
+            self.threshold_stamp = vector_of(threshold_stamp, size)
+        elif self.state.lagging or (self.penalised and self.composes()):
+            raise ValueError("the state of a geometry with a penalty must have the stamps of its weights")
         self.averaging = averaging is not None
         if self.averaging:
-            self.average_sum, self.stamp = (np.array(values, dtype=np.float64) for values in averaging)
+            self.average_sum, self.stamp = (vector_of(values, size) for values in averaging)
 
     def __reduce__(self):
         return type(self), (*self._arguments(), self.get_state())

@@ -20,6 +20,7 @@ from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/row.h":
@@ -85,7 +86,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     def set_state(self, state, averaging, threshold_stamp, box, blocks):
         size = BLOCKS * self.n_features
         super().set_state(state, averaging, threshold_stamp, box, blocks[:size])
-        self.first = np.array(blocks[size:], dtype=np.float64)
+        self.first = vector_of(blocks[size:], self.n_features)
         if self.averaging:
             self.current = np.zeros(2 * self.n_features)
 
@@ -139,6 +140,10 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     @property
     def metric(self):
         raise AttributeError("there is no metric: steps are bets")
+
+    @property
+    def tracks(self):
+        return True
 
     def start_tracking(self):
         """Nothing: wealth and pull are all that a certificate needs."""

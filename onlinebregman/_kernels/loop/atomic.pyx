@@ -60,6 +60,12 @@ def note_weights_of(estimator, const double[::1] weights):
         note_weights(vars(estimator), &weights[0], weights.shape[0])
 
 
+def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
+    """What an estimator says of its features may be another number: in a file, or where attributes were set."""
+    if n_columns != n_features:
+        raise ValueError(f"rows must have {n_features} features, as those that were learned; got {n_columns}")
+
+
 cdef class Mark:
     """What a learner can go back to."""
 
@@ -298,6 +304,8 @@ cdef class Ensemble(AtomicLearner):
         self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
         if any([learner.standardizer is not self.standardizer for learner in self.learners]):
             raise ValueError("learners of the same rows share what rows are standardised by")
+        for learner in self.learners:
+            check_columns(learner.n_features, self.n_features)
 
     @property
     def t(self):

@@ -12,6 +12,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
@@ -35,7 +36,9 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
-        self.n_features = len(mean)
+        self.n_features = self.mean.shape[0]
+        if self.n_features == 0:
+            raise ValueError("mean must be of 1 feature or more; got none")
         self.memory, self.memory_before = np.zeros(2 * self.n_features + more), None
         self.state.unweighted = 1.0
         return 0
@@ -109,6 +112,7 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
+        check_columns(rows.n_columns, self.n_features)
         if self.memory_before is None:
             self.memory_before = np.empty(self.memory.shape[0])
         memcpy(&self.memory_before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))

@@ -6,6 +6,7 @@ from libc.math cimport exp, floor, isfinite, log, log1p
 from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 
@@ -69,7 +70,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         self.k, self.shape, self.names = k, shape, (family, rule)
         self.family, self.rule = FAMILIES[family], RULES[rule]
         self.located = self.family == GAUSSIAN
-        self.variance = np.array(variance, dtype=np.float64)
+        self.variance = vector_of(variance, self.n_features)
         with np.errstate(over="ignore"):  # what overflows shows in the losses
             self.log_scale = np.log(2 * np.pi * np.asarray(self.variance)) / 2
         self.constant = shape * log(shape) - gammaln(shape)
@@ -86,7 +87,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         cdef double* total = &self.memory[d]
         cdef double rate = 0.0, u, first, square = 0.0, log_density = 0.0, log_base = 0.0, value, base
         if self.rule == GAUSSIAN_MINIMAX:
-            if t >= self.rates.shape[0] or weight != 1:
+            if self.rates is None or not 0 <= t < self.rates.shape[0] or weight != 1:
                 return LEFT_DOMAIN
             rate = self.rates[t]
         for i in range(d):

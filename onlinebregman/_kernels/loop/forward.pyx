@@ -24,6 +24,7 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -43,6 +44,7 @@ cdef extern from "ops/forward.h":
 
 cdef enum:
     BATCH = 4                 # rows that are rotated in side by side
+    MOST = 1 << 30            # of what is squared
 
 
 # Where no row comes, forgetting makes D fall without end: not below this.
@@ -119,6 +121,10 @@ cdef class ForwardLearner(AtomicLearner):
         self.gamma = self.gamma_before = forgetting
         self.features, self.n_inputs = features, n_features if features is None else features.n_components
         self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
+        if features is not None:
+            check_columns(features.n_features, self.n_features)
+        if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
+            raise ValueError(f"features and targets must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {self.m}")
         self.n_targets = self.n_scores = self.m
         self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
@@ -260,6 +266,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
+        check_columns(rows.n_columns, self.n_features)
         if self.before is None:
             self.before = np.empty(self.factor.shape[0])
         memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
@@ -421,6 +428,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double* z
         cdef Row row
         cdef Workspace work
+        check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows * m)

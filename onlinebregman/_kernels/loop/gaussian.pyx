@@ -41,7 +41,9 @@ cdef class GaussianLearner(DensityLearner):
     cdef double[::1] covariance
 
     def __init__(self, mean, double k1, covariance, memory=None, state=None):
-        self.allocate(mean, 2 * covariance.size)
+        if np.size(covariance) != np.size(mean) ** (2 if isinstance(self, FullGaussianLearner) else 1):
+            raise ValueError(f"covariance must be for {np.size(mean)} features; got {np.size(covariance)} numbers")
+        self.allocate(mean, 2 * np.size(covariance))
         self.k1, self.located = k1, True
         self.covariance = np.array(covariance, dtype=np.float64).ravel()
         if memory is None:

@@ -41,12 +41,16 @@ cdef class Hedge:
     """
 
     def __cinit__(self, n_experts, rate=None, share=0.0, state=None):
+        if n_experts < 1:
+            raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.share = n_experts, share
         self.fixed_rate = NAN if rate is None else rate
         self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(n_experts), np.empty(2 * n_experts)
         self.log, self.interval = np.empty((LOGGED, n_experts)), 1
         if state is not None:
             losses, costs, self.loss, self.gap, self.n_rows, self.interval, log = state
+            if self.interval < 1 or len(log) > LOGGED:
+                raise ValueError(f"weights must be on record {LOGGED} times at most, at intervals of 1 or more rows")
             np.asarray(self.losses)[:], np.asarray(self.costs)[:] = losses, costs
             self.n_logged = len(log)
             np.asarray(self.log)[:self.n_logged] = log

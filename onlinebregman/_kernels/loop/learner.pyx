@@ -7,11 +7,13 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
+from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
@@ -21,6 +23,7 @@ from onlinebregman._kernels.loop.state cimport (
 )
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
@@ -28,6 +31,7 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
+ABSTRACT = (AdaptiveGeometry, NormalisedGeometry, MatrixGeometry)  # what others share
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
     BAD_TARGET: "bad target",
@@ -49,6 +53,14 @@ cdef int check_loss(Loss loss) except -1:
     """The loss of a learner may be set: to one, not to None."""
     if loss is None:
         raise TypeError("the learner has no loss: set `loss` to one")
+    return 0
+
+
+cdef int check_rows(Geometry geometry, Rows rows) except -1:
+    """See `check_columns`; a row for a matrix is made of several of its size."""
+    cdef Py_ssize_t n = geometry.n_features
+    if rows.n_columns != n and not ((geometry.quadratic or isinstance(geometry, MatrixGeometry)) and rows.n_columns and rows.n_columns % n == 0):
+        check_columns(rows.n_columns, n)
     return 0
 
 
@@ -87,6 +99,10 @@ cdef class Learner(AtomicLearner):
             self.settings, self.run = state["settings"], state["run"]
             self.rates, self.origin = list(state["rates"]), state["origin"]
             self.standardizer = state["standardizer"]
+            if self.run.averaged != 0 and not geometry.averaging:
+                raise ValueError("a learner whose weights are averaged must have a geometry that has their sums")
+        if type(geometry) in ABSTRACT:
+            raise TypeError(f"a learner needs a geometry that can step; got {type(geometry).__name__}")
 
     def __reduce__(self):
         check_idle(self.busy)
@@ -257,6 +273,7 @@ cdef class Learner(AtomicLearner):
         cdef Workspace work
         cdef Py_ssize_t i
         check_loss(loss)
+        check_rows(geometry, rows)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows)
@@ -308,6 +325,9 @@ cdef class Learner(AtomicLearner):
         cdef bint project = self.geometry.needs_projection(), dense
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
+        check_rows(self.geometry, rows)
+        if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
+            raise ValueError("the geometry must track what the regret certificate needs, as the learner does")
         dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
             dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()

@@ -15,6 +15,7 @@ from libc.math cimport INFINITY, isfinite
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
 from onlinebregman._kernels.loop.solver cimport Score, implicit_step
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
@@ -129,6 +130,7 @@ cdef class MatchingLearner(SecondOrderLearner):
         cdef double[::1] out
         cdef Row row
         cdef Workspace work
+        check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         predictions = np.empty(rows.n_rows)

@@ -17,7 +17,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.hedge cimport Hedge
-from onlinebregman._kernels.loop.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef enum Link:
@@ -172,8 +172,12 @@ cdef class ProbabilityMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, n_classes, links, state=None):
         cdef Py_ssize_t k, n = 1 if n_classes == 2 else n_classes
         self.hedge, self.n_classes, self.links = hedge, n_classes, tuple(links)
+        if n_classes < 2:
+            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
             raise ValueError(f"{hedge.n_experts} experts, but {len(self.links)} links")
+        if state is not None and len(state) != hedge.n_experts:
+            raise ValueError(f"there must be a state of each of {hedge.n_experts} experts; got {len(state)}")
         self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
         self.room = np.empty(3 * hedge.n_experts)
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
@@ -183,7 +187,7 @@ cdef class ProbabilityMixer(Mixer):
         for k, link in enumerate(self.links):
             self.experts[k] = Expert(k * n, n, LINKS[link], Calibration(1.0, 0.0, 1.0, 0.0, 1.0))
             if state is not None:
-                self.experts[k].scale = state[k]
+                self.experts[k].scale = (<list?> state)[k]
 
     def __dealloc__(self):
         free(self.experts)
@@ -202,6 +206,8 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* v = &self.room[0]
         cdef double* losses = v + n
         cdef Expert* expert
+        if not 0 <= label < self.n_classes:
+            return BAD_TARGET
         self.hedge.weigh(v)
         for k in range(n):
             losses[k] = -self.log_probability(&self.experts[k], scores, label)

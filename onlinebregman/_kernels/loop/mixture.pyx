@@ -9,15 +9,21 @@ from onlinebregman._kernels.geometries.geometry cimport (
     Workspace, free_workspace, make_workspace
 )
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend_together
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
 
 
 cdef struct Part:             # what the loop over rows needs to know of a learner
@@ -47,6 +53,7 @@ cdef class MixtureLearner(Ensemble):
     cdef readonly tuple books
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
     cdef Py_ssize_t n
+    cdef Py_ssize_t n_labels  # in the shortest of the books
     cdef Part* parts
     cdef Py_ssize_t* single   # of the learners in this call, first those that descend,
     cdef Descent* descents    # all in one pass over a dense row
@@ -62,6 +69,8 @@ cdef class MixtureLearner(Ensemble):
         self.books = (None,) * self.n if books is None else tuple([
             None if given is None else np.array(given, dtype=np.float64).reshape(len(given), -1) for given in books
         ])
+        if len(self.books) != self.n:
+            raise ValueError(f"there must be a book, or None, for each of {self.n} learners; got {len(self.books)}")
         self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.single = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
@@ -69,13 +78,18 @@ cdef class MixtureLearner(Ensemble):
         self.room = np.empty(4 * self.n)
         if self.parts == NULL or self.single == NULL or self.descents == NULL:
             raise MemoryError()
-        self.n_scores = mixer.n_outputs
+        self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
             start += learner.n_scores
             if self.books[k] is not None:
                 book = self.books[k]
+                self.n_labels = min(self.n_labels, book.shape[0])
+                if book.shape[0] == 0 or book.shape[1] < learner.n_targets:
+                    raise ValueError(f"a book must have {learner.n_targets} targets for each label; got {book.shape[1]}")
                 self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
+            elif learner.n_targets > 1 and not (isinstance(learner, MultiLearner) and not (<MultiLearner> learner).summed):
+                raise ValueError(f"a learner of {learner.n_targets} targets must have a book")
         self.scores = np.empty(sum([learner.n_scores for learner in self.learners]))
         if self.scores.shape[0] != mixer.n_scores:
             raise ValueError(f"the learners have {self.scores.shape[0]} scores, the mixer mixes {mixer.n_scores}")
@@ -123,6 +137,7 @@ cdef class MixtureLearner(Ensemble):
         cdef Workspace work
         cdef bint finite
         cdef double[::1] out, room = np.empty(self.scores.shape[0] + self.mixer.room_length())
+        check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
@@ -206,6 +221,9 @@ cdef class MixtureLearner(Ensemble):
         cdef Part* part
         if weight == 0:
             return LEARNED
+        if self.n_labels < PY_SSIZE_T_MAX and not 0 <= y[0] < self.n_labels:
+            self.refusing = -1
+            return BAD_TARGET
         target = self.mixer.target(y[0])
         if row.index == NULL and self.n_descents > 1:
             first = self.n_descents

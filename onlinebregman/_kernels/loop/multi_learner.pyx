@@ -29,6 +29,7 @@ cdef class MultiLearner(Ensemble):
 
     def __cinit__(self, learners, bint summed=True):
         self.summed = self.separate = summed
+        [<Learner?> learner for learner in self.learners]
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
         self.members = <void**> malloc(self.n * sizeof(void*))
@@ -106,6 +107,8 @@ cdef class MultiLearner(Ensemble):
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
+        if targets.shape[1] != 1 and targets.shape[1] != self.n:
+            raise ValueError(f"targets must have 1 column, or {self.n}; got {targets.shape[1]}")
         block.y, block.n_targets = &targets[0, 0], targets.shape[1]
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if scores is None else &scores[0, 0]

@@ -26,7 +26,7 @@ from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.solver cimport Score, score_after, implicit_step
-from onlinebregman._kernels.loop.state cimport EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack, rate
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack, rate
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -136,6 +136,8 @@ cdef class MultinomialLearner(MultiLearner):
         cdef int status
         cdef double loss
         cdef ob_softmax p
+        if not 0 <= y[0] < self.n:
+            return BAD_TARGET if weight != 0 else LEARNED
         for k in range(self.n):
             status = self.predict_class(<Learner> self.members[k], k, row, weight)
             if status != LEARNED:

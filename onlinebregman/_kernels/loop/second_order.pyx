@@ -25,6 +25,7 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -51,6 +52,7 @@ cdef extern from "ops/forward.h":
 
 cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
+    MOST = 1 << 30            # of what is squared
 
 # Where no row comes, forgetting makes D grow without end: not beyond this.
 cdef double LARGEST = 1e100
@@ -71,6 +73,10 @@ cdef class SecondOrderLearner(AtomicLearner):
         """
         cdef Py_ssize_t j
         self.n_inputs = self.n_features if self.features is None else self.features.n_components
+        if self.features is not None:
+            check_columns(self.features.n_features, self.n_features)
+        if not (0 < self.n_inputs < MOST and 0 < m < MOST):
+            raise ValueError(f"features and scores must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {m}")
         self.d, self.m, self.room = self.n_inputs + self.fit_intercept, m, room
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
@@ -189,6 +195,7 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
+        check_columns(rows.n_columns, self.n_features)
         if self.before is None:
             self.before = np.empty(self.memory.shape[0])
         memcpy(&self.before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))

@@ -16,8 +16,9 @@ from libc.math cimport INFINITY, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace, scratch
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
-from onlinebregman._kernels.loop.state cimport LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -74,6 +75,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
                   forgetting=1.0, FourierFeatures features=None, intercept_alpha=None):
         self.standardizer = standardizer
+        if n_classes < 2:
+            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         self.n_features, self.n_classes = n_features, n_classes
         self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
         self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
@@ -130,6 +133,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil:
         cdef ob_softmax p
+        if not 0 <= y[0] < self.n_classes:
+            return BAD_TARGET
         p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, <Py_ssize_t> y[0], a + self.n_lanes
         self.open_row(&p, a)
         self.state.loss += weight * ob_softmax_loss(&p, a)
@@ -164,6 +169,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef Row row
         cdef Workspace work
         cdef ob_softmax p
+        check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)

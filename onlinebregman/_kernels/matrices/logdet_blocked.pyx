@@ -58,10 +58,18 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
-        d = weights.shape[1]
         super().__init__(weights, state)
+        d = self.n_features
         self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))
         self.memory = np.zeros(max((2 * d + 12) * VECTORS, OB_PART * OB_PANEL))
+
+    def _more_rows(self, d):
+        return VECTORS + -(-VECTORS // max(d, 1)) + 3
+
+    def set_state(self, state, averaging, threshold_stamp=None):
+        super().set_state(state, averaging, threshold_stamp)
+        if not 0 <= self.state.steps < BLOCK:
+            raise ValueError(f"the updates that wait must be 0 or more and fewer than {BLOCK}; got {self.state.steps}")
 
     def _laid_out(self, weights):
         d = len(weights)

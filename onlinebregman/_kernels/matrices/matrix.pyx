@@ -75,8 +75,14 @@ cdef class MatrixGeometry(Geometry):
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights)
+        if weights.ndim != 2 or weights.shape[0] != weights.shape[1] + self._more_rows(weights.shape[1]):
+            raise ValueError(f"weights must be a square matrix, or the state of one; got shape {weights.shape}")
         self.per_feature = weights.shape[0]
         super().__init__(weights, state=state)
+
+    def _more_rows(self, d):
+        """Rows of the state beyond those of the matrix."""
+        return 0
 
     def _arguments(self):
         return (np.asarray(self.weights).reshape(self.n_features, self.n_features).copy(),)
@@ -155,10 +161,13 @@ cdef class LogDetGeometry(MatrixGeometry):
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape[0] == weights.shape[1]:
+        if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
             weights = np.vstack([self._laid_out(weights), trusted_diagonals(weights)])
         super().__init__(weights, state)
         self.examined = None
+
+    def _more_rows(self, d):
+        return 2
 
     def _laid_out(self, weights):
         """The state for a matrix, without the two diagonals."""

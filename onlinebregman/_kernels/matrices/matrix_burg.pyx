@@ -38,11 +38,14 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
-        d = weights.shape[1]
         super().__init__(weights, state)
+        d = self.n_features
         self.memory = np.empty(d * d)
         if len(weights) == d:
             self.refresh()
+
+    def _more_rows(self, d):
+        return d + 2
 
     def _laid_out(self, weights):
         return np.vstack([weights, np.zeros_like(weights)])

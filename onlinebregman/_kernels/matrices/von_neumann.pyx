@@ -63,6 +63,8 @@ cdef class VonNeumannGeometry(Geometry):
 
     def __init__(self, log_prior, trace=None, state=None):
         cdef Py_ssize_t d = len(log_prior)
+        if np.shape(log_prior) != (d, d):
+            raise ValueError(f"log_prior must be a square matrix; got shape {np.shape(log_prior)}")
         self.per_feature = 2 * d + 2
         super().__init__(np.r_[np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()])
         self.trace = 0.0 if trace is None else trace

@@ -35,6 +35,8 @@ cdef class FourierFeatures:
         self.frequencies = np.array(frequencies, dtype=np.float64, order="C")
         self.phases = np.array(phases, dtype=np.float64)
         self.n_components, self.n_features = self.frequencies.shape[0], self.frequencies.shape[1]
+        if self.n_features == 0 or self.n_components == 0 or self.phases.shape[0] != self.n_components:
+            raise ValueError(f"there must be a phase for each frequency; got {self.phases.shape[0]}, {self.n_components}")
 
     def __reduce__(self):
         return type(self), (np.asarray(self.frequencies).copy(), np.asarray(self.phases).copy())

@@ -109,6 +109,8 @@ cdef class Standardizer:
 
     cdef int open(self, Rows rows) except -1:
         """Get ready for rows that are standardised one by one; centring fills them."""
+        if rows.n_columns != self.n_features:
+            raise ValueError(f"rows must have {self.n_features} features, as those before; got {rows.n_columns}")
         rows.make_room(self.centred)
         return 0
 
