@@ -136,6 +136,11 @@ def test_intervals_of_rows_that_are_longer_than_all_by_far():
     assert not np.isnan(std).any()
 
 
+def test_intervals_whose_width_is_not_finite():
+    """Where the prediction is, and nothing but its share of the matrix is not."""
+    assert not list(fuzz.findings([541, 781, 1187], seed=500))
+
+
 def test_the_head_of_a_memory_map_that_is_no_python(tmp_path):
     file = io.BytesIO()
     np.save(file, X)

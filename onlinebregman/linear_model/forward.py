@@ -320,7 +320,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         settings = (forward, self.forgetting) if exact else ()
         predictions = learner.predict(X, *settings, shares) if exact else learner.predict(X)
         if predictions is None:
-            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
+            share = (shares[:1],) if exact else ()  # which may be what is not finite
+            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings, *share) is None)
             raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
         if not exact:
             return predictions, shares
