@@ -1,6 +1,7 @@
 # make demo             see the package do its job on real data
 # make test             lint, types, tests, and the examples of the documentation
 # make test-exhaustive  the tests of every combination, which `make test` leaves out
+# make torture          10^5 steps of every estimator at rates and on rows of any size: takes hours
 # make test-lowest      run the tests with the oldest dependencies that pyproject.toml allows
 # make sanitize         run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
 # make docs             build the documentation into docs/_build/html
@@ -21,7 +22,7 @@ SETUP =
 
 PYTEST = pytest -q -n logical --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: demo test test-exhaustive test-lowest sanitize docs clean
+.PHONY: demo test test-exhaustive torture test-lowest sanitize docs clean
 
 demo: $(VENV)/installed-plot
 	$(BIN)/python -P -m onlinebregman demo
@@ -36,6 +37,9 @@ test: $(VENV)/installed-test $(VENV)/requirements-docs
 
 test-exhaustive: $(VENV)/installed-test
 	$(BIN)/$(PYTEST) -m exhaustive
+
+torture: $(VENV)/installed-test
+	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) -m exhaustive tests/test_torture_all.py
 
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test

@@ -1,9 +1,11 @@
 """Every public estimator, many steps at rates and on rows of any size: in its domain and finite, or an error at once.
 
-By default some hundred steps; `make test-exhaustive` makes 10^5 (10^4 where a step takes Python's time).
+By default some hundred steps, in `make test-exhaustive` 10^4, and 200 where a step takes Python's time. `make torture`
+makes 10^5 of each, which takes hours.
 """
 
 import copy
+import os
 
 import fuzz
 import numpy as np
@@ -96,4 +98,5 @@ def test_some_steps(estimator, rows, learn, outputs, case):
 @pytest.mark.exhaustive
 @pytest.mark.only(where=takes, case=CASES)
 def test_many_steps(estimator, rows, learn, outputs, case):
-    check_case(estimator, rows, learn, outputs, case, 10**4 if family(estimator) in IN_PYTHON else 10**5)
+    steps = os.environ.get("ONLINEBREGMAN_TORTURE_STEPS", 200 if family(estimator) in IN_PYTHON else 10**4)
+    check_case(estimator, rows, learn, outputs, case, int(steps))
