@@ -12,10 +12,11 @@ from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.mixer import ProbabilityMixer, Unmixed
+from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
+from onlinebregman._kernels.loop.stack import Stack
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry
@@ -267,7 +268,13 @@ FORGED = {
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True),
     "one class": lambda: SoftmaxLearner(2, 1, 1.0, True),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"]),
-    "too few states": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], [{}]),
+    "too few states": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], None, [{}]),
+    "combinations of other experts": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0)),
+    "combinations of experts that are not centred": lambda: ScoreMixer(
+        Hedge(2), SquaredLoss(), False, Stack(2, None, 0.0)
+    ),
+    "weights of other combinations": lambda: Stack(2, None, 0.0, (Hedge(2), np.zeros((2, 5)), None)),
+    "combinations of no experts": lambda: Stack(0, None, 0.0),
     "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
     "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
     "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2)),

@@ -37,6 +37,7 @@ from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
+from onlinebregman._kernels.loop.stack import Stack
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,
@@ -261,7 +262,8 @@ def examples():
         found[Hedge].learn(losses, 2.0)
     found[Unmixed] = Unmixed(3)
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
-    found[ScoreMixer] = ScoreMixer(Hedge(3), SquaredLoss(), True)
+    found[Stack] = Stack(3, None, 0.1)
+    found[ScoreMixer] = ScoreMixer(Hedge(3), SquaredLoss(), True, found[Stack])
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"])
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])

@@ -14,6 +14,7 @@ from .._kernels.loop.atomic import note_weights_of
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
+from .._kernels.loop.stack import Stack
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
 from .validation import check_finite, check_rows, fitted, read_only
@@ -179,14 +180,24 @@ class HedgedMixin(SideBySideMixin):
     @property
     def cumulative_loss_(self) -> float:
         """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._fitted_hedge().loss
+        stack = self._fitted_stack()
+        return (self._fitted_hedge() if stack is None else stack.hedge).loss
 
     @property
     def regret_bound_(self) -> float:
         """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
-        hedge, n = self._fitted_hedge(), len(self.estimators_)
-        stays = -log1p(-hedge.share * (1 - 1 / n)) * max(hedge.n_rows - 1, 0)
-        return (log(n) + stays) / hedge.rate + hedge.gap
+        hedge, stack = self._fitted_hedge(), self._fitted_stack()
+        bound = _bound(hedge, 1 / hedge.n_experts)
+        return bound if stack is None else bound + _bound(stack.hedge, stack.prior)
 
     def _fitted_hedge(self) -> Hedge:
         return fitted(self, vars(self).get("_learner")).mixer.hedge
+
+    def _fitted_stack(self) -> Stack | None:
+        return fitted(self, vars(self).get("_learner")).mixer.stack
+
+
+def _bound(hedge: Hedge, prior: float) -> float:
+    """On the loss of a mixture less that of an expert of this weight at the start."""
+    stays = -log1p(-hedge.share * (1 - 1 / hedge.n_experts)) * max(hedge.n_rows - 1, 0)
+    return (stays - log(prior)) / hedge.rate + hedge.gap

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.stack import Stack
 from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
 from .._online.validation import read_only
@@ -28,6 +29,10 @@ class ParameterFree(HedgedMixin):
     ----------
     members : sequence of estimators or None
         The models. None: those of the default set.
+    stacking : bool
+        Mix the mixture with linear combinations of the members, which may be better than the best of them: ridge
+        regression of the mixture's residuals, or on-line Newton steps on the log odds of the classes. They cost the
+        square of the number of members in time.
     share : float
         Part of all weight that is dealt out again after each row, so that the mixture follows a lead that changes:
         0 <= share < 1. A share of 0 has the smaller bound, where one member stays the best.
@@ -45,10 +50,15 @@ class ParameterFree(HedgedMixin):
     ----------
     cumulative_losses_ : ndarray of shape (n_members,)
         Losses of the models over all rows, each predicted before it was learned.
+    stacking_weights_ : ndarray of shape (n_combinations + 1,)
+        Weights of the members' mixture, and of each linear combination of them, in the next prediction.
+    stacking_coef_ : ndarray of shape (n_combinations, n_members)
+        What each combination adds to the mixture: the coefficients of the members' differences from it.
     """
 
     _parameter_constraints: dict = {
         "members": [Sequence, None],
+        "stacking": ["boolean"],
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
@@ -56,6 +66,7 @@ class ParameterFree(HedgedMixin):
     }
 
     members: Sequence[Any] | None
+    stacking: bool
     share: float
     standardize: bool
     random_features: int
@@ -97,8 +108,23 @@ class ParameterFree(HedgedMixin):
         """Losses of the models over all rows, each predicted before it was learned, shape (n_members,)."""
         return self._fitted_hedge().expert_losses
 
-    def _make_hedge(self, rate: float | None) -> Hedge:
-        return Hedge(len(self.estimators_), rate, self.share)
+    @read_only
+    def stacking_weights_(self) -> np.ndarray:
+        """Weights of the mixture and of each combination in the next prediction, shape (n_combinations + 1,)."""
+        stack = self._fitted_stack()
+        return np.ones(1) if stack is None else stack.hedge.weights
+
+    @read_only
+    def stacking_coef_(self) -> np.ndarray:
+        """Coefficients of the members' differences from their mixture, shape (n_combinations, n_members)."""
+        stack = self._fitted_stack()
+        return np.zeros((0, len(self.estimators_))) if stack is None else stack.coef
+
+    def _weigh(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
+        """The weights of the members, and what combines them."""
+        n = len(self.estimators_)
+        stacked = stacked and self.stacking and n > 1
+        return Hedge(n, rate, self.share), Stack(n, rate, self.share) if stacked else None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -33,12 +33,12 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
     Parameters
     ----------
-    {members, share, standardize, random_features, class_weight, random_state}
+    {members, stacking, share, standardize, random_features, class_weight, random_state}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {best_estimator_, best_index_, classes_, t_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -72,6 +72,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         self,
         *,
         members: Sequence[Any] | None = None,
+        stacking: bool = True,
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
@@ -199,4 +200,5 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
     def _make_mixer(self) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
-        return ProbabilityMixer(self._make_hedge(1.0), len(self.classes_), links)
+        hedge, stack = self._weigh(1.0)
+        return ProbabilityMixer(hedge, len(self.classes_), links, stack)

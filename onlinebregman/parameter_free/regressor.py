@@ -35,12 +35,12 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     {members}
     loss : {<regression losses>} or Loss
         What the mixture is about, and what the members of the default set learn on.
-    {share, standardize, random_features, random_state}
+    {stacking, share, standardize, random_features, random_state}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {best_estimator_, best_index_, t_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -75,6 +75,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         *,
         members: Sequence[Any] | None = None,
         loss: str | Loss = "squared_error",
+        stacking: bool = True,
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
@@ -148,5 +149,6 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
 
     def _make_mixer(self) -> ScoreMixer:
         self._learned_loss = resolve_loss(self.loss)
-        hedge = self._make_hedge(None)
-        return ScoreMixer(hedge, make_loss(self._learned_loss), self._learned_loss.translation_invariant)
+        centred = self._learned_loss.translation_invariant
+        hedge, stack = self._weigh(None, stacked=centred)
+        return ScoreMixer(hedge, make_loss(self._learned_loss), centred, stack)

@@ -1,4 +1,4 @@
-"""The mixtures against plain NumPy: members that learn alone, Bayes' rule, AdaHedge, shares, calibration, bounds."""
+"""The mixtures against plain NumPy: members that learn alone, Bayes' rule, AdaHedge, shares, stacking, calibration."""
 
 import numpy as np
 import pytest
@@ -63,6 +63,77 @@ class Calibration:
         self.theta = self.theta - np.linalg.solve(self.precision, weight * z.T @ (p - hits))
 
 
+class AdaHedge:
+    """Weights exp(-rate cost) at the rate ln n / gap, or a fixed one."""
+
+    def __init__(self, n, share, rate=None, prior=None):
+        self.n, self.share, self.fixed, self.gap, self.loss = n, share, rate, 0.0, 0.0
+        self.costs = np.zeros(n) if prior is None else -np.log(prior)
+        self.losses = np.zeros(n)
+
+    @property
+    def rate(self):
+        if self.fixed is not None:
+            return self.fixed
+        return np.log(self.n) / self.gap if self.gap > 0 else np.inf
+
+    @property
+    def weights(self):
+        costs = self.costs - self.costs.min()
+        v = np.exp(-self.rate * costs) if self.rate < np.inf else (costs == 0) * 1.0
+        return v / v.sum()
+
+    def potential(self, costs):
+        least = costs.min()
+        return least if self.rate == np.inf else least - np.log(np.exp(-self.rate * (costs - least)).mean()) / self.rate
+
+    def count(self, losses, loss):
+        rate, known = self.rate, self.fixed is not None or self.gap > 1e-12 * self.loss
+        after = self.costs + losses
+        mixed = self.potential(after) - self.potential(self.costs)
+        shared = None
+        if self.share and rate < np.inf and known:
+            v = np.exp(-rate * (after - after.min()))
+            total = v.sum()
+            shared = after.min() - np.log((1 - self.share) * v + self.share * total / self.n) / rate
+        self.costs = after if shared is None else shared
+        self.losses, self.loss, self.gap = self.losses + losses, self.loss + loss, self.gap + max(loss - mixed, 0.0)
+
+
+class Combinations:
+    """Ridge regression kept as matrices: A <- gamma A + h x x', b <- gamma b + h y x."""
+
+    def __init__(self, n):
+        self.settings = ((0.1, 0.999), (10.0, 1.0))
+        self.A, self.b = [alpha * np.eye(n) for alpha, _ in self.settings], [np.zeros(n) for _ in self.settings]
+
+    @property
+    def coef(self):
+        return np.array([np.linalg.solve(A, b) for A, b in zip(self.A, self.b, strict=True)])
+
+    def forward(self, x):
+        return np.array(
+            [
+                x @ np.linalg.solve(gamma * A + np.outer(x, x), gamma * b)
+                for (_, gamma), A, b in zip(self.settings, self.A, self.b, strict=True)
+            ]
+        )
+
+    def learn(self, xs, ys, weight):
+        for j, (_, gamma) in enumerate(self.settings):
+            self.A[j] = gamma * self.A[j] + weight * np.outer(xs[j], xs[j])
+            self.b[j] = gamma * self.b[j] + weight * ys[j] * xs[j]
+
+
+def logits(logs):
+    """Of two classes the log odds, else logarithms less the largest; one row for each."""
+    return logs[..., 1:] - logs[..., :1] if logs.shape[-1] == 2 else logs - logs.max(axis=-1, keepdims=True)
+
+
+def log_softmax(a):
+    return log_expit(np.array([-a[0], a[0]])) if len(a) == 1 else a - logsumexp(a)
+
+
 def logarithms(model, calibration, x):
     if isinstance(model, MirrorDescentClassifier) and model.loss != "log_loss":
         return calibration.log_proba(np.ravel(model.decision_function(x)))
@@ -72,24 +143,40 @@ def logarithms(model, calibration, x):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("share", [0.0, 0.05])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, share, weighted):
+@pytest.mark.parametrize("stacking", [False, True])
+def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, share, weighted, stacking):
     X, y = rows(n_classes)
     classes = np.arange(n_classes)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
     weights[0] = 1.0
-    mixture = ParameterFreeClassifier(members=CLASSIFIERS, share=share)
+    mixture = ParameterFreeClassifier(members=CLASSIFIERS, share=share, stacking=stacking)
     alone = [type(model)(**model.get_params()) for model in CLASSIFIERS]
     scales = [Calibration() for _ in alone]
     losses, v, total = np.zeros(4), np.full(4, 0.25), 0.0
+    stack, top = Combinations(4), AdaHedge(3, share, 1.0, [4 / 6, 1 / 6, 1 / 6])
     for i in range(60):
         x, label = X[i : i + 1], y[i : i + 1]
         if i == 0:  # members have scores of 0 before the first row
             logs = np.full((4, n_classes), -np.log(n_classes))
         else:
             logs = np.array([logarithms(*pair, x) for pair in zip(alone, scales, strict=True)])
-            assert_allclose(mixture.predict_proba(x)[0], v @ np.exp(logs), rtol=1e-9, atol=1e-12)
             assert_allclose(mixture.weights_, v, rtol=1e-8, atol=1e-14)
+        p = v @ np.exp(logs)
+        own = logits(np.log(p))
+        apart = np.clip(logits(logs) - own, -10, 10)
+        combined = np.array([log_softmax(own + coef @ apart) for coef in stack.coef])
+        u = top.weights if stacking else np.array([1.0, 0.0, 0.0])
+        said = u @ np.vstack([p, np.exp(combined)])
+        if i:
+            assert_allclose(mixture.predict_proba(x)[0], said, rtol=1e-8, atol=1e-12)
+        if i and stacking:
+            assert_allclose(mixture.stacking_weights_, u, rtol=1e-7)
+            assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-7, atol=1e-12)
         if weights[i] > 0:
+            top.count(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
+            hit = np.arange(n_classes) == y[i]
+            gradients = np.array([apart @ (hit - np.exp(logs))[-apart.shape[1] :] for logs in combined])
+            stack.learn(gradients, (stack.coef * gradients).sum(axis=1) + 1, weights[i])
             cost = -logs[:, y[i]]
             losses += weights[i] * cost
             total -= weights[i] * np.log(v @ np.exp(-cost))
@@ -103,7 +190,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
         mixture.partial_fit(x, label, classes=classes, sample_weight=weights[i : i + 1])
     assert_allclose(mixture.cumulative_losses_, losses, rtol=1e-9)
     if not weighted:  # a heavy row is one row, whose mix loss is below weight times the loss
-        assert_allclose(mixture.cumulative_loss_, total, rtol=1e-9)
+        assert_allclose(mixture.cumulative_loss_, top.loss if stacking else total, rtol=1e-9)
         assert mixture.cumulative_loss_ - losses.min() <= mixture.regret_bound_
     for model, estimator in zip(alone, mixture.estimators_, strict=True):
         assert_array_equal(model.coef_, estimator.coef_)
@@ -112,43 +199,45 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])
 @pytest.mark.parametrize("share", [0.0, 0.05])
-def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share):
+@pytest.mark.parametrize("stacking", [False, True])
+def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, stacking):
     X, y = targets()
     members = REGRESSORS if loss == "squared_error" else [MirrorDescentRegressor(loss=loss), *REGRESSORS]
-    mixture = ParameterFreeRegressor(members=members, loss=loss, share=share)
+    mixture = ParameterFreeRegressor(members=members, loss=loss, share=share, stacking=stacking)
     alone = [type(model)(**model.get_params()) for model in members]
     n = len(alone)
-    costs, losses, gap, total = np.zeros(n), np.zeros(n), 0.0, 0.0
+    hedge, top, stack, residuals = AdaHedge(n, share), AdaHedge(3, share), Combinations(n), []
     value = MirrorDescentRegressor(loss=loss)._loss().value
-
-    def weights(rate):
-        v = np.exp(-rate * (costs - costs.min())) if rate < np.inf else (costs == costs.min()) * 1.0
-        return v / v.sum()
-
-    def potential(costs, rate):
-        least = costs.min()
-        return least if rate == np.inf else least - np.log(np.exp(-rate * (costs - least)).mean()) / rate
-
     for i in range(60):
         x, before = X[i : i + 1], y[:i]
-        rate, known = np.log(n) / gap if gap > 0 else np.inf, gap > 1e-12 * total
-        v = weights(rate)
         a = np.zeros(n)
         if i:
             a = np.array([model.predict(x)[0] for model in alone]) + before.mean()
             a = np.clip(a, before.min(), before.max())
-            assert_allclose(mixture.predict(x)[0], v @ a, rtol=1e-9)
-        cost, lost = value(a, y[i]), float(value(v @ a, y[i]))
-        gap += max(lost - (potential(costs + cost, rate) - potential(costs, rate)), 0.0)
-        costs, losses, total = costs + cost, losses + cost, total + lost
-        if share and rate < np.inf and known:
-            costs = -np.log((1 - share) * weights(rate) + share / n) / rate + potential(costs, rate) - np.log(n) / rate
+        mean = hedge.weights @ a
+        combined, scale = np.full(2, mean), 0.0
+        if i > 1:
+            scale = np.sqrt(np.mean(np.square(residuals)))
+            apart = (a - mean) / scale
+            combined = np.clip(mean + scale * stack.forward(apart), before.min(), before.max())
+        said = top.weights @ np.append(mean, combined) if stacking else mean
+        if i:
+            assert_allclose(mixture.predict(x)[0], said, rtol=1e-8)
+        hedge.count(value(a, y[i]), float(value(mean, y[i])))
+        top.count(value(np.append(mean, combined), y[i]), float(value(said, y[i])))
+        if scale:
+            stack.learn([apart, apart], np.full(2, (y[i] - mean) / scale), 1.0)
+        if i:
+            residuals.append(y[i] - mean)
         for model in alone:
             model.partial_fit(x, y[i : i + 1] - (before.mean() if i else 0.0))
         mixture.partial_fit(x, y[i : i + 1])
-    assert_allclose(mixture.cumulative_losses_, losses, rtol=1e-9)
-    assert_allclose(mixture.cumulative_loss_, total, rtol=1e-9)
-    assert total - losses.min() <= mixture.regret_bound_
+    assert_allclose(mixture.cumulative_losses_, hedge.losses, rtol=1e-9)
+    assert_allclose(mixture.cumulative_loss_, top.loss if stacking else hedge.loss, rtol=1e-8)
+    assert mixture.cumulative_loss_ - hedge.losses.min() <= mixture.regret_bound_
+    if stacking:
+        assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-6, atol=1e-9)
+        assert_allclose(mixture.stacking_weights_, top.weights, rtol=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
@@ -161,6 +250,8 @@ def test_the_loss_of_a_classifier_is_within_its_bound(seed, n_classes, share, no
     model.partial_fit(X, y, classes=range(n_classes))
     assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_ + 1e-9
     if share == 0:
+        assert model.regret_bound_ == pytest.approx(np.log(4 + 2))  # the members and two combinations of them
+        model.set_params(stacking=False).fit(X, y)
         assert model.regret_bound_ == pytest.approx(np.log(4))
 
 
@@ -208,3 +299,33 @@ def test_the_history_does_not_grow_with_the_stream():
     whole = ParameterFreeClassifier(members=CLASSIFIERS[:2]).partial_fit(X, y, classes=[0, 1])
     assert_array_equal(whole.weights_history_, model.weights_history_)
     assert_allclose(model.weights_history_.sum(axis=1), 1.0)
+
+
+def test_a_combination_may_be_better_than_the_best_member():
+    """Of members whose weights are shrunk too much: what undoes it is no mean of theirs."""
+    X, y = targets(n=1000)
+    shrunk = [
+        MirrorDescentRegressor(divergence="squared_euclidean", penalty="l2", alpha=alpha, learning_rate="constant")
+        for alpha in (0.5, 1.0)
+    ]
+    model = ParameterFreeRegressor(members=shrunk).fit(X, y)
+    mixture = ParameterFreeRegressor(members=shrunk, stacking=False).fit(X, y)
+    assert model.cumulative_loss_ < 0.3 * min(mixture.cumulative_loss_, *model.cumulative_losses_)
+    assert_array_equal(mixture.stacking_weights_, [1.0])
+    assert mixture.stacking_coef_.shape == (0, 2)
+
+
+@pytest.mark.parametrize("exponent", [-150, 120])
+def test_combinations_do_not_depend_on_the_unit_of_the_target(exponent):
+    X, y = targets()
+    model = ParameterFreeRegressor(members=REGRESSORS[1:2] * 2 + [ForwardRegressor()]).fit(X, y)
+    other = ParameterFreeRegressor(members=REGRESSORS[1:2] * 2 + [ForwardRegressor()]).fit(X, y * 2.0**exponent)
+    assert_array_equal(other.predict(X) * 2.0**-exponent, model.predict(X))
+    assert_array_equal(other.stacking_coef_, model.stacking_coef_)
+
+
+def test_a_combination_that_overflows_is_refused(unchanged):
+    X, y = targets()
+    model = ParameterFreeRegressor(members=REGRESSORS[:2]).partial_fit(X, y)
+    with unchanged(model, "add up to infinity|overflow|too large"):
+        model.partial_fit(X[:1], [1e300])

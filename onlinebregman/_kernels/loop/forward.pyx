@@ -1,19 +1,9 @@
-"""The forward algorithm: ridge regression kept as a triangular factor that rows are rotated into.
+"""The forward algorithm: ridge regression on rows in turn, whose predictions come with the update, see `factor`.
 
-The state A = a I + sum h x x', b = sum h x y of weighted rows is held as A = U'D U and b = U'D g with U unit upper
-triangular and D diagonal, so that the ridge weights A^-1 b solve U w = g. A row z = (x, y) of weight h goes in by
-Givens rotations without square roots (W. M. Gentleman, J. Inst. Maths Applics 12, 1973). With r the k-th row of (U, g),
-and x_k, z, h what the rotations before have left of the row:
-
-    d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
-
-At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. The sum
-of their h y^2 is what the factor of the rows (x, y) would have in its last corner: twice the least penalised loss, and of
-a normal model of variance s^2 its estimate, times the degrees of freedom. An intercept without a penalty starts with a
-d of 0, and takes up its first row whole: h becomes 0, and a prediction with the query in the matrix is 0. D only
-grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
-b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature scales a
-column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
+The sum of the h y^2 that the rotations leave of rows is what the factor of the rows (x, y) would have in its last corner:
+twice the least penalised loss, and of a normal model of variance s^2 its estimate, times the degrees of freedom. An
+intercept without a penalty starts with a d of 0, and takes up its first row whole: h becomes 0, and a prediction with
+the query in the matrix is 0.
 """
 
 import numpy as np
@@ -25,6 +15,7 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.factor cimport BATCH, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -34,21 +25,10 @@ from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
-cdef extern from "ops/forward.h":
-    void ob_rotate(double* r, double* z, double x, double keep, double gain, Py_ssize_t n) noexcept nogil
-    void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
-                    Py_ssize_t n) noexcept nogil
-
 cdef enum:
-    BATCH = 4                 # rows that are rotated in side by side
     MOST = 1 << 30            # of what is squared
-
-
-# Where no row comes, forgetting makes D fall without end: not below this.
-cdef double LEAST = 1e-100
 
 
 cdef struct ForwardState:     # beside the factor
@@ -60,10 +40,6 @@ cdef struct ForwardState:     # beside the factor
     double ridge              # rows that the ridge prediction was made for
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
     double freedom            # sum of h, less a free intercept: degrees of freedom of what is left of the targets
-
-
-cdef inline double faded(double d, double gamma) noexcept nogil:
-    return gamma * d if gamma * d >= LEAST else d
 
 
 @cython.final
@@ -114,7 +90,6 @@ cdef class ForwardLearner(AtomicLearner):
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
                   forward=True, forgetting=1.0, FourierFeatures features=None, bint penalize_intercept=True):
         self.standardizer = standardizer
-        cdef Py_ssize_t k, start = 0
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.forward = self.forward_before = forward
@@ -129,9 +104,9 @@ cdef class ForwardLearner(AtomicLearner):
         self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
         self.free_intercept = fit_intercept and not penalize_intercept
-        for k in range(self.d):
-            self.factor[start] = 0.0 if self.free_intercept and k == self.n_inputs else alpha
-            start += self.d + self.m - k
+        start_factor(&self.factor[0], self.d, self.m, alpha)
+        if self.free_intercept:
+            self.factor[self.factor.shape[0] - 2 * self.m - 1] = 0.0
         self.state.freedom = -1.0 if self.free_intercept else 0.0
         if factor is not None:
             np.asarray(self.factor)[:] = factor
@@ -367,29 +342,7 @@ cdef class ForwardLearner(AtomicLearner):
             z[self.n_inputs] = 1.0
 
     cdef void rotate(self, double* z, double* weight, Py_ssize_t n) noexcept nogil:
-        """Rotate n rows (x, y) into the factor: side by side, to the same numbers as one after the other."""
-        cdef Py_ssize_t j, k, width = self.d + self.m
-        cdef double[BATCH] x, keep, gain
-        cdef double past, pivot
-        cdef bint full
-        cdef double* r = &self.factor[0]
-        for k in range(self.d):
-            full = n == BATCH
-            for j in range(n):
-                x[j] = z[j * width + k]
-                full = full and x[j] != 0
-                past = faded(r[0], self.gamma)
-                pivot = past + weight[j] * x[j] * x[j]
-                keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
-                r[0] = pivot
-                weight[j] *= keep[j]
-            if full:
-                ob_rotate4(r + 1, z + k + 1, width, x, keep, gain, width - k - 1)
-            else:
-                for j in range(n):
-                    if x[j] != 0:  # a sparse row starts at its first value
-                        ob_rotate(r + 1, z + j * width + k + 1, x[j], keep[j], gain[j], width - k - 1)
-            r += width - k
+        rotate_rows(&self.factor[0], self.d, self.m, z, weight, n, self.gamma)
 
     cdef bint book(self, const double* residual, const double* y, double weight, double left,
                    bint forward) noexcept nogil:
@@ -461,41 +414,17 @@ cdef class ForwardLearner(AtomicLearner):
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
 
     cdef void reduce(self, double* z, double* share, Py_ssize_t n, double gamma) noexcept nogil:
-        """What the rotations would leave of n rows (x, 0) of weight 1, each by itself; the factor stays as it is.
-
-        That is -x'A^-1 b in the place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
-        """
-        cdef Py_ssize_t j, k, width = self.d + self.m
-        cdef double x, past
-        cdef double* r = &self.factor[0]
-        for j in range(n):
-            memset(z + j * width + self.d, 0, self.m * sizeof(double))
-            share[j] = 1.0
-        for k in range(self.d):
-            for j in range(n):
-                x = z[j * width + k]
-                if x != 0:
-                    past = faded(r[0], gamma)
-                    share[j] *= past / (past + share[j] * x * x)
-                    ob_axpy(z + j * width + k + 1, r + 1, x, width - k - 1)
-            r += width - k
+        reduce_rows(&self.factor[0], self.d, self.m, z, share, n, gamma)
 
     cdef object solve(self):
         """The ridge weights, from U w = g."""
         cdef double[:, ::1] w
-        cdef double* r
-        cdef Py_ssize_t k, q, n
         with cython.critical_section(self):
             solution = self.solution
         if solution is None:
             solution = np.empty((self.m, self.d))
             w = solution
-            r = &self.factor[0] + self.factor.shape[0] - self.m
-            for k in range(self.d - 1, -1, -1):
-                n = self.d - k - 1  # what U[k] has beyond its diagonal
-                r -= 1 + n + self.m
-                for q in range(self.m):
-                    w[q, k] = r[1 + n + q] - (ob_dot(r + 1, &w[q, k] + 1, n) if n else 0.0)
+            solve_factor(&self.factor[0], self.d, self.m, &w[0, 0])
             with cython.critical_section(self):
                 self.solution = solution
         return solution

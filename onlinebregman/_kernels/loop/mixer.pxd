@@ -1,12 +1,14 @@
 from onlinebregman._kernels.loop.hedge cimport Hedge
+from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
 cdef class Mixer:
     cdef readonly Hedge hedge
+    cdef readonly Stack stack           # of combinations beside the mixture, or None
     cdef readonly Py_ssize_t n_scores   # of all learners together
     cdef readonly Py_ssize_t n_outputs  # of the mixture
-    cdef double[::1] room     # for learning: three values for each expert
+    cdef double[::1] room     # for learning
 
     cdef Py_ssize_t room_length(self) noexcept nogil
     cdef double target(self, double y) noexcept nogil
@@ -32,6 +34,8 @@ cdef class ScoreMixer(Mixer):
     cdef Targets seen, seen_before
 
     cdef double within(self, double score) noexcept nogil
+    cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil
+    cdef double combine(self, double m, const double* p, double* u, double* q, double* x, double* room) noexcept nogil
 
 
 cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the precision of the two
@@ -48,10 +52,15 @@ cdef struct Expert:
 
 cdef class ProbabilityMixer(Mixer):
     cdef readonly Py_ssize_t n_classes
+    cdef Py_ssize_t width     # scores of an expert
     cdef readonly tuple links
     cdef Expert* experts
     cdef Expert* experts_before
 
+    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost, double* room) noexcept nogil
+    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef, double* out) noexcept nogil
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil
     cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
                                 double* room) noexcept nogil
+    cdef void add_softmax(self, const double* a, Py_ssize_t n, double weight, double* p, double* room) noexcept nogil

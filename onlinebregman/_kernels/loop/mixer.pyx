@@ -8,6 +8,8 @@ score the mixture's loss is at most that of the weighted losses.
 ProbabilityMixer: every learner is an expert, whose scores say how probable the classes are; the mixture's probabilities
 are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is at most that of
 the best expert + ln K.
+
+Either may have a `stack` of combinations of the experts beside their mixture, and mix those with it.
 """
 
 import numpy as np
@@ -18,12 +20,16 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef enum Link:
     SOFTMAX                   # probabilities are the softmax of the scores; of two classes there is one, w_1 - w_0
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
     CALIBRATED                # the same of slope * score + offset, learned by Newton steps on the log losses
+
+cdef double TINY = 1e-300     # of probabilities whose logarithms are taken
+cdef double FAR = 10.0        # experts differ from the mixture by this much at most, for combinations of them
 
 LINKS = {"softmax": SOFTMAX, "logistic": LOGISTIC, "calibrated": CALIBRATED}
 
@@ -54,10 +60,14 @@ cdef class Mixer:
         """Note what `go_back` puts back; `n_rows` rows come next."""
         if self.hedge is not None:
             self.hedge.save(n_rows)
+        if self.stack is not None:
+            self.stack.save(n_rows)
 
     cdef void go_back(self) noexcept:
         if self.hedge is not None:
             self.hedge.go_back()
+        if self.stack is not None:
+            self.stack.go_back()
 
 
 cdef class Unmixed(Mixer):
@@ -88,20 +98,28 @@ cdef class ScoreMixer(Mixer):
     loss : Loss
     centred : bool, default=False
         Whether learners learn targets minus their mean so far, and scores are kept within the range of targets so far.
+    stack : Stack, default=None
+        Of combinations of scores that are centred.
     state : dict, default=None
         What is known of the targets, of another mixer, to go on as it would.
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, centred=False, state=None):
-        self.hedge, self.loss, self.centred = hedge, loss, centred
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, centred=False, Stack stack=None, state=None):
+        self.hedge, self.loss, self.centred, self.stack = hedge, loss, centred, stack
         self.n_scores, self.n_outputs = hedge.n_experts, 1
-        self.room = np.empty(3 * hedge.n_experts)
+        if stack is not None and not (centred and stack.n_experts == hedge.n_experts):
+            raise ValueError(f"combinations must be of {hedge.n_experts} centred experts; got {stack.n_experts}")
+        self.room = np.empty(hedge.n_experts + self.room_length())
         self.seen = Targets(0.0, 0.0, INFINITY, -INFINITY)
         if state is not None:
             self.seen = state
 
     def __reduce__(self):
-        return type(self), (self.hedge, self.loss, self.centred, self.seen)
+        return type(self), (self.hedge, self.loss, self.centred, self.stack, self.seen)
+
+    cdef Py_ssize_t room_length(self) noexcept nogil:
+        cdef Py_ssize_t n = self.hedge.n_experts
+        return 2 * n if self.stack is None else 4 * n + 1 + 2 * (1 + self.stack.n)
 
     cdef double target(self, double y) noexcept nogil:
         return y - self.seen.mean if self.centred else y
@@ -112,17 +130,61 @@ cdef class ScoreMixer(Mixer):
             return score
         return min(max(score + self.seen.mean, self.seen.lo), self.seen.hi) if self.seen.weight > 0 else 0.0
 
+    cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil:
+        """The mixture's prediction, with the weights and the experts' predictions."""
+        cdef Py_ssize_t k
+        cdef double m = 0.0
+        self.hedge.weigh(v)
+        for k in range(self.hedge.n_experts):
+            p[k] = self.within(scores[k])
+            m += v[k] * p[k]
+        return m
+
+    cdef double combine(self, double m, const double* p, double* u, double* q, double* x, double* room) noexcept nogil:
+        """The prediction of mixture and combinations, with their weights u, their predictions q, and what they learn."""
+        cdef Py_ssize_t k, j
+        cdef double mixed, scale = self.stack.scale(self.seen.hi - self.seen.lo)
+        self.stack.hedge.weigh(u)
+        mixed, q[0] = u[0] * m, m
+        for k in range(self.hedge.n_experts):
+            x[k] = (p[k] - m) / scale if scale > 0 else 0.0
+        for j in range(self.stack.n):
+            q[1 + j] = m
+            if scale > 0:
+                q[1 + j] = min(max(m + scale * self.stack.predict(j, x, room), self.seen.lo), self.seen.hi)
+            mixed += u[1 + j] * q[1 + j]
+        return mixed
+
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, n = self.hedge.n_experts
-        cdef double mixed = 0.0, score
+        cdef Py_ssize_t k, j, n = self.hedge.n_experts
+        cdef double mixed, m, scale
         cdef double* v = &self.room[0]
         cdef double* losses = v + n
-        self.hedge.weigh(v)
+        cdef double* p = losses + n
+        cdef double* x = p + n
+        cdef double* room = x + n
+        cdef double* u
+        cdef double* q
+        m = self.mean(scores, v, p)
+        if self.stack is not None:
+            u = room + n + 1
+            q = u + 1 + self.stack.n
+            mixed = self.combine(m, p, u, q, x, room)
+            for j in range(1 + self.stack.n):
+                q[j] = weight * self.loss.value(q[j], y)
+            self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
+            scale = self.stack.scale(self.seen.hi - self.seen.lo)
+            for j in range(self.stack.n if scale > 0 else 0):
+                if not self.stack.learn(j, x, (y - m) / scale, weight, room):
+                    return LOSS_OVERFLOWED
+            if self.seen.weight > 0:
+                self.stack.seen.weight += weight
+                self.stack.seen.squares += weight * (y - m) * (y - m)
+            if not (isfinite(self.stack.hedge.loss) and isfinite(self.stack.seen.squares)):
+                return LOSS_OVERFLOWED
         for k in range(n):
-            score = self.within(scores[k])
-            mixed += v[k] * score
-            losses[k] = weight * self.loss.value(score, y)
-        self.hedge.count(losses, v, weight * self.loss.value(mixed, y))
+            losses[k] = weight * self.loss.value(p[k], y)
+        self.hedge.count(losses, v, weight * self.loss.value(m, y))
         if self.centred:
             self.seen.weight += weight
             self.seen.mean += weight / self.seen.weight * (y - self.seen.mean)
@@ -130,12 +192,14 @@ cdef class ScoreMixer(Mixer):
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef double mixed = 0.0
-        self.hedge.weigh(room)
-        for k in range(self.hedge.n_experts):
-            mixed += room[k] * self.within(scores[k])
-        out[0] = mixed
+        cdef Py_ssize_t n = self.hedge.n_experts
+        cdef double* p = room + n
+        cdef double* x = p + n
+        cdef double* u
+        out[0] = self.mean(scores, room, p)
+        if self.stack is not None:
+            u = x + 2 * n + 1
+            out[0] = self.combine(out[0], p, u, u + 1 + self.stack.n, x, x + n)
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)
@@ -165,21 +229,26 @@ cdef class ProbabilityMixer(Mixer):
         At least 2.
     links : sequence of {"softmax", "logistic", "calibrated"}
         How each expert's scores, one for two classes and else one for each, become probabilities.
+    stack : Stack, default=None
+        Of combinations of the logarithms of the experts' probabilities.
     state : list of dict, default=None
         The experts of another mixer, to go on as it would.
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, state=None):
+    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack=None, state=None):
         cdef Py_ssize_t k, n = 1 if n_classes == 2 else n_classes
-        self.hedge, self.n_classes, self.links = hedge, n_classes, tuple(links)
+        self.hedge, self.n_classes, self.links, self.stack = hedge, n_classes, tuple(links), stack
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
             raise ValueError(f"{hedge.n_experts} experts, but {len(self.links)} links")
         if state is not None and len(state) != hedge.n_experts:
             raise ValueError(f"there must be a state of each of {hedge.n_experts} experts; got {len(state)}")
+        if stack is not None and stack.n_experts != hedge.n_experts:
+            raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
+        self.width = n
         self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
-        self.room = np.empty(3 * hedge.n_experts)
+        self.room = np.empty(4 * hedge.n_experts + n_classes + self.room_length() + (0 if stack is None else 2 + stack.n))
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         if self.experts == NULL or self.experts_before == NULL:
@@ -195,10 +264,11 @@ cdef class ProbabilityMixer(Mixer):
 
     def __reduce__(self):
         state = [self.experts[k].scale for k in range(self.hedge.n_experts)]
-        return type(self), (self.hedge, self.n_classes, self.links, state)
+        return type(self), (self.hedge, self.n_classes, self.links, self.stack, state)
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
-        return self.hedge.n_experts + self.n_classes
+        cdef Py_ssize_t n = self.hedge.n_experts
+        return n + self.n_classes + (0 if self.stack is None else (n + 2) * self.width + 1 + self.stack.n)
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
@@ -215,6 +285,8 @@ cdef class ProbabilityMixer(Mixer):
         for k in range(n):
             mixed += v[k] * exp(least - losses[k])
         mixed = least - log(mixed)
+        if self.stack is not None and self.learn_stack(scores, label, weight, mixed, losses + n) != LEARNED:
+            return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] *= weight
         self.hedge.count(losses, v, weight * mixed)
@@ -223,13 +295,113 @@ cdef class ProbabilityMixer(Mixer):
                 calibrate(&self.experts[k].scale, scores + self.experts[k].start, self.experts[k].n, label, weight)
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
+    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost, double* room) noexcept nogil:
+        """The combinations learn a row on which the mixture lost this much; its weights are at the start of `self.room`."""
+        cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
+        cdef double most, total, least = lost, mixed = 0.0, slope
+        cdef double* v = &self.room[0]
+        cdef double* u = room                       # weights and losses of mixture and combinations
+        cdef double* losses = u + 1 + self.stack.n
+        cdef double* coef = losses + 1 + self.stack.n
+        cdef double* g = coef + n
+        cdef double* z = g + n
+        cdef double* p = z + n + 1
+        cdef double* logits = p + 2 * self.n_classes
+        cdef double* a = logits + width
+        cdef double* x = a + width
+        for c in range(self.n_classes):
+            p[c] = 0.0
+        for k in range(n):
+            self.add_probabilities(&self.experts[k], scores, v[k], p, p + self.n_classes)
+        self.differences(scores, p, logits, x)
+        self.stack.hedge.weigh(u)
+        losses[0] = lost
+        for j in range(self.stack.n):
+            self.combine(j, logits, x, coef, a)
+            if width == 1:
+                losses[1 + j] = -log_sigmoid((2.0 * y - 1.0) * a[0])
+                a[0] = y - sigmoid(a[0])
+            else:
+                most, total = a[0], 0.0
+                for c in range(width):
+                    most = max(most, a[c])
+                for c in range(width):
+                    total += exp(a[c] - most)
+                losses[1 + j] = most + log(total) - a[y]
+                for c in range(width):
+                    a[c] = (c == y) - exp(a[c] - most) / total
+            least, slope = min(least, losses[1 + j]), 1.0
+            for k in range(n):
+                g[k] = 0.0
+                for c in range(width):
+                    g[k] += x[k * width + c] * a[c]
+                slope += coef[k] * g[k]
+            if not self.stack.learn(j, g, slope, weight, z):
+                return LOSS_OVERFLOWED
+        for j in range(1 + self.stack.n):
+            mixed += u[j] * exp(least - losses[j])
+            losses[j] *= weight
+        self.stack.hedge.count(losses, u, weight * (least - log(mixed)))
+        return LEARNED if isfinite(self.stack.hedge.loss) else LOSS_OVERFLOWED
+
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        cdef Py_ssize_t k, c
+        cdef Py_ssize_t k, c, j, n = self.hedge.n_experts
+        cdef double* more = room + n
+        cdef double* logits = more + self.n_classes
+        cdef double* x = logits + 2 * self.width
+        cdef double* u
         self.hedge.weigh(room)
         for c in range(self.n_classes):
             out[c] = 0.0
+        for k in range(n):
+            self.add_probabilities(&self.experts[k], scores, room[k], out, more)
+        if self.stack is None:
+            return
+        u = x + n * self.width
+        self.differences(scores, out, logits, x)
+        self.stack.hedge.weigh(u)
+        for c in range(self.n_classes):
+            out[c] *= u[0]
+        for j in range(self.stack.n):
+            self.combine(j, logits, x, room, logits + self.width)
+            self.add_softmax(logits + self.width, self.width, u[1 + j], out, more)
+
+    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
+        """The mixture's logits, and those of each expert less these; of two classes log p_1 - log p_0, else log p_c + const."""
+        cdef Py_ssize_t k, c, width = self.width
+        cdef double most, own
+        cdef const double* a
+        cdef const Calibration* s
+        if width == 1:
+            logits[0] = log(max(p[1], TINY)) - log(max(p[0], TINY))
+        else:
+            most = p[0]
+            for c in range(width):
+                most = max(most, p[c])
+            for c in range(width):
+                logits[c] = log(max(p[c], TINY)) - log(most)
         for k in range(self.hedge.n_experts):
-            self.add_probabilities(&self.experts[k], scores, room[k], out, room + self.hedge.n_experts)
+            a, s, most = scores + self.experts[k].start, &self.experts[k].scale, 0.0
+            for c in range(width):
+                own = s.slope * a[c] + s.offset
+                x[c] = log_sigmoid(own) if width > 1 and self.experts[k].kind != SOFTMAX else own
+            if width > 1:
+                most = x[0]
+                for c in range(width):
+                    most = max(most, x[c])
+            for c in range(width):
+                x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
+            x += width
+
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef, double* out) noexcept nogil:
+        """The logits of a combination, and its coefficients."""
+        cdef Py_ssize_t k, c
+        self.stack.solve(j, coef)
+        for c in range(self.width):
+            out[c] = logits[c]
+        for k in range(self.hedge.n_experts):
+            for c in range(self.width):
+                out[c] += coef[k] * x[k * self.width + c]
 
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil:
         """ln p(y) by an expert."""
@@ -257,19 +429,28 @@ cdef class ProbabilityMixer(Mixer):
         """Add an expert's probabilities, times its weight."""
         cdef const double* a = scores + expert.start
         cdef const Calibration* s = &expert.scale
-        cdef double most = -INFINITY, total = 0.0
         cdef Py_ssize_t c
         if expert.n == 1:
-            p[1] += weight * sigmoid(s.slope * a[0] + s.offset)
-            p[0] += weight * sigmoid(-(s.slope * a[0] + s.offset))
+            room[0] = s.slope * a[0] + s.offset
+        else:
+            for c in range(expert.n):
+                room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
+        self.add_softmax(room, expert.n, weight, p, room)
+
+    cdef void add_softmax(self, const double* a, Py_ssize_t n, double weight, double* p, double* room) noexcept nogil:
+        """Add the probabilities that go with these logits, times a weight; `room` may be where the logits are."""
+        cdef double most = -INFINITY, total = 0.0
+        cdef Py_ssize_t c
+        if n == 1:
+            p[1] += weight * sigmoid(a[0])
+            p[0] += weight * sigmoid(-a[0])
             return
-        for c in range(expert.n):
-            room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
-            most = max(most, room[c])
-        for c in range(expert.n):
-            room[c] = exp(room[c] - most)
+        for c in range(n):
+            most = max(most, a[c])
+        for c in range(n):
+            room[c] = exp(a[c] - most)
             total += room[c]
-        for c in range(expert.n):
+        for c in range(n):
             p[c] += weight * room[c] / total
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:

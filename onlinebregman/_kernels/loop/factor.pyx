@@ -1,0 +1,102 @@
+"""Ridge regression kept as a triangular factor that rows are rotated into.
+
+The state A = a I + sum h x x', b = sum h x y of weighted rows is held as A = U'D U and b = U'D g with U unit upper
+triangular and D diagonal, so that the ridge weights A^-1 b solve U w = g. A row z = (x, y) of weight h goes in by
+Givens rotations without square roots (W. M. Gentleman, J. Inst. Maths Applics 12, 1973). With r the k-th row of (U, g),
+and x_k, z, h what the rotations before have left of the row:
+
+    d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
+
+At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. D only
+grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
+b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature scales a
+column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
+
+In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
+"""
+
+from libc.string cimport memset
+
+cdef extern from "ops/vector.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/forward.h":
+    void ob_rotate(double* r, double* z, double x, double keep, double gain, Py_ssize_t n) noexcept nogil
+    void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
+                    Py_ssize_t n) noexcept nogil
+
+
+# Where no row comes, forgetting makes D fall without end: not below this.
+cdef double LEAST = 1e-100
+
+
+cdef inline double faded(double d, double gamma) noexcept nogil:
+    return gamma * d if gamma * d >= LEAST else d
+
+
+cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noexcept nogil:
+    """A = alpha I, b = 0."""
+    cdef Py_ssize_t k
+    memset(r, 0, (d * (d + 1) // 2 + d * m) * sizeof(double))
+    for k in range(d):
+        r[0] = alpha
+        r += d - k + m
+
+
+cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight, Py_ssize_t n,
+                      double gamma) noexcept nogil:
+    """Rotate n <= BATCH rows (x, y) into the factor: side by side, to the same numbers as one after the other."""
+    cdef Py_ssize_t j, k, width = d + m
+    cdef double[BATCH] x, keep, gain
+    cdef double past, pivot
+    cdef bint full
+    for k in range(d):
+        full = n == BATCH
+        for j in range(n):
+            x[j] = z[j * width + k]
+            full = full and x[j] != 0
+            past = faded(r[0], gamma)
+            pivot = past + weight[j] * x[j] * x[j]
+            keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
+            r[0] = pivot
+            weight[j] *= keep[j]
+        if full:
+            ob_rotate4(r + 1, z + k + 1, width, x, keep, gain, width - k - 1)
+        else:
+            for j in range(n):
+                if x[j] != 0:  # a sparse row starts at its first value
+                    ob_rotate(r + 1, z + j * width + k + 1, x[j], keep[j], gain[j], width - k - 1)
+        r += width - k
+
+
+cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,
+                      double gamma) noexcept nogil:
+    """What the rotations would leave of n rows (x, 0) of weight 1, each by itself; the factor stays as it is.
+
+    That is -x'A^-1 b in the place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
+    """
+    cdef Py_ssize_t j, k, width = d + m
+    cdef double x, past
+    for j in range(n):
+        memset(z + j * width + d, 0, m * sizeof(double))
+        share[j] = 1.0
+    for k in range(d):
+        for j in range(n):
+            x = z[j * width + k]
+            if x != 0:
+                past = faded(r[0], gamma)
+                share[j] *= past / (past + share[j] * x * x)
+                ob_axpy(z + j * width + k + 1, r + 1, x, width - k - 1)
+        r += width - k
+
+
+cdef void solve_factor(const double* r, Py_ssize_t d, Py_ssize_t m, double* w) noexcept nogil:
+    """The ridge weights w of shape (m, d), from U w = g."""
+    cdef Py_ssize_t k, q, n
+    r += d * (d + 1) // 2 + d * m
+    for k in range(d - 1, -1, -1):
+        n = d - k - 1  # what U[k] has beyond its diagonal
+        r -= 1 + n + m
+        for q in range(m):
+            w[q * d + k] = r[1 + n + q] - (ob_dot(r + 1, w + q * d + k + 1, n) if n else 0.0)

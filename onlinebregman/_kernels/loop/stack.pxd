@@ -1,0 +1,21 @@
+from onlinebregman._kernels.loop.hedge cimport Hedge
+
+cdef struct Residuals:        # of the mixture
+    double weight
+    double squares
+
+
+cdef class Stack:
+    cdef readonly Hedge hedge            # of the mixture and the combinations
+    cdef readonly double prior           # the mixture's weight at the start
+    cdef readonly Py_ssize_t n_experts
+    cdef readonly Py_ssize_t n           # combinations
+    cdef double[:, ::1] factors, before  # of each
+    cdef Residuals seen, seen_before
+
+    cdef double scale(self, double spread) noexcept nogil
+    cdef double predict(self, Py_ssize_t j, const double* x, double* room) noexcept nogil
+    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* room) noexcept nogil
+    cdef void save(self, Py_ssize_t n_rows) noexcept
+    cdef void go_back(self) noexcept

@@ -1,0 +1,107 @@
+"""Linear combinations of experts, learned beside their mixture (stacking): they may be better than the best expert.
+
+With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert or
+difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm on
+the residuals of the mixture, in units of its mean squared residual so far; for classes, where m and p_k are logarithms of
+probabilities, by on-line Newton steps (Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex
+Optimization", Machine Learning 69, 2007), A <- A + g g', b <- b - A^-1 g, which are ridge regression of b.g - 1 on g.
+
+The mixture and the combinations are experts of a further mixture, so that they cost no more than that.
+"""
+
+import numpy as np
+
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.loop.factor cimport reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.loop.hedge cimport Hedge
+
+# What each combination starts with, A = alpha I, and by how much it forgets: one follows what changes, one is steady.
+COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
+cdef double[2] FORGETTING = [0.999, 1.0]
+
+# Where the mixture has been this much better than the range of targets, its residuals are rounding errors.
+cdef double ROUNDING = 1e-9
+
+
+cdef class Stack:
+    """Combinations of experts, and the weights of the mixture of experts and of the combinations.
+
+    Parameters
+    ----------
+    n_experts : int
+    rate : float or None
+        Of the `Hedge`; of a fixed one all experts and combinations weigh the same at the start.
+    share : float
+    state : tuple, default=None
+        What another one knows, to go on as it would.
+    """
+
+    def __cinit__(self, n_experts, rate, share, state=None):
+        cdef Py_ssize_t j, length
+        if n_experts < 1:
+            raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
+        self.n_experts, self.n = n_experts, len(COMBINATIONS)
+        length = n_experts * (n_experts + 1) // 2 + n_experts
+        self.factors, self.before = np.empty((self.n, length)), np.empty((self.n, length))
+        self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
+        if state is None:
+            costs = np.zeros(1 + self.n)
+            costs[1:] = 0.0 if rate is None else np.log(n_experts) / rate
+            self.hedge = Hedge(1 + self.n, rate, share, (costs * 0, costs, 0.0, 0.0, 0, 1, np.empty((0, 1 + self.n))))
+            for j, (alpha, _) in enumerate(COMBINATIONS):
+                start_factor(&self.factors[j, 0], n_experts, 1, alpha)
+        else:
+            self.hedge, factors, self.seen = state
+            if self.hedge.n_experts != 1 + self.n:
+                raise ValueError(f"there must be {1 + self.n} weights; got {self.hedge.n_experts}")
+            np.asarray(self.factors)[:] = factors
+
+    def __reduce__(self):
+        rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
+        state = self.hedge, np.asarray(self.factors).copy(), self.seen
+        return type(self), (self.n_experts, rate, self.hedge.share, state)
+
+    @property
+    def coef(self):
+        """The b_k of each combination, shape (n_combinations, n_experts)."""
+        cdef Py_ssize_t j
+        cdef double[:, ::1] coef = np.empty((self.n, self.n_experts))
+        for j in range(self.n):
+            self.solve(j, &coef[j, 0])
+        return np.asarray(coef)
+
+    cdef double scale(self, double spread) noexcept nogil:
+        """The mixture's root mean squared residual so far, for targets that lie this far apart; 0: unknown."""
+        if not (spread > 0 and self.seen.weight > 0):
+            return 0.0
+        return max(sqrt(self.seen.squares / self.seen.weight), ROUNDING * spread)
+
+    cdef double predict(self, Py_ssize_t j, const double* x, double* room) noexcept nogil:
+        """What the forward algorithm says of x; room for n_experts + 1 numbers."""
+        cdef double share
+        memcpy(room, x, self.n_experts * sizeof(double))
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, room, &share, 1, FORGETTING[j])
+        return share * (0.0 - room[self.n_experts])
+
+    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil:
+        solve_factor(&self.factors[j, 0], self.n_experts, 1, coef)
+
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* room) noexcept nogil:
+        """Learn x and its target; False if that overflows. Room for n_experts + 1 numbers."""
+        memcpy(room, x, self.n_experts * sizeof(double))
+        room[self.n_experts] = y
+        rotate_rows(&self.factors[j, 0], self.n_experts, 1, room, &weight, 1, FORGETTING[j])
+        return isfinite(room[self.n_experts]) and weight > 0
+
+    cdef void save(self, Py_ssize_t n_rows) noexcept:
+        """Note what `go_back` puts back; `n_rows` rows come next."""
+        self.hedge.save(n_rows)
+        memcpy(&self.before[0, 0], &self.factors[0, 0], self.n * self.factors.shape[1] * sizeof(double))
+        self.seen_before = self.seen
+
+    cdef void go_back(self) noexcept:
+        self.hedge.go_back()
+        memcpy(&self.factors[0, 0], &self.before[0, 0], self.n * self.factors.shape[1] * sizeof(double))
+        self.seen = self.seen_before
