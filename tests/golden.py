@@ -2,6 +2,7 @@
 
     python tests/golden.py write     writes golden.npz anew: for changes that are meant to change numbers
     python tests/golden.py add       adds what it lacks, and leaves the rest as it is
+    python tests/golden.py renew NAME   writes what begins so anew, and leaves the rest as it is
     python tests/golden.py compare   compares bit for bit with golden.npz, on the machine that wrote it
 
 A refactoring changes none of them. `test_golden.py` compares as far as numbers agree between machines.
@@ -202,8 +203,9 @@ def write(kept):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] in (["write"], ["add"]):
-        count = write({} if sys.argv[1] == "write" else read())
+    if sys.argv[1:] in (["write"], ["add"]) or sys.argv[1:2] == ["renew"]:
+        old = {} if sys.argv[1] == "write" else read()
+        count = write({name: array for name, array in old.items() if not name.startswith(tuple(sys.argv[2:]))})
         print(f"{count} arrays in {FILE.name}, {FILE.stat().st_size / 1024:.0f} KiB")
     elif sys.argv[1:] == ["compare"]:
         golden, found = read(), {name: np.ravel(array) for name, array in trajectories()}

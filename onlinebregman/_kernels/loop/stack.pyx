@@ -53,10 +53,10 @@ cdef class Stack:
             for j, (alpha, _) in enumerate(COMBINATIONS):
                 start_factor(&self.factors[j, 0], n_experts, 1, alpha)
         else:
-            self.hedge, factors, self.seen = state
+            self.hedge, factors, seen = state
             if self.hedge.n_experts != 1 + self.n:
                 raise ValueError(f"there must be {1 + self.n} weights; got {self.hedge.n_experts}")
-            np.asarray(self.factors)[:] = factors
+            np.asarray(self.factors)[:], self.seen = factors, seen
 
     def __reduce__(self):
         rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
