@@ -83,8 +83,8 @@ class DocumentedMixin:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)
         for name, member in vars(cls).items():
             method = getattr(member, "fn", getattr(member, "__func__", member))  # of `available_if`, of a class method
-            if inspect.isfunction(method) and _NAMES.search(method.__doc__ or ""):
-                method.__doc__ = _filled(method.__doc__, _docs_of_relatives(cls, name), method)
+            if inspect.isfunction(method) and (doc := method.__doc__) and _NAMES.search(doc):
+                method.__doc__ = _filled(doc, _docs_of_relatives(cls, name), method)
 
 
 def described_by(*sources: Callable) -> Callable[[Function], Function]:

@@ -61,7 +61,7 @@ class _Validated:
     """The parameters of an estimator when they were validated; no copy carries them."""
 
     def __init__(self, estimator: BaseEstimator | None = None) -> None:
-        names = _parameter_names(type(estimator)) if estimator is not None else ()
+        names = _parameter_names(estimator.__class__) if estimator is not None else ()
         self.parameters = tuple((name, getattr(estimator, name)) for name in names)
 
     def are_those_of(self, estimator: BaseEstimator) -> bool:

@@ -122,7 +122,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
         return np.abs(as_array(X)).max(axis=0) * AdaGrad().metric(X, g, sample_weight)
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
-        return as_array(w) * as_array(m) / M
+        return as_array(w) * as_array(m) / as_array(M)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         X = np.abs(as_array(X))
@@ -181,7 +181,8 @@ class DiagonalNewton(AdaptiveDivergence):
         return np.abs(X).max(axis=0) ** 2 + self.curvature * (_weights(sample_weight, g) @ X**2)
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
-        return as_array(w) * metric / (as_array(metric) - as_array(m) ** 2 + as_array(M) ** 2)
+        h = as_array(metric)
+        return as_array(w) * h / (h - as_array(m) ** 2 + as_array(M) ** 2)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.docs import DocumentedMixin
+from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_symmetric
 from ..schedules import Constant, Schedule
@@ -25,7 +25,7 @@ class InForce(NamedTuple):
     data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
 
 
-class LossBoundsMixin(DocumentedMixin):
+class LossBoundsMixin(MirrorMixin):
     """Bounds on the loss of a kernel learner, for the rate and update that its instances were learned with.
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
@@ -33,19 +33,13 @@ class LossBoundsMixin(DocumentedMixin):
 
     # What the learners it is mixed into have
     scale_eta: bool
-    learning_rate: Any
     data_bounds: dict[str, float] | None
-    update: str
-    init: Any
     n_features_in_: int
-    divergence_: Any
     spread_: float
-    _in_force: tuple
+    _in_force: tuple[InForce, ...]
     _first: np.ndarray
     _largest_weight: float
-    _learned_loss: Any
-    _fitted_learner: Callable[[], Any]
-    _certificate: Callable[..., float]
+    _check_one_run: Callable[[], None]
 
     def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
         """What the theory promises for `cumulative_loss_` after the instances learned so far, at a constant rate eta.
@@ -132,7 +126,7 @@ class LossBoundsMixin(DocumentedMixin):
                 "regret_bound_ is for one rate, but data_bounds or update were set in mid-stream; learn anew"
             )
         used = self._in_force[0]
-        bounds = dict(used.data_bounds)
+        bounds = dict(used.data_bounds or ())
         if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         if self.spread_ > (1 + 1e-12) * bounds["x"]:
@@ -199,7 +193,7 @@ class LossBoundsMixin(DocumentedMixin):
     def _configure(self) -> None:
         super()._configure()
         theory = self.learning_rate == "theory"
-        bounds = tuple(sorted(self.data_bounds.items())) if theory else None
+        bounds = tuple(sorted((self.data_bounds or {}).items())) if theory else None
         schedule = self._schedule()
         now = InForce(self.update, schedule.scale, schedule.power, self._scaled, bounds)
         if len(self._in_force) < 2 and now not in self._in_force:  # two are too many for a bound

@@ -35,6 +35,7 @@ class VonNeumannMirrorMixin(MirrorMixin):
     """
 
     trace: float | None
+    _divergence: VonNeumann
 
     def _mirror_map(self, n_features: int | None) -> VonNeumann:
         return VonNeumann(trace=self.trace)

@@ -252,7 +252,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         if scores is None:
             check_is_fitted(self)
             X = check_rows(self, X, reset=False)
-            scores = learner.predict(X, linked=linked)
+            scores = self._learner.predict(X, linked=linked)
             if not np.isfinite(scores).all():
                 self._refuse_prediction(X, int(np.argwhere(~np.isfinite(scores))[0, 0]))
         return scores
@@ -293,12 +293,14 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)
-            u, minimal = split(coef, self._divergence, constraint), np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
-            if u is None or not self._is_feasible(u):
+            halves = split(coef, self._divergence, constraint)
+            if halves is None or not self._is_feasible(halves):
+                minimal = np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
                 why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
                 if constraint is not None and not constraint.contains(minimal):
                     why = constraint.why_not(minimal, "(w+, w-)")
                 raise ValueError(f"coef is no difference of w+ and w- that this run could reach: {why}.")
+            u = halves
         elif constraint is not None and not constraint.contains(u):
             raise ValueError(
                 f"The certificate is for comparators within the constraint alone: {constraint.why_not(u, 'coef')}."

@@ -12,6 +12,8 @@ from .._online.start import starting_weights
 from .._online.types import MatrixLike
 from .._online.validation import a_number, check_rows, read_only
 from ..losses import HingeLoss, Loss
+from ..schedules import LearningRate
+from ._base import Update
 from ._classifier import OnlineLinearClassifier
 
 
@@ -30,8 +32,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
     _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
-    update: str = "explicit"
-    learning_rate: str = "constant"
+    update: Update = "explicit"
+    learning_rate: LearningRate = "constant"
     power_t: float = 0.5
     data_bounds: None = None
 
@@ -106,10 +108,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
         if intercept != 0 and not fit_intercept:
             raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")
-        X, y = check_rows(self, X, y=y, reset=False, numeric=False)
+        X, labels = check_rows(self, X, y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.doubled)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
-        codes = self._known_codes(y, "the bound is for rows of these two")
+        codes = self._known_codes(labels, "the bound is for rows of these two")
         with np.errstate(over="ignore", invalid="ignore"):
             margins = self._targets(codes)[:, 0] * (X @ u + intercept)
         if not margins.min() > 0:

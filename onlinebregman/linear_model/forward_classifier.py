@@ -310,7 +310,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         answer = None if learner is None else learner.predict_fast(vars(self), X, linked)
         if answer is None:
             check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
+            X, learner = check_rows(self, X, reset=False), self._learner
             answer = learner.predict(X, linked)
             if answer is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)

@@ -88,6 +88,7 @@ class ParametricMirrorMixin(MirrorMixin):
     penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
     alpha: float
     l1_ratio: float
+    coef_: np.ndarray
     _falling_rate: float  # the eta0 that suits a rate which falls
     _penalty_terms = ("penalty", "alpha", "l1_ratio")
 
@@ -115,9 +116,9 @@ class ParametricMirrorMixin(MirrorMixin):
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
 
-    def _rate(self) -> tuple[str | Schedule, float]:
-        named = DIVERGENCES.get(self.divergence) if isinstance(self.divergence, str) else self.divergence
-        constant = vars(self).get("_divergence", named).constant_rate
+    def _rate(self) -> tuple[Any, float]:
+        divergence = vars(self).get("_divergence", self.divergence)
+        constant = (DIVERGENCES[divergence] if isinstance(divergence, str) else divergence).constant_rate
         learning_rate, eta0 = super()._rate()
         if learning_rate == "auto":
             learning_rate = "invscaling" if constant is None else "constant"

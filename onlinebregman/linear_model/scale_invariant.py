@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -241,6 +241,12 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     }
     _alternative = "'absolute_error' or 'huber'"
 
+    if TYPE_CHECKING:  # those of the mixin, of one learner
+
+        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+
+        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+
     def __init__(
         self,
         *,
@@ -306,6 +312,12 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     }
     _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight")
     _alternative = "'log_loss' or 'hinge'"
+
+    if TYPE_CHECKING:  # those of the mixin, one for each learner
+
+        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
+
+        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
 
     def __init__(
         self,

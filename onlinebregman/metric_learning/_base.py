@@ -393,7 +393,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
                 known.measure_pairs(z[i : i + 1])
             if known.bounds is not None:
                 bounds[i] = known.bounds
-        return np.where(senses > 0, *bounds.T), bounds[:, 1]
+        near, far = bounds.T
+        return np.where(senses > 0, near, far), far
 
     def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)

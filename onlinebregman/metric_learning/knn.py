@@ -293,7 +293,8 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         """
         X = self._queries(X)
         metrics = self.metric_learners_
-        return sum(self._votes(number, metric, X) for number, metric in enumerate(metrics)) / len(metrics)
+        votes = (self._votes(number, metric, X) for number, metric in enumerate(metrics))
+        return sum(votes, start=np.zeros(())) / len(metrics)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict labels: those with most votes, of equal ones the first in `classes_`.
@@ -423,8 +424,6 @@ class _Same:
 
     def __eq__(self, other) -> bool:
         return self.value is other.value
-
-    __hash__ = None
 
 
 def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:

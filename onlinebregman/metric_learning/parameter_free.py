@@ -79,6 +79,8 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     0.98
     """
 
+    metric_learners_: list[LogDetMetricLearner]
+    _first: tuple[np.ndarray, list] | None  # the first rows and labels
     _unmixable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
@@ -135,7 +137,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     def _begin(self, data: Examples) -> None:
         rng = check_random_state(self.random_state)
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
-        self._first: tuple[np.ndarray, list] | None = (data.X[:0], [])  # the first rows and labels
+        self._first = data.X[:0], []
         self._spread = Spread(np.zeros(data.X.shape[1]))
 
     def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
@@ -155,8 +157,10 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         self._factor: dict[str, Any] = {}
         self._spread.add(data.X)
-        X, y, metrics = data.X, data.y, vars(self).get("metric_learners_")
-        if self._first is not None:
+        X, y = data.X, data.y
+        if self._first is None:
+            metrics = self.metric_learners_
+        else:
             known, labels = self._first
             X, labels = np.concatenate([known, X]), labels + y.tolist()
             self._first = (X, labels) if len(X) < START else None
@@ -164,8 +168,9 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
             for metric in metrics:
                 metric.partial_fit(X[:START], y[:START])
             X, y = X[START:], y[START:]
-        for metric in metrics if len(X) else ():
-            metric.partial_fit(X, y)
+        if len(X):
+            for metric in metrics:
+                metric.partial_fit(X, y)
         self.metric_learners_ = metrics  # bound when they have learned: other threads may ask
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
@@ -185,7 +190,8 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         spread = self._fitted_spread()
         metrics = [metric.get_mahalanobis_matrix() for metric in self.metric_learners_]
         sizes = [2 * spread.mean_square(W) for W in metrics]
-        return spread.count, sum(W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True)) / len(metrics)
+        scaled = (W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True))
+        return spread.count, sum(scaled, start=np.zeros(())) / len(metrics)
 
     @property
     def t_(self) -> int:
