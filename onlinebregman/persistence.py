@@ -238,7 +238,8 @@ class _Writer:
 
 class _Reader:
     def __init__(self, arrays: dict[str, bytes], trusted: Iterable[type]) -> None:
-        self._arrays, self._objects = arrays, {}
+        self._arrays = arrays
+        self._objects: dict[int, Any] = {}  # by number
         self._trusted = {_name_of(cls): cls for cls in trusted}
 
     def object(self, node: Any) -> Any:
@@ -248,6 +249,7 @@ class _Reader:
             return self._objects[node["again"]]
         if "int" in node or "float" in node:
             return int(node["int"]) if "int" in node else float(node["float"])
+        made: Any
         if "list" in node:  # may hold itself
             made = self._objects[node["number"]] = []
             made.extend(self._all(node["list"]))
@@ -309,19 +311,19 @@ class _Reader:
     def _generator(self, node: dict[str, Any]) -> Any:
         state = self.object(node["state"])
         bits = _BIT_GENERATORS[state["bit_generator"]]()
-        made = np.random.RandomState(bits) if node["random"] == "RandomState" else np.random.Generator(bits)
         if node["random"] == "RandomState":
+            made = np.random.RandomState(bits)
             made.set_state(state)
-        else:
-            bits.state = state
-        return made
+            return made
+        bits.state = state
+        return np.random.Generator(bits)
 
     def _class(self, name: str) -> type:
         """The class of this name, if it is one that may be made."""
         if name in self._trusted:
             return self._trusted[name]
         module, _, qualified = name.partition(":")
-        found = None
+        found: Any = None
         if module.partition(".")[0] in ("onlinebregman", "sklearn"):
             found = importlib.import_module(module)
             for part in qualified.split("."):

@@ -180,9 +180,8 @@ class OnlineExponentialFamily(OnlineDensity):
         self._family.check(X)
         mean = self.expectation_parameters_
         with np.errstate(all="ignore"):
-            return check_log_density(
-                self._family.log_density(X, mean).sum(axis=1), X, self._family.possible(X, mean).all(axis=1)
-            )
+            possible = np.all(self._family.possible(X, mean), axis=1)
+            return check_log_density(self._family.log_density(X, mean).sum(axis=1), X, possible)
 
     @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:

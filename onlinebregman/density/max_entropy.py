@@ -136,6 +136,10 @@ class MaxEntDensity(Density, OnlineEstimator):
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    domain_: np.ndarray
+    _index: RowIndex | None
+    _observed: np.ndarray  # expectations less the origin
+
     def __init__(
         self,
         domain: ArrayLike | None = None,
@@ -305,7 +309,8 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _read_domain(self) -> None:
         """The points and their index; without a given domain they come with the rows."""
-        self._fixed, self._index = self.domain is not None, None  # the index is built when rows come, not numbers
+        self._fixed = self.domain is not None
+        self._index = None  # built when rows come, not numbers
         if self.domain is None:
             if self.features is not None:
                 raise ValueError("features are those of a domain; give domain, the points they are computed for.")
@@ -331,7 +336,9 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         """No observations yet."""
-        self._weight, self._seen, self._raw = 0.0, None, None
+        self._weight = 0.0
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None  # least and largest features
+        self._raw: np.ndarray | None = None  # multipliers of the features as they are
         if self.domain is None:
             self.domain_ = np.empty((0, self.n_features_in_))
             return
@@ -344,8 +351,9 @@ class MaxEntDensity(Density, OnlineEstimator):
                 raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
             values = check_numbers(values, "features of the domain", dtype=FLOATS)
             check_finite(values, "features of the domain")
-            if len(values) != len(points):
-                raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
+            n_points = len(self.domain_)
+            if len(values) != n_points:
+                raise ValueError(f"The transformer gives {len(values)} rows of features for {n_points} points.")
             self._values = values
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
@@ -400,10 +408,10 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
         self._solved = self.domain_, features, multipliers, log_z  # what goes together, for threads that ask meanwhile
-        self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
-        self.lambda_: np.ndarray = np.where(
-            features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw
-        )
+        raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
+        at_infinity = np.inf * np.where(features.limits < 0, -1.0, 1.0)
+        self.lambda_: np.ndarray = np.where(features.limits != 0, at_infinity, raw)
+        self._raw = raw
         self.expectations_: np.ndarray = features.low + features.span * expected
         self._matched = empirical, expected  # of the scaled features
         self.entropy_bound_: float = scaling.step(expected, multipliers)[1]

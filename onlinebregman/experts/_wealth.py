@@ -19,7 +19,7 @@ from ._weights import Array
 class Asset(NamedTuple):
     """One asset and what it made of a capital of 1."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # tuple has a method of that name
     wealth: float
 
 

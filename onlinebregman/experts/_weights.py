@@ -113,10 +113,10 @@ def log_sum_exp(logs: Array) -> float:
 
 def are_numbers(*values) -> bool:
     """Are these numbers of a size that can be squared, and not NaN?"""
-    return all(isinstance(value, Real) and abs(value) <= 1e100 for value in values)
+    return all(isinstance(value, Real) for value in values) and all(abs(value) <= 1e100 for value in values)
 
 
-def hoeffding_rate(spread: float, n_rows: int, n_experts: int) -> float:
+def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
     """The rate at which losses within `spread` of each other have a regret of spread sqrt(n_rows ln(n_experts) / 2)."""
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
 

@@ -88,7 +88,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         self,
         learning_rate: float | Literal["theory"] = 0.05,
         *,
-        data_bounds: dict[str, tuple[float, float]] | None = None,
+        data_bounds: dict[str, float] | None = None,
         history: int = 0,
     ) -> None:
         self.learning_rate = learning_rate
@@ -211,7 +211,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
-            ratio, n_rows = bounds.get("ratio"), bounds.get("n_rows")
+            ratio, n_rows = bounds.get("ratio", np.nan), bounds.get("n_rows", np.nan)
             if not are_numbers(ratio, n_rows) or not 1e-300 <= ratio <= 1 or not n_rows > 0:
                 raise ValueError(
                     "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "

@@ -124,7 +124,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         loss: Literal["squared_error", "absolute_error"] = "squared_error",
         learning_rate: Literal["adaptive", "theory"] | float = "adaptive",
         share: float = 0.0,
-        data_bounds: dict[str, tuple[float, float]] | None = None,
+        data_bounds: dict[str, Any] | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
     ) -> None:
@@ -190,7 +190,8 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         if not self.estimators_:
             return dense(X, np.float64) @ self.weights_
         weights = self.weights_
-        return sum(v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
+        forecasts = (v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
+        return sum(forecasts, start=np.zeros(()))
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)

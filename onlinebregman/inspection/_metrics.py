@@ -117,14 +117,14 @@ class MetricDisplay(Display):
         if self.X is not None:
             labels = np.zeros(len(self.X)) if self.y is None else self.y
             for label in np.unique(labels):
-                style = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
+                style: dict[str, Any] = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
                 style |= {} if self.y is None else {"label": str(label)}
                 self.points_ += ax.plot(*self.X[labels == label].T, **style | (point_kw or {}))
         values, directions = np.linalg.eigh(self.metric)
         widths = 2 * self.radius * np.sqrt(np.sqrt(values.prod()) / values)  # a circle has 2 radius twice
         angle = float(np.degrees(np.arctan2(directions[1, 0], directions[0, 0])))
-        usual = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
-        names = ["learned metric", "Euclidean"]
+        usual: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
+        names: list[str | None] = ["learned metric", "Euclidean"]
         self.ellipses_, self.circles_ = [], []
         for center in self.centers:
             style = usual | {"label": names[0]} | (ellipse_kw or {})

@@ -100,7 +100,7 @@ class ProgressiveScoreDisplay(Display):
         name = self.name if name is None else name
         (self.line_,) = ax.plot(self.n_rows, sign * self.curve, **{"label": name} | (line_kw or {}))
         self.window_line_ = None
-        if windows:
+        if windows and self.window_scores is not None:
             style = {"color": self.line_.get_color(), "linewidth": 0.8, "alpha": 0.6}
             (self.window_line_,) = ax.plot(self.n_rows, sign * self.window_scores, **style)
         ax.set(xlabel="rows", ylabel=self.score_name.removeprefix("neg_") if negate else self.score_name)

@@ -208,8 +208,8 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
             "none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
         )
     return Record(
-        targets.joined(),
-        weights.joined() if "sample_weight" in arguments else None,
+        np.asarray(targets.joined()),
+        np.asarray(weights.joined()) if "sample_weight" in arguments else None,
         {name: rows.joined() for name, rows in answers.items()},
         np.frombuffer(ends, np.int64),
     )

@@ -90,7 +90,9 @@ class ArrayBatches(Batches):
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(batch_size)
-        self.X = sparse.csr_array(X) if sparse.issparse(X) and X.format != "csr" else _mapped(X)
+        self.X = _mapped(X)
+        if sparse.issparse(self.X) and self.X.format != "csr":
+            self.X = sparse.csr_array(self.X)
         self.y = None if y is None else _mapped(y)
         if self.y is not None:
             check_consistent_length(self.X, self.y)
@@ -218,8 +220,8 @@ def _is_text(y: np.ndarray) -> bool:
 def _opened(path: str | os.PathLike[str]) -> Any:
     if path == "-":
         return nullcontext(sys.stdin)
-    unpack = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(os.path.splitext(path)[1], open)
-    return unpack(path, "rt", encoding="utf-8")
+    unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return unpack.get(os.path.splitext(path)[1], open)(path, "rt", encoding="utf-8")
 
 
 def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:

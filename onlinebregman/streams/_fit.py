@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -213,7 +213,7 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     return model, course
 
 
-def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any, ...]]:
+def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:
     """The batches after this many rows."""
     if isinstance(batches, Batches):
         yield from batches.read(n_rows)
@@ -231,7 +231,7 @@ def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any
         raise ValueError(f"The stream has {passed} rows, but the checkpoint is from after {n_rows}; is it another one?")
 
 
-def _ahead(source: Iterator[Any], size: int) -> Iterator[Any]:
+def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:
     """The same, read in a thread that is `size` ahead."""
     read: queue.Queue[tuple[str, Any]] = queue.Queue(size)
     stop = threading.Event()
