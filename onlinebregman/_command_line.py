@@ -159,11 +159,11 @@ def _batches(options: argparse.Namespace) -> Batches:
 
 def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.classes is not None:
-        labels = np.array(options.classes.split(","))
+        given = np.array(options.classes.split(","))
         try:
-            return labels.astype(np.float64)  # as the targets of a file are read
+            return given.astype(np.float64)  # as the targets of a file are read
         except ValueError:
-            return labels
+            return given
     if options.data == "-":
         raise ValueError(
             "Standard input can be read but once, and a classifier needs all labels first; give --classes."
