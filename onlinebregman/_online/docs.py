@@ -24,7 +24,7 @@ X : {array-like, sparse matrix} of shape (n_samples, n_features)
 y : array-like of shape (n_samples,)
     Targets.
 sample_weight : array-like of shape (n_samples,)
-    Multiplies the learning rate of each row; a row of weight 0 is left out.
+    Multiplies the learning rate of each row; a row of weight 0 is ignored.
 classes : array-like of shape (n_classes,)
     All labels that will ever come. Needed by the first call, may be left out afterwards.
 n_samples : int

@@ -64,7 +64,7 @@ class MirrorMixin(DocumentedMixin):
 
     @property
     def divergence_(self) -> Divergence:
-        """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
+        """The divergence of this estimator; for signed weights that of (w+, w-)."""
         if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
             return self._divergence
         return self._mirror_map(None)

@@ -28,14 +28,15 @@ from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
 class MaxEntDensity(Density, OnlineEstimator):
-    """The distribution of largest entropy whose features have the expectations that were observed.
+    """The maximum-entropy distribution whose feature expectations match the observed averages.
 
     Over a finite domain of N points with features f_j, of all distributions with E_q[f_j] = Ehat[f_j], the average over
-    observed points, the one of largest entropy is the member
+    observed points, the one of maximum entropy is the member
 
         q(x) = exp(sum_j lambda_j f_j(x)) / Z
 
-    that makes the observations most likely. With `alpha` expectations match within so much of each feature's range.
+    that maximises the likelihood of the observations. With `alpha`, expectations match to within this fraction of the
+    range of each feature.
 
     Parameters
     ----------
@@ -46,23 +47,23 @@ class MaxEntDensity(Density, OnlineEstimator):
     alpha : float
         Relaxed moment matching: L1 penalty of the multipliers, of features scaled to [0, 1] over the domain.
     solver : {"newton", "lbfgs", "iterative_scaling"}
-        How the multipliers are found. "newton": Newton steps by the covariance of the features, a few passes over the
-        domain of n_features_out^2 operations a point. "lbfgs": for thousands of features; many passes if they depend
-        on each other. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
+        How the multipliers are found. "newton": Newton steps with the covariance of the features, a few passes over the
+        domain with n_features_out^2 operations per point. "lbfgs": for thousands of features; many passes if they are
+        correlated. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
     scaling : {"largest_sum", "n_features"}
-        By what iterative scaling divides the features, of range [0, 1], so that they sum to at most 1: by their largest
-        sum over a point, or by their number, as the lecture does. The smaller it is, the longer the steps.
+        The divisor with which iterative scaling makes the features, of range [0, 1], sum to at most 1: their largest
+        sum at a point, or their number, as in the lecture. A smaller divisor gives longer steps.
     max_iter : int
-        Iterations at most, in each call.
+        Largest number of iterations of each call.
     tol : float
-        Stop when a round of iterative scaling is not known to gain more than this in mean log-loss: the relative
-        entropy RE(Ehat[f] || E_q[f]); for "newton", after a step that was to gain no more. None: go on for `max_iter`,
-        or as far as float64 goes.
+        Stop when the guaranteed decrease of the mean log loss in a round of iterative scaling, the relative entropy
+        RE(Ehat[f] || E_q[f]), is at most this; for "newton", after a step with an expected decrease of at most this.
+        None: run `max_iter` iterations, or up to the precision of float64.
 
     Attributes
     ----------
     lambda_ : ndarray of shape (n_features_out,)
-        Multipliers. -inf (inf) where a feature was only observed at its least (largest) value; see Notes.
+        Multipliers. -inf (inf) if a feature was only observed at its smallest (largest) value; see Notes.
     expectations_ : ndarray of shape (n_features_out,)
         E_q[f].
     empirical_expectations_ : ndarray of shape (n_features_out,)
@@ -73,10 +74,9 @@ class MaxEntDensity(Density, OnlineEstimator):
         Entropy of q.
     dual_gap_ : float
         Penalised log-loss minus entropy: sum lambda (E_q[f] - Ehat[f]) + alpha |lambda|, in scaled features; 0 at the
-        optimum.
-        Where q matches the expectations within alpha, how far at most either is from it.
+        optimum. If q matches the expectations to within alpha, an upper bound on the distance of both from the optimum.
     entropy_bound_ : float
-        RE(Ehat[f] || E_q[f]), or what stands for it with `alpha`: what the next round would gain at least.
+        RE(Ehat[f] || E_q[f]), or its counterpart with `alpha`: the guaranteed decrease of the loss in the next round.
     domain_ : ndarray of shape (n_points, n_features)
         The points.
     probabilities_ : ndarray of shape (n_points,)
@@ -94,17 +94,17 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     Notes
     -----
-    *Zero empirical expectations.* Where a feature was only observed at its least value, such as a non-negative feature
-    whose average is 0, no finite multiplier matches the expectation: the likelihood grows as lambda_j -> -inf. The
-    limit is attained: points with a larger value get probability 0, lambda_j is -inf, and the others are fitted on what
-    is left (likewise for the largest value). A later observation elsewhere brings these points back. With `alpha` > 0
-    multipliers stay finite. Expectations at other faces of the convex hull of the features have no finite optimum
-    either; there the solver stops by `tol` with large multipliers.
+    *Zero empirical expectations.* If a feature was only observed at its smallest value, such as a non-negative feature
+    whose average is 0, no finite multiplier matches the expectation: the likelihood increases as lambda_j -> -inf. The
+    limit is returned: points with a larger value get probability 0, lambda_j is -inf, and the other multipliers are
+    fitted on the remaining points (likewise for the largest value). These points return after a later observation with
+    another value. With `alpha` > 0 multipliers stay finite. Expectations at other faces of the convex hull of the
+    features have no finite optimum either; there the solver stops at `tol` with large multipliers.
 
-    `partial_fit` adds observations to the empirical expectations and goes on from the multipliers of before. Features
-    are read a block of points at a time; there is no second copy of them.
+    `partial_fit` adds observations to the empirical expectations and continues from the previous multipliers. Features
+    are read in blocks of points, without a second copy.
 
-    Multipliers may not be unique when features depend on each other; the distribution is.
+    Multipliers need not be unique if features are linearly dependent; the distribution is.
 
     References
     ----------
@@ -114,7 +114,7 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     Examples
     --------
-    A die whose average is 4.5:
+    A die with mean 4.5:
 
     >>> import numpy as np
     >>> from onlinebregman import MaxEntDensity
@@ -170,7 +170,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each observation counts; one of weight 0 is left out.
+            How often each observation counts; one of weight 0 is ignored.
 
         Returns
         -------
@@ -179,12 +179,12 @@ class MaxEntDensity(Density, OnlineEstimator):
         Raises
         ------
         ValueError
-            If an observation is not a point of the domain; the estimator is then what it was before.
+            If an observation is not a point of the domain; the estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Add observed points, and go on from the multipliers of before.
+        """Add observed points, and continue from the previous multipliers.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         Returns
         -------
         log_probability : ndarray of shape (n_samples,)
-            ln q; -inf for a row that is not in the domain, or not in the support.
+            ln q; -inf for a row outside of the domain or the support.
 
         Raises
         ------

@@ -43,7 +43,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is ignored.
 
         Returns
         -------

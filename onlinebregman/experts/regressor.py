@@ -147,7 +147,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
             Rows for the experts, or their forecasts.
         {y}
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is ignored.
 
         Returns
         -------

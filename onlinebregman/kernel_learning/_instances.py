@@ -170,7 +170,7 @@ def factored(factors: Array, signs: Array) -> Rows:
 def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     """Rows z = (e_a - e_b) / sqrt(2) for pairs (a, b) of objects: z'Wz is half their squared distance under W.
 
-    With them the estimators of this module work in `GridSearchCV`, `cross_val_score` and everything else that takes X.
+    With these rows the estimators of this module work in `GridSearchCV`, `cross_val_score` and other tools that take X.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     Returns
     -------
     rows : sparse matrix of shape (n_pairs, n_objects)
-        CSR, two nonzeros a row; none where a = b.
+        CSR, two nonzeros per row; none if a = b.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         ----------
         {X, y}
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rates of each row; a row of weight 0 is left out.
+            Multiplies the learning rates of each row; a row of weight 0 is ignored.
 
         Returns
         -------
