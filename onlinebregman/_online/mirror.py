@@ -28,10 +28,10 @@ from .validation import a_number, check_finite, fitted
 
 
 class MirrorMixin(DocumentedMixin):
-    """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
+    """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass names the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others shape
-    the weights and are read when learning starts.
+    A subclass defines the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others
+    determine the weights and are read when learning starts.
     """
 
     _read_at_each_call: tuple[str, ...]
@@ -76,7 +76,7 @@ class MirrorMixin(DocumentedMixin):
 
     @property
     def cumulative_loss_(self) -> float:
-        """Sum of weight times loss of what `predict` said of each row before it was learned, with `average`, too."""
+        """Sum of weight times loss of the prediction of each row before it was learned, also with `average`."""
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:

@@ -1,4 +1,4 @@
-"""The best fixed weights for a stream in hindsight: what a relative loss bound compares an online learner with."""
+"""The best fixed weights for a stream in hindsight: the comparator of relative loss bounds."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def offline_comparator(
 ) -> Comparator:
     """The linear model with the smallest cumulative squared loss over all rows, among the weights of a domain.
 
-    The difference between the `cumulative_loss_` of an online regressor and that of this model is its regret: what not
-    knowing the rows beforehand has cost. An upper bound that holds for every comparator is smallest, or nearly, for
+    The difference between the `cumulative_loss_` of an online regressor and that of this model is its regret: the cost
+    of not knowing the rows beforehand. An upper bound that holds for every comparator is smallest, or nearly so, for
     this one.
 
     Parameters
@@ -59,25 +59,25 @@ def offline_comparator(
     y : array-like of shape (n_samples,)
         Targets.
     domain : {"all", "nonnegative", "simplex", "signed"}, default="all"
-        The weights to choose from: all; u >= 0; u >= 0 with sum u = total; or sum abs(u) <= total. They are what
-        gradient descent or the p-norm algorithm, Burg or EGU, and EG on the simplex or with signed weights can reach.
+        The weights to choose from: all; u >= 0; u >= 0 with sum u = total; or sum abs(u) <= total. They correspond to
+        gradient descent or the p-norm algorithm, Burg or EGU, and EG on the simplex or with signed weights.
     total : float, default=1.0
         The sum U, for "simplex" and "signed".
     fit_intercept : bool, default=False
-        Choose an intercept, too, of any sign.
+        Also choose an intercept, of any sign.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, >= 0.
 
     Returns
     -------
     comparator : Comparator
-        The named tuple (coef, intercept, cumulative_loss). Where many weights are equally good, any of them; for
-        domain "all" the smallest in 2-norm after scaling the columns to one length.
+        The named tuple (coef, intercept, cumulative_loss). If the optimum is not unique, any of the optimal weights;
+        for domain "all" those of smallest 2-norm after scaling the columns to the same length.
 
     Raises
     ------
     ValueError
-        If the domain is not known, or rows, targets or weights are not finite, or all weights are zero.
+        If the domain is unknown, rows, targets or weights are not finite, or all weights are zero.
 
     Notes
     -----
