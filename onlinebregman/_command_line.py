@@ -1,4 +1,4 @@
-"""`python -m onlinebregman learn|predict|test`: models of files, for people at a shell."""
+"""`python -m onlinebregman learn|predict|test`: learn, predict and test models on files from the command line."""
 
 from __future__ import annotations
 
@@ -61,8 +61,11 @@ def add_commands(commands: Any) -> None:
 
 
 def learn_file(options: argparse.Namespace) -> None:
-    """Learn the rows of a file, each predicted before it is learned. Progress goes to standard error: rows, mean score
-    (the loss that the estimator keeps), seconds. If the model's file is there, go on from where it stands."""
+    """Learn the rows of a file, each predicted before it is learned.
+
+    Progress is written to standard error: rows, mean score (the loss of the estimator), seconds. If the file of the
+    model exists, learning resumes from it.
+    """
     estimator = _estimator(options)
     batches = _batches(options)
     classes = None
@@ -82,7 +85,7 @@ def learn_file(options: argparse.Namespace) -> None:
 
 
 def predict_file(options: argparse.Namespace) -> None:
-    """Predict the rows of a file, one line each. A column of targets, if there is one, is left out (--target)."""
+    """Predict the rows of a file, one line each. A column of targets is ignored (--target)."""
     model = load_model(options.model)
     method = "predict_proba" if options.proba else "predict"
     if not hasattr(model, method):
@@ -94,7 +97,7 @@ def predict_file(options: argparse.Namespace) -> None:
 
 
 def test_file(options: argparse.Namespace) -> None:
-    """Print the mean squared error of a regressor, the part of errors and the log loss of a classifier, on a file."""
+    """Print the mean squared error of a regressor, or the error rate and the log loss of a classifier, on a file."""
     model = load_model(options.model)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
@@ -159,11 +162,11 @@ def _batches(options: argparse.Namespace) -> Batches:
 
 def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.classes is not None:
-        labels = np.array(options.classes.split(","))
+        given = np.array(options.classes.split(","))
         try:
-            return labels.astype(np.float64)  # as the targets of a file are read
+            return given.astype(np.float64)  # as the targets of a file are read
         except ValueError:
-            return labels
+            return given
     if options.data == "-":
         raise ValueError(
             "Standard input can be read but once, and a classifier needs all labels first; give --classes."

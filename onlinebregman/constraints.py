@@ -1,8 +1,8 @@
 """Constraints on weights: sets onto which the weights are projected after each step.
 
-A constraint is a convex set. `project` goes to the point of it that is nearest in a divergence, argmin of D(u, w) over
-u in the set; for every u of the set D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem"), so that a projection
-only brings the weights closer to every comparator which satisfies the constraint.
+A constraint is a convex set. `project` returns its nearest point in a divergence, argmin of D(u, w) over u in the set;
+for every u of the set D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem"), so that a projection only brings the
+weights closer to every comparator which satisfies the constraint.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Array = NDArray[np.float64]
 class Constraint(ParametricObject, ABC):
     """Closed convex set of weights: the contract.
 
-    A subclass gives `project` and `contains`, and may say what is known of all of its points by `lower`, `upper` and
-    `total`. Objects compare equal when type and parameters do.
+    A subclass defines `project` and `contains`, and may give bounds on all of its points as `lower`, `upper` and
+    `total`. Objects are equal if their types and parameters are.
 
     Attributes
     ----------
     lower, upper : float or ndarray of shape (n,)
-        Ends of an interval for each weight that holds the set; infinities where none is known.
+        Bounds on each weight that hold for the whole set; infinite where none are known.
     total : float or None
-        The sum of the weights; None where they have no sum in common.
+        The sum of the weights; None if it differs between points of the set.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Constraint(ParametricObject, ABC):
         """Does w, of shape (n,), lie in the set, up to rounding errors of the relative size `tol`?"""
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """What is wrong with a w that the set does not contain, as errors say it."""
+        """Why the set does not contain w, for error messages."""
         return f"{name} = {np.asarray(w)} is not in {self!r}"
 
 
@@ -102,7 +102,7 @@ class UpperBound(Constraint):
         return Box(-np.inf, self.bound).contains(w, tol=tol)
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The coordinate that is farthest beyond the bound, as errors say it."""
+        """The coordinate that violates the bound most, for error messages."""
         return _farthest(w, -np.inf, self.bound, name, self)
 
 
@@ -140,7 +140,7 @@ class Box(Constraint):
         return bool(((self.lower - slack <= w) & (w <= self.upper + slack)).all())
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The coordinate that is farthest outside, as errors say it."""
+        """The coordinate that is farthest outside, for error messages."""
         return _farthest(w, self.lower, self.upper, name, self)
 
 
@@ -175,7 +175,7 @@ class Simplex(Constraint):
         return bool((w >= -tol * self.total).all() and abs(w.sum() - self.total) <= tol * self.total)
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The smallest coordinate if it is negative, or the sum, as errors say it."""
+        """The smallest coordinate if it is negative, or the sum, for error messages."""
         w = np.asarray(w, dtype=np.float64)
         return _farthest(w, 0.0, np.inf, name, self) if w.min() < 0 else f"{name} sums to {w.sum():g}, not in {self!r}"
 
@@ -208,7 +208,7 @@ class L1Ball(Constraint):
         return bool(np.abs(np.asarray(w, dtype=np.float64)).sum() <= self.radius * (1 + tol))
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The norm, as errors say it."""
+        """The norm, for error messages."""
         return f"sum abs({name}) = {np.abs(np.asarray(w, dtype=np.float64)).sum():g} is not in {self!r}"
 
 
@@ -240,7 +240,7 @@ class L2Ball(Constraint):
         return bool(np.linalg.norm(np.asarray(w, dtype=np.float64)) <= self.radius * (1 + tol))
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The norm, as errors say it."""
+        """The norm, for error messages."""
         return f"norm_2({name}) = {np.linalg.norm(np.asarray(w, dtype=np.float64)):g} is not in {self!r}"
 
 

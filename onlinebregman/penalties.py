@@ -5,7 +5,7 @@ and then to w'' = argmin of D(v, w') + eta R(v) over v. For every u
 
     eta (R(w'') - R(u))  <=  D(u, w') - D(u, w'') - D(w'', w'),
 
-so that what a regret certificate says of the losses it says of losses and penalty together.
+so that a regret certificate for the losses becomes one for losses and penalty together.
 
 References
 ----------
@@ -32,13 +32,13 @@ Array = NDArray[np.float64]
 class Penalty(ParametricObject, ABC):
     """Convex penalty R(w) of weights: the contract.
 
-    A subclass gives `value` and `prox`. Signed weights w = w+ - w- come as (w+, w-), one after the other, and R is that
-    of both halves: for a norm, R(w) is the least that R(w+) + R(w-) can be. Objects compare equal when type and
-    parameters do.
+    A subclass defines `value` and `prox`. Signed weights w = w+ - w- are passed as the vector (w+, w-), and R is that
+    of both halves: for a norm, R(w) is the smallest possible value of R(w+) + R(w-). Objects are equal if their types
+    and parameters are.
 
     Examples
     --------
-    The penalty sum w, for positive weights that should be few:
+    The penalty sum w, for sparse positive weights:
 
     >>> import numpy as np
     >>> from onlinebregman.divergences import Burg
@@ -62,21 +62,21 @@ class Penalty(ParametricObject, ABC):
     def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
         """argmin of D(v, w) + eta R(v) over v, of shape (n,): a new array.
 
-        ValueError where the divergence has no such step, and what to use.
+        Raises ValueError if the divergence has no such step.
         """
 
 
 class ElasticNet(Penalty):
-    """R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), of both parts what scikit-learn's SGD has.
+    """R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), as in scikit-learn's SGD.
 
     Its proximal step solves f(v) + l1 sign(v) + l2 v = f(w), l1 = eta alpha l1_ratio, l2 = eta alpha (1 - l1_ratio),
-    weight by weight, and leaves v = 0 where f(w) is within l1 of f(0):
+    for each weight, with v = 0 where f(w) is within l1 of f(0):
 
     - squared Euclidean: (w - l1 sign(w)) / (1 + l2), exactly 0 where abs(w) <= l1;
     - relative entropy: w e^-l1 for l2 = 0, else W(l2 w e^-l1) / l2 with Lambert's W;
     - Burg: 1/v = 1/w + l1 + l2 v, a quadratic equation;
     - binary entropy: logit v + l2 v = logit w - l1, one scalar equation a weight;
-    - p-norm: a soft threshold of f(w), for l1_ratio = 1 alone;
+    - p-norm: a soft threshold of f(w), only for l1_ratio = 1;
     - a `SeparableDivergence` of your own: the same equation by Newton's method.
 
     Parameters
@@ -84,7 +84,7 @@ class ElasticNet(Penalty):
     alpha : float, default=0.0001
         Strength, >= 0.
     l1_ratio : float, default=0.15
-        The share of the absolute values, from 0 to 1.
+        The share of the L1 part, from 0 to 1.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class ElasticNet(Penalty):
 
 
 class L1(ElasticNet):
-    """R(w) = alpha sum abs(w): few weights, the others exactly 0 where the domain contains 0.
+    """R(w) = alpha sum abs(w): sparse weights, exactly 0 if the domain contains 0.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class L1(ElasticNet):
 
 
 class L2(ElasticNet):
-    """R(w) = alpha sum w^2 / 2: weights pulled to 0, in proportion to their size.
+    """R(w) = alpha sum w^2 / 2: weights shrunk towards 0 in proportion to their size.
 
     Parameters
     ----------
@@ -183,11 +183,11 @@ def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_rat
     Parameters
     ----------
     penalty : {"l1", "l2", "elasticnet"}, Penalty or None
-        A name, for which the two others count; a penalty, which is returned as it is, or None for none.
+        A name, to which the other two parameters apply; a penalty, which is returned unchanged; or None.
     alpha : float, default=0.0001
         Strength.
     l1_ratio : float, default=0.15
-        The share of the absolute values in "elasticnet".
+        The share of the L1 part in "elasticnet".
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Models in files that hold numbers and names alone: loading one runs no code of the file, a crash leaves none half.
+"""Model files that contain only numbers and names: loading executes no code from the file, and saving is atomic.
 
 A file is a ZIP archive of `model.json`, the tree of objects, and of `0.npy`, `1.npy` and so on, its arrays. An object
-is written as what Python's pickle protocol takes it apart into (`__reduce_ex__`): a class, what it is called with, and
-its state. Only classes of this package and of scikit-learn, and those that the reader names, are looked up again.
+is written as its decomposition by Python's pickle protocol (`__reduce_ex__`): a class, the arguments of its call, and
+its state. Only classes of this package, of scikit-learn, and those that the reader lists are looked up on loading.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ _BIT_GENERATORS = {
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
-    """Write a model to a file that holds arrays and JSON, no code.
+    """Write a model to a file that contains arrays and JSON, but no code.
 
-    The file is written beside its place, flushed to the disk and then renamed: whatever happens meanwhile, a file of
-    this name is the old one or the new one, and whole. The model that `load_model` gives goes on with the same
-    numbers, bit for bit.
+    The file is written under a temporary name, flushed to disk and then renamed: after a crash the file is either the
+    complete old one or the complete new one. The model that `load_model` returns continues with bitwise the same
+    numbers.
 
     Parameters
     ----------
     estimator : estimator object
-        One of this package, fitted or not, with what it is made of: scikit-learn's estimators, numbers, text, arrays.
-        Losses, divergences and estimators of your own are written, too, and need `trusted` to be read.
+        An estimator of this package, fitted or not, with its components: scikit-learn's estimators, numbers, text,
+        arrays. Your own losses, divergences and estimators can also be written; reading them requires `trusted`.
     path : str or path
         The file.
     extra : dict or None, default=None
-        What else to keep, of the same kinds: where the stream stood, for instance.
+        Additional data of the same kinds, for instance the position in the stream.
 
     Raises
     ------
     TypeError
-        If something in the model is no number, text, array or object of a class: a function, an open file.
+        If the model contains something other than numbers, text, arrays and objects of classes, such as a function or
+        an open file.
 
     Examples
     --------
@@ -94,17 +95,17 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     path : str or path
         The file.
     trusted : iterable of classes, default=()
-        Classes beside those of this package and of scikit-learn that the model may be made of: losses, divergences or
-        estimators of your own.
+        Classes other than those of this package and of scikit-learn that the model may contain: your own losses,
+        divergences or estimators.
     return_extra : bool, default=False
-        Return what was saved beside the model, too.
+        Also return what was saved as `extra`.
 
     Returns
     -------
     estimator : estimator object
         The model.
     extra : dict or None
-        What was saved beside it; if `return_extra`.
+        What was saved as `extra`; only if `return_extra`.
 
     Raises
     ------
@@ -113,9 +114,9 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
 
     Notes
     -----
-    What happens to a file by accident is noticed by its checksums. One that somebody made to do harm, checksums and
-    all, runs no code, and compiled code looks at the lengths of what it is given; but its numbers can be anything: read
-    files of people whom you trust.
+    Accidental damage is detected by checksums. A maliciously crafted file with valid checksums cannot execute code, and
+    compiled code checks the lengths of its arrays, but its numbers can be arbitrary: only read files from sources that
+    you trust.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """A file of this name is what it was, or has these bytes; nothing between."""
+    """Write a file so that it has either its old contents or these bytes, but nothing in between."""
     beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(beside, "wb") as file:
@@ -238,7 +239,8 @@ class _Writer:
 
 class _Reader:
     def __init__(self, arrays: dict[str, bytes], trusted: Iterable[type]) -> None:
-        self._arrays, self._objects = arrays, {}
+        self._arrays = arrays
+        self._objects: dict[int, Any] = {}  # by number
         self._trusted = {_name_of(cls): cls for cls in trusted}
 
     def object(self, node: Any) -> Any:
@@ -248,6 +250,7 @@ class _Reader:
             return self._objects[node["again"]]
         if "int" in node or "float" in node:
             return int(node["int"]) if "int" in node else float(node["float"])
+        made: Any
         if "list" in node:  # may hold itself
             made = self._objects[node["number"]] = []
             made.extend(self._all(node["list"]))
@@ -309,19 +312,19 @@ class _Reader:
     def _generator(self, node: dict[str, Any]) -> Any:
         state = self.object(node["state"])
         bits = _BIT_GENERATORS[state["bit_generator"]]()
-        made = np.random.RandomState(bits) if node["random"] == "RandomState" else np.random.Generator(bits)
         if node["random"] == "RandomState":
+            made = np.random.RandomState(bits)
             made.set_state(state)
-        else:
-            bits.state = state
-        return made
+            return made
+        bits.state = state
+        return np.random.Generator(bits)
 
     def _class(self, name: str) -> type:
         """The class of this name, if it is one that may be made."""
         if name in self._trusted:
             return self._trusted[name]
         module, _, qualified = name.partition(":")
-        found = None
+        found: Any = None
         if module.partition(".")[0] in ("onlinebregman", "sklearn"):
             found = importlib.import_module(module)
             for part in qualified.split("."):

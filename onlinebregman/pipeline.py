@@ -29,24 +29,24 @@ __all__ = ["OnlinePipeline", "make_online_pipeline"]
 class OnlinePipeline(Pipeline):
     """Pipeline with `partial_fit`: all steps learn from one stream.
 
-    A chunk of rows goes through the steps in their order. Each transformer learns it with its own `partial_fit`, then
-    maps it with what it knows now, and hands it on; the last step learns what arrives. Everything else is that of
-    scikit-learn's `Pipeline`: `fit`, `predict`, `set_output`, parameters by the names of the steps, metadata routing.
+    A chunk of rows passes through the steps in order. Each transformer learns it with its own `partial_fit`, transforms
+    it in its new state, and passes it on; the last step learns the result. Everything else works as in scikit-learn's
+    `Pipeline`: `fit`, `predict`, `set_output`, parameters by the names of the steps, metadata routing.
 
-    Three kinds of steps can be part of it: those with `partial_fit`; transformers that have nothing to learn (their tag
-    `requires_fit` is False, as with `Normalizer` and `FunctionTransformer`); and whatever is fitted and inside a
-    :class:`~sklearn.frozen.FrozenEstimator`, which stays as it is.
+    Three kinds of steps are possible: estimators with `partial_fit`; stateless transformers (whose tag `requires_fit`
+    is False, such as `Normalizer` and `FunctionTransformer`); and fitted estimators inside a
+    :class:`~sklearn.frozen.FrozenEstimator`, which do not change.
 
     Parameters
     ----------
     steps : list of tuples of (str, estimator)
         Names and estimators, the last of which may predict. "passthrough" or None stands for no step.
     transform_input : list of str or None, default=None
-        As in `Pipeline`; for `fit` alone.
+        As in `Pipeline`; only used by `fit`.
     memory : str, object with the joblib.Memory interface or None, default=None
-        As in `Pipeline`; for `fit` alone.
+        As in `Pipeline`; only used by `fit`.
     verbose : bool, default=False
-        As in `Pipeline`; for `fit` alone.
+        As in `Pipeline`; only used by `fit`.
 
     Attributes
     ----------
@@ -66,14 +66,14 @@ class OnlinePipeline(Pipeline):
 
     Notes
     -----
-    A step sees each row as the steps before it mapped it at that time. What it has learned of earlier rows is not
-    mapped again, so let scalers see some rows before those that follow are used, or choose steps that forget.
+    A step receives each row as transformed by the state of the preceding steps at that time. Earlier rows are not
+    transformed again, so let scalers learn some rows before the subsequent steps, or choose steps that forget old rows.
 
-    What all steps have learned is copied before each call, to go back to if a row is refused. For scalers and linear
-    models that takes 5 to 30 microseconds a step, for a metric learner with 5 classes and 64 features 0.3 ms.
+    The state of all steps is copied before each call, so that it can be restored if a row is rejected. For scalers and
+    linear models this takes 5 to 30 microseconds a step, for a metric learner with 5 classes and 64 features 0.3 ms.
 
-    `copy.copy` of a pipeline shares the steps, as scikit-learn's does: each learns the rows of both. `copy.deepcopy`
-    and `sklearn.base.clone` give steps of their own.
+    `copy.copy` of a pipeline shares the steps, as in scikit-learn, so that they learn the rows of both. `copy.deepcopy`
+    and `sklearn.base.clone` copy the steps.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class OnlinePipeline(Pipeline):
         sample_weight: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
-        """Let each step learn these rows, once, as the steps before it map them; all steps or, if one raises, none.
+        """Let each step learn these rows once, transformed by the preceding steps; if one raises, no step changes.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class OnlinePipeline(Pipeline):
         y : array-like of shape (n_samples,), default=None
             Targets, for every step that takes them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come, for every step whose `partial_fit` takes them: a classifier needs them at
-            the first call. Left out where none does.
+            All class labels, for every step whose `partial_fit` accepts them: a classifier needs them in the first
+            call. Ignored if no step does.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, for the last step; with metadata routing, for the steps that request them.
         **params : dict
@@ -123,8 +123,8 @@ class OnlinePipeline(Pipeline):
         Raises
         ------
         ValueError
-            If a step cannot learn in steps, or does not take a parameter. What a step raises passes through. In each
-            case all steps are as they were before the call.
+            If a step has no `partial_fit`, or does not accept a parameter. Errors of a step are passed on. In each case
+            all steps are in the state before the call.
         """
         self._check_steps()
         if self.transform_input is not None:
@@ -191,7 +191,7 @@ class OnlinePipeline(Pipeline):
         Returns
         -------
         routing : MetadataRouter
-            Which step is given what.
+            The routing of parameters to steps.
         """
         router = super().get_metadata_routing()
         last = self.steps[-1][0]
@@ -226,7 +226,7 @@ def make_online_pipeline(
     transform_input: list[str] | None = None,
     verbose: bool = False,
 ) -> OnlinePipeline:
-    """An `OnlinePipeline` of these steps, with names made of their types as `make_pipeline` makes them.
+    """An `OnlinePipeline` of these steps, named after their types as by `make_pipeline`.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Schedule:
     scale : float
         eta_1 > 0.
     power : float, default=0.0
-        How fast it falls, >= 0.
+        How fast it decreases, >= 0.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ def resolve_schedule(learning_rate: LearningRate | Schedule, eta0: float = 0.1, 
     ----------
     learning_rate : {"constant", "invscaling", "strongly_convex", "sqrt"} or Schedule
         eta0, eta0 / t^power_t, eta0 / t (eta0 = 1/H of `StronglyConvex`) or eta0 / sqrt t (eta0 = D/G of
-        `DiameterOverGradient`). A schedule is returned as it is, and `eta0` and `power_t` are not looked at.
+        `DiameterOverGradient`). A schedule is returned unchanged, and `eta0` and `power_t` are ignored.
     eta0 : float, default=0.1
         The first rate, > 0.
     power_t : float, default=0.5

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ._kernels import THEORY_ETA0, KernelResult
 from ._metric import MetricResult
-from ._regression import BATCH, NON_NEGATIVE_BATCH, RegressionResult
+from ._regression import BATCH, NON_NEGATIVE_BATCH, RegressionResult, SharesResult
 
 # Told apart with every kind of colour vision (after Okabe and Ito, and Tol); markers and dashes say the same.
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#5A5A5A"
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.titlesize": 13,
     "axes.titleweight": "bold",
@@ -30,7 +31,7 @@ STYLE = {
 }
 
 FLAT = ("axes fraction", "data")
-OFFSET = {"textcoords": "offset points", "fontsize": 10}
+OFFSET: dict[str, Any] = {"textcoords": "offset points", "fontsize": 10}
 
 
 def supported_formats() -> set[str]:
@@ -44,18 +45,19 @@ def draw(
     path: Path,
     metric: Sequence[MetricResult],
     diabetes: RegressionResult,
-    digits: RegressionResult,
+    digits: SharesResult,
     kernels: KernelResult,
     note: str,
 ) -> None:
     """Write the figure; ImportError without matplotlib."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(15, 7.6), dpi=150, layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.15, h_pad=0.06, hspace=0.04, wspace=0.04)
-        left, middle, right = figure.subfigures(1, 3, width_ratios=[1, 1, 1.05])
+        layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.06, hspace=0.04, wspace=0.04)
+        figure = Figure(figsize=(15, 7.6), dpi=150, layout=layout)
+        left, middle, right = figure.subfigures(1, 3, squeeze=False, width_ratios=[1, 1, 1.05])[0]
         _draw_metric(left.subplots(), metric)
         tuning, shares = middle.subplots(2, 1, height_ratios=[1.1, 1])
         _draw_tuning(tuning, diabetes)
@@ -87,7 +89,7 @@ def _draw_metric(axes, results: Sequence[MetricResult]) -> None:
 
 def _draw_tuning(axes, result: RegressionResult) -> None:
     """Best R^2 against eta0, one line a method; crosses at the bottom stand for what is not above zero."""
-    shown = [
+    shown: list[tuple[Any, ...]] = [
         ("SGDRegressor", "black", {"marker": "s", "ls": "--", "ms": 11, "mfc": "none", "mew": 1.8}),
         ("ImplicitGDRegressor", BLUE, {"marker": "o"}),
         ("EGRegressor (signed)", GREEN, {"marker": "^"}),
@@ -114,11 +116,11 @@ def _draw_tuning(axes, result: RegressionResult) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.1))
 
 
-def _draw_shares(axes, result: RegressionResult) -> None:
+def _draw_shares(axes, result: SharesResult) -> None:
     """Bars for what the heap holds of each digit, marks for what the weights of the methods say."""
     digits = np.arange(len(result.shares))
     axes.bar(digits, 100 * result.shares, color="#D0D0D0", width=0.9, label="in the heap")
-    shown = [
+    shown: list[tuple[Any, ...]] = [
         ("SGDRegressor", "black", "s", {"mfc": "none", "mew": 1.5}),
         (NON_NEGATIVE_BATCH, GREY, "x", {"mew": 1.8}),
         ("EGRegressor (simplex)", GREEN, "^", {}),

@@ -6,8 +6,10 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.linear_model import LinearRegression, SGDRegressor
@@ -54,22 +56,27 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class RegressionResult:
-    """The searches on one task.
-
-    Where features come in groups, whose weights add up to shares of the target, `groups` has the number of each
-    feature's group and `shares` the true share of each group.
-    """
+    """The searches on one task."""
 
     task: str
     n_samples: int
     n_features: int
     n_epochs: int
     searches: list[SearchResult]
-    groups: np.ndarray | None = None
-    shares: np.ndarray | None = None
 
     def __getitem__(self, method: str) -> SearchResult:
         return next(search for search in self.searches if search.method == method)
+
+
+@dataclass(frozen=True)
+class SharesResult(RegressionResult):
+    """A task whose features come in groups, whose weights add up to shares of the target.
+
+    `groups` has the number of each feature's group and `shares` the true share of each group.
+    """
+
+    groups: np.ndarray
+    shares: np.ndarray
 
     def found_shares(self, search: SearchResult) -> np.ndarray:
         """The share of each group under the weights that a search found."""
@@ -83,7 +90,7 @@ class RegressionResult:
 def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int = 50) -> RegressionResult:
     """Search on diabetes: features and target standardised, weights of any sign make sense."""
     X, y = load_diabetes(return_X_y=True)
-    methods = {
+    methods: dict[str, tuple[BaseEstimator, dict[str, Any] | None]] = {
         "SGDRegressor": (SGDRegressor(), {}),
         "ImplicitGDRegressor": (ImplicitGDRegressor(), {}),
         "EGRegressor (signed)": (EGRegressor(weights="signed"), {"total": [1.0, 2.0, 4.0]}),
@@ -92,7 +99,7 @@ def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int
     }
     with progress.part("Learning rates: diabetes", len(methods)):
         searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=True)
-    return RegressionResult("diabetes", *X.shape, n_epochs, searches)
+    return RegressionResult("diabetes", len(X), X.shape[1], n_epochs, searches)
 
 
 def heap_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -121,7 +128,7 @@ def heap_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return images[library].T / 16, images[heap].mean(axis=0) / 16, labels[library], shares
 
 
-def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> RegressionResult:
+def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> SharesResult:
     """Search on the mean image of a heap of digits: a mixture of the library's images, so that weights are >= 0.
 
     Rows are the pixels, features the images of the library; the weights of a digit's images add up to its share of the
@@ -129,7 +136,7 @@ def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int =
     sum of the weights.
     """
     X, y, digits, shares = heap_of_digits()
-    methods = {
+    methods: dict[str, tuple[BaseEstimator, dict[str, Any] | None]] = {
         "SGDRegressor": (SGDRegressor(), {}),
         "ImplicitGDRegressor": (ImplicitGDRegressor(), {}),
         "EGRegressor (simplex)": (EGRegressor(weights="simplex"), {}),
@@ -139,7 +146,7 @@ def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int =
     }
     with progress.part("Learning rates: digits", len(methods)):
         searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=False)
-    return RegressionResult("a heap of digits", *X.shape, n_epochs, searches, digits, shares)
+    return SharesResult("a heap of digits", len(X), X.shape[1], n_epochs, searches, digits, shares)
 
 
 def _search_all(progress, methods, X, y, etas, n_epochs, *, standardise) -> list[SearchResult]:

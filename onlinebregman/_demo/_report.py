@@ -13,7 +13,7 @@ import sklearn
 from .. import __version__
 from ._kernels import NEAR, THEORY_ETA0, KernelResult, OnlineRun
 from ._metric import MetricResult
-from ._regression import N_HEAP, N_LIBRARY, RegressionResult, SearchResult
+from ._regression import N_HEAP, N_LIBRARY, RegressionResult, SearchResult, SharesResult
 from ._stream import CHAPTERS, StreamResult
 
 _WIDTH = 100
@@ -105,7 +105,7 @@ def metric_report(results: Sequence[MetricResult]) -> str:
 
 def regression_report(result: RegressionResult) -> str:
     """One task of part 3 as text."""
-    if result.groups is None:
+    if not isinstance(result, SharesResult):
         title = f"3a. Learning rates by GridSearchCV: {result.task}"
         words = (
             "Features and target are standardised inside the search; RMSE in the target's units. BurgRegressor has "
@@ -203,7 +203,7 @@ def _weight_cells(search: SearchResult) -> list[str]:
     return [f"{w.sum():.2f}", f"{np.abs(w).sum():.2f}", str(int(np.sum(w < 0)))]
 
 
-def _share_cells(result: RegressionResult, search: SearchResult) -> list[str]:
+def _share_cells(result: SharesResult, search: SearchResult) -> list[str]:
     if not search.usable:
         return ["-", "-", "-"]
     w = search.coef

@@ -15,7 +15,7 @@ from . import _figure, _report
 from ._kernels import THEORY_ETA0, KernelResult, learn_kernels
 from ._metric import DATA_SETS, MetricResult, compare_metrics
 from ._progress import Progress
-from ._regression import RegressionResult, tune_on_diabetes, tune_on_digits
+from ._regression import RegressionResult, SharesResult, tune_on_diabetes, tune_on_digits
 from ._stream import STREAMS, StreamResult, learn_streams
 
 INSTALL_HINT = "No figure, because matplotlib is not installed. To get it: python -m pip install matplotlib"
@@ -68,7 +68,7 @@ class DemoResult:
     streams: list[StreamResult]
     metric: list[MetricResult]
     diabetes: RegressionResult
-    digits: RegressionResult
+    digits: SharesResult
     kernels: KernelResult
     seconds: float
 

@@ -77,14 +77,18 @@ def learn_streams(progress: Progress, *, names: Sequence[str] = tuple(STREAMS)) 
                 else (ParameterFreeClassifier(), SGDClassifier(random_state=0))
             )
             start = time.thread_time()
-            errors = [_error(ours, X, y, numbers)]
+            error = _error(ours, X, y, numbers)
             seconds = time.thread_time() - start
             progress.advance(name)
-            for model in (sgd, None if text else make_online_pipeline(StandardScaler(), clone(sgd))):
-                errors.append(np.nan if model is None else _error(model, X, y, numbers))
-                progress.advance(name)
+            scaled_sgd = make_online_pipeline(StandardScaler(), clone(sgd))
+            sgd_error = _error(sgd, X, y, numbers)
+            progress.advance(name)
+            scaled_error = np.nan if text else _error(scaled_sgd, X, y, numbers)
+            progress.advance(name)
             n_classes = 0 if numbers else len(np.unique(y))
-            results.append(StreamResult(name, *X.shape, n_classes, *errors, seconds))
+            results.append(
+                StreamResult(name, X.shape[0], X.shape[1], n_classes, error, sgd_error, scaled_error, seconds)
+            )
     return results
 
 

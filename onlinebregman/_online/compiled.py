@@ -8,6 +8,8 @@ from types import NoneType
 
 import numpy as np
 
+import onlinebregman._kernels.losses.loss as compiled
+
 from .. import losses
 from .._kernels.geometries.adaptive import AdaGradGeometry, DiagonalNewtonGeometry, NormalisedAdaGradGeometry
 from .._kernels.geometries.binary_entropy import BinaryEntropyGeometry
@@ -17,7 +19,6 @@ from .._kernels.geometries.euclidean import EuclideanGeometry
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.geometries.numpy_geometry import NumPyGeometry
 from .._kernels.geometries.pnorm import PNormGeometry
-from .._kernels.losses import loss as compiled
 from .._kernels.losses.numpy_loss import NumPyLoss
 from ..constraints import Box, Constraint, L2Ball, UpperBound
 from ..divergences import (
@@ -106,7 +107,7 @@ def make_geometry(
     geometry = make and make(weights, doubled, divergence, constraint)
     if geometry is None:
         return NumPyGeometry(weights, doubled, divergence, constraint, penalty)
-    if penalty is not None:
+    if isinstance(penalty, ElasticNet):
         geometry.penalise(penalty.l1, penalty.l2)
     return geometry
 
@@ -136,13 +137,14 @@ def _make_adaptive(
             f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence "
             "of your own that does not adapt."
         )
-    alone = type(constraint) is UpperBound and np.ndim(constraint.bound) == 0
-    upper = constraint.bound if alone else np.inf
+    upper: float | np.ndarray = np.inf
+    if isinstance(constraint, UpperBound) and np.ndim(constraint.bound) == 0:
+        upper, constraint = constraint.bound, None
     geometry = _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
-    if constraint is not None and not alone:
-        low, high = -np.inf if type(constraint) is UpperBound else constraint.lower, constraint.upper
+    if constraint is not None:
+        low, high = -np.inf if isinstance(constraint, UpperBound) else constraint.lower, constraint.upper
         geometry.confine(np.broadcast_to(low, weights.shape), np.broadcast_to(high, weights.shape))
-    if penalty is not None:
+    if isinstance(penalty, ElasticNet):
         geometry.penalise(penalty.l1, penalty.l2)
     return geometry
 

@@ -1,10 +1,10 @@
-"""Docstrings in which an entry that several classes share is written once, and named where it belongs.
+"""Docstrings in which entries shared by several classes are written once and referred to by name.
 
 In the sections of a docstring a line of names in braces, such as `{tol, shuffle}`, stands for the entries of these
-names. What a class leaves out so is described by the nearest of its bases that describes it, and what a method leaves
-out by the method of that name of a base, by the method without `partial_`, by `fit`, or by `plot` of a display; what
-nearly all have, by `COMMON`. Functions name theirs: `described_by`. Defaults are those of the signature. All of it is
-filled in when a class is made: `help` shows it whole.
+names. For a class they are taken from its nearest base class that describes them; for a method from the method of that
+name in a base class, from the method without `partial_`, from `fit`, or from `plot` of a display; entries that nearly
+all classes have are in `COMMON`. Functions use `described_by`. Defaults are taken from the signature. Docstrings are
+completed when a class is created, so that `help` shows them in full.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ X : {array-like, sparse matrix} of shape (n_samples, n_features)
 y : array-like of shape (n_samples,)
     Targets.
 sample_weight : array-like of shape (n_samples,)
-    Multiplies the learning rate of each row; a row of weight 0 is left out.
+    Multiplies the learning rate of each row; a row of weight 0 is ignored.
 classes : array-like of shape (n_classes,)
-    All labels that will ever come. Needed by the first call, may be left out afterwards.
+    All class labels. Needed by the first call, optional afterwards.
 n_samples : int
-    How many rows.
+    Number of rows.
 power_t : float
     Exponent of "invscaling".
 track_regret : bool
@@ -52,7 +52,7 @@ Returns
 self : object
     The estimator.
 bound : float
-    The right side, from the row on at which `track_regret` was set.
+    The right side, from the row at which `track_regret` was set.
 probabilities : ndarray of shape (n_samples, n_classes)
     They sum to 1.
 """
@@ -66,7 +66,7 @@ _NAMES = re.compile(r"\{([*\w]+(?:, [*\w]+)*)\}")
 
 
 class DocumentedMixin:
-    """Fills in the docstrings of its subclasses and of their methods, and says where their pages are.
+    """Completes the docstrings of its subclasses and of their methods, and links to their pages.
 
     scikit-learn's HTML representation of an estimator links to the page.
     """
@@ -83,8 +83,8 @@ class DocumentedMixin:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)
         for name, member in vars(cls).items():
             method = getattr(member, "fn", getattr(member, "__func__", member))  # of `available_if`, of a class method
-            if inspect.isfunction(method) and _NAMES.search(method.__doc__ or ""):
-                method.__doc__ = _filled(method.__doc__, _docs_of_relatives(cls, name), method)
+            if inspect.isfunction(method) and (doc := method.__doc__) and _NAMES.search(doc):
+                method.__doc__ = _filled(doc, _docs_of_relatives(cls, name), method)
 
 
 def described_by(*sources: Callable) -> Callable[[Function], Function]:

@@ -1,4 +1,4 @@
-"""The life cycle of all estimators, written once: validate, begin or go on, learn; after an error nothing has changed.
+"""The life cycle of all estimators: validate, begin or continue, learn; an error leaves the estimator unchanged.
 
 A public method hands what it was given to `_fit` or `_partial_fit`. An estimator says how it
 
@@ -54,14 +54,14 @@ class Examples:
 
 
 class NoBound(AttributeError, ValueError):
-    """A bound, an attribute or what a method returns, that there is not."""
+    """A bound, as an attribute or return value, that is not available."""
 
 
 class _Validated:
     """The parameters of an estimator when they were validated; no copy carries them."""
 
     def __init__(self, estimator: BaseEstimator | None = None) -> None:
-        names = _parameter_names(type(estimator)) if estimator is not None else ()
+        names = _parameter_names(estimator.__class__) if estimator is not None else ()
         self.parameters = tuple((name, getattr(estimator, name)) for name in names)
 
     def are_those_of(self, estimator: BaseEstimator) -> bool:
@@ -222,8 +222,8 @@ class EpochEstimator(OnlineEstimator):
     max_iter : int
         Largest number of epochs of `fit`.
     tol : float or None
-        `fit` stops when the mean loss of an epoch was not below the best by more than this, `n_iter_no_change` times
-        in a row. None: always `max_iter` epochs.
+        `fit` stops when the mean loss of an epoch has not improved on the best by more than this for `n_iter_no_change`
+        consecutive epochs. None: always `max_iter` epochs.
     n_iter_no_change : int
         See `tol`.
     shuffle : bool

@@ -1,4 +1,4 @@
-"""What classifiers of streams share: which classes there are, and the number of each label's class."""
+"""Code shared by classifiers on streams: the classes, and the codes of labels."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .validation import check_rows, check_weights
 
 
 class StreamClassifierMixin(ClassifierMixin):
-    """A classifier whose `classes_` are known from the first call on, and stay what they are.
+    """A classifier whose `classes_` are known from the first call on and do not change.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are left out.
-        "balanced": n_samples / (n_classes * number of rows with the label), for `fit` alone. None: 1.
+        Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are not listed.
+        "balanced": n_samples / (n_classes * number of rows with the label), only for `fit`. None: 1.
     """
 
     _fewest_classes = 2
@@ -136,7 +136,7 @@ class StreamClassifierMixin(ClassifierMixin):
 
 
 def check_classes(classes) -> np.ndarray:
-    """All labels that will ever come, sorted, each once, from an array, a list, a range or a set of them."""
+    """The unique class labels, sorted, from an array, a list, a range or a set of them."""
     if isinstance(classes, Set):
         classes = list(classes)
     if isinstance(classes, dict | Iterator):

@@ -28,10 +28,10 @@ from .validation import a_number, check_finite, fitted
 
 
 class MirrorMixin(DocumentedMixin):
-    """Ties an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
+    """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass names the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others shape
-    the weights and are read when learning starts.
+    A subclass defines the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others
+    determine the weights and are read when learning starts.
     """
 
     _read_at_each_call: tuple[str, ...]
@@ -42,6 +42,8 @@ class MirrorMixin(DocumentedMixin):
     eta0: float
     power_t: float
     _learner: Any
+    _parallel: bool
+    get_params: Any
     _signed = False  # learn w+ and w- of w = w+ - w-?
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
@@ -62,7 +64,7 @@ class MirrorMixin(DocumentedMixin):
 
     @property
     def divergence_(self) -> Divergence:
-        """The divergence this estimator moves in; for signed weights that of (w+, w-)."""
+        """The divergence of this estimator; for signed weights that of (w+, w-)."""
         if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
             return self._divergence
         return self._mirror_map(None)
@@ -74,7 +76,7 @@ class MirrorMixin(DocumentedMixin):
 
     @property
     def cumulative_loss_(self) -> float:
-        """Sum of weight times loss of what `predict` said of each row before it was learned, with `average`, too."""
+        """Sum of weight times loss of the prediction of each row before it was learned, also with `average`."""
         return self._fitted_learner().cumulative_loss
 
     def _fitted_learner(self) -> Learner:
@@ -85,12 +87,13 @@ class MirrorMixin(DocumentedMixin):
 
     def _make_learner(self, start) -> Learner:
         """A learner at the start: `start` is the number of features, or the prior of a matrix."""
-        self._divergence = self._mirror_map(start if isinstance(start, Integral) else None)
+        self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
         self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
         return Learner(self._make_geometry(start), make_loss(self._learned_loss))
 
-    def _make_geometry(self, n_features: int) -> Geometry:
-        weights = starting_weights(self._divergence, self.init, n_features, self._signed)
+    def _make_geometry(self, start: Any) -> Geometry:
+        """The geometry at the start, which is a number of features here, and the prior of a matrix in subclasses."""
+        weights = starting_weights(self._divergence, self.init, start, self._signed)
         constraint, penalty = self._constraint(), self._learned_penalty
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
@@ -222,7 +225,7 @@ class MirrorMixin(DocumentedMixin):
         learning_rate, eta0 = self._rate()
         return resolve_schedule(learning_rate, eta0, self.power_t)
 
-    def _rate(self) -> tuple[str | Schedule, float]:
+    def _rate(self) -> tuple[Any, float]:
         """What the parameters `learning_rate` and `eta0` stand for."""
         return self.learning_rate, self.eta0
 

@@ -50,7 +50,9 @@ def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | Non
     there is not, of the points of that total the one nearest to 0.
     """
     n = len(coef)
-    low, high, total = 0.0, divergence.upper, divergence.total
+    low: float | np.ndarray = 0.0
+    high: float | np.ndarray = divergence.upper
+    total = divergence.total
     if constraint is not None:
         low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
         total = total if constraint.total is None else constraint.total
@@ -78,9 +80,12 @@ def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | Non
         else:
             minus = beyond(brentq(lambda level: float((coef + 2 * beyond(level)).sum()) - total, *ends, xtol=1e-300))
     elif outside and not contains(minus) and contains(least):
-        low, high = 0.0, 1.0  # how much of the way the constraint has room for
+        reached, missed = 0.0, 1.0  # how much of the way the constraint has room for
         for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if contains(least + middle * (minus - least)) else (low, middle)
-        minus = least + low * (minus - least)
+            middle = (reached + missed) / 2
+            if contains(least + middle * (minus - least)):
+                reached = middle
+            else:
+                missed = middle
+        minus = least + reached * (minus - least)
     return np.r_[coef + minus, minus] if contains(minus) else None

@@ -21,7 +21,7 @@ from .validation import check_finite, check_rows, fitted, read_only
 
 
 class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
-    """Models side by side, each row read once and learned by all of them: all learn the rows of a call, or none.
+    """Models that learn side by side: each row is read once and learned by all; a call learns all rows or none.
 
     A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their
     compiled learners with this one.
@@ -29,7 +29,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     Attributes
     ----------
     estimators_ : list
-        The models; each is fitted and can be used by itself.
+        The models; each is fitted and can be used on its own.
     best_estimator_ : object
         The model with the smallest loss so far.
     best_index_ : int

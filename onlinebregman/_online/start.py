@@ -20,15 +20,17 @@ def starting_weights(
     total = divergence.total
     if signed:
         weights = _vector(init, n_features, 0.0, name)
-        with np.errstate(over="ignore"):
-            room = 1.0 if total is None else total - np.abs(weights).sum()
-        if total is not None and abs(room) <= 1e-10 * total:  # up to rounding, all of it
-            room = 0.0
-        if not room >= 0 or (room == 0 and name == "init"):
-            raise ValueError(
-                f"The absolute values of {name} sum to {total - room:g}, which leaves nothing of "
-                f"total={total:g} for the other signs; use a larger total."
-            )
+        room = 1.0
+        if total is not None:
+            with np.errstate(over="ignore"):
+                room = total - np.abs(weights).sum()
+            if abs(room) <= 1e-10 * total:  # up to rounding, all of it
+                room = 0.0
+            if not room >= 0 or (room == 0 and name == "init"):
+                raise ValueError(
+                    f"The absolute values of {name} sum to {total - room:g}, which leaves nothing of "
+                    f"total={total:g} for the other signs; use a larger total."
+                )
         spread = room / (2 * n_features)  # what w+ and w- have beyond init, each
         return np.r_[np.maximum(weights, 0) + spread, np.maximum(-weights, 0) + spread]
     if init is None:

@@ -33,59 +33,61 @@ def _has(method: str) -> Callable[[Any], bool]:
 
 
 class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
-    """One model learned from shards of the data by many workers: parameter mixing in the mirror space.
+    """One model learned by many workers from shards of the data: parameter mixing in the mirror space.
 
     In each round every shard s, of rows of weight n_s, n in all, is learned in one online pass by a copy of the model,
-    and the copies are mixed where online steps are taken, in the dual space of the estimator's divergence:
+    and the copies are averaged in the dual space of the divergence of the estimator, in which online steps are
+    additive:
 
         theta = sum n_s theta_s / n,    theta_s = f(w_s)
 
     That is the weighted geometric mean for exponentiated gradient, the harmonic one for the Burg entropy, the mean of
-    matrix logarithms or of inverses for metrics, the plain mean for gradient descent; no mean leaves the domain. What
-    counts rows (`t_`, losses, statistics of columns, the sums of adaptive geometries) adds up. Models that are nothing
-    but sums - the forward algorithm, exponential families, Gaussians - are added up in one round, to what one pass
-    over all rows comes to.
+    matrix logarithms or of inverses for metrics, the plain mean for gradient descent; means always stay in the domain.
+    Quantities that count rows (`t_`, losses, statistics of columns, the sums of adaptive geometries) are added up.
+    Models that consist of sums only - the forward algorithm, exponential families, Gaussians - are added up in one
+    round, with exactly the result of one pass over all rows.
 
-    Shards are runs of chunks of the data, never a matter of the cluster, and are mixed in their order: the model is the
-    same, bit for bit, on any number of workers, after the loss of some, and without a cluster at all.
+    Shards are consecutive chunks of the data, independent of the cluster, and are mixed in their order: the model is
+    the same, bit for bit, on any number of workers, after the loss of some, and without a cluster.
 
     Parameters
     ----------
     estimator : estimator object
-        What learns: one of this package that can be mixed, or, with mode="sequential", any with `partial_fit`.
+        An estimator of this package that can be mixed, or, with mode="sequential", any with `partial_fit`.
     n_shards : int or None, default=None
-        Into how many shards the chunks are put, runs of consecutive ones; at most the number of chunks. None: each
-        chunk is one, and data in memory are one chunk.
+        Number of shards, which are runs of consecutive chunks; at most the number of chunks. None: one shard per chunk;
+        data in memory are one chunk.
     n_rounds : int, default=5
-        Passes over all shards. Models that are added up exactly need one and make one.
+        Number of passes over all shards. Models that are added up exactly always need only one.
     mode : {"mixing", "sequential"}, default="mixing"
-        "sequential": one shard after the other is learned by one model, where the shard is; the very numbers of a
-        `partial_fit` loop over the chunks, for data that no machine can hold. Nothing is learned in parallel.
+        "sequential": one model learns one shard after the other, each where it is stored; the numbers are exactly those
+        of a `partial_fit` loop over the chunks, for data that do not fit on one machine. Nothing runs in parallel.
     mixing : {"scaled", "mean"}, default="scaled"
-        With unchanged rates the mean of S models has come about as far as one pass over 1 / S of the rows ("mean").
-        "scaled": shards learn at S times the rate, so that a round is worth about one pass over all; implicit steps,
-        the default of most estimators, bear that, explicit ones may need a smaller `eta0`.
+        "mean": with unchanged rates, the mean of S models has made about as much progress as one pass over 1 / S of the
+        rows. "scaled": shards learn at S times the rate, so that a round is worth about one pass over all rows;
+        implicit steps, the default of most estimators, are stable at such rates, explicit ones may need a smaller
+        `eta0`.
     persist : bool, default=True
-        Keep the shards in the workers' memory, so that later rounds move models alone. False: make the chunks anew in
-        each round, for data larger than the memory of all workers.
+        Keep the shards in the memory of the workers, so that later rounds only transfer models. False: recompute the
+        chunks in each round, for data larger than the memory of all workers.
     retries : int, default=2
-        How often a task that raised an error is tried again, against errors that pass: of networks, of file systems.
+        How often a failed task is retried, for transient errors of networks and file systems.
     checkpoint : str, path or None, default=None
-        A file that holds the model after each round (:func:`~onlinebregman.persistence.save_model`). If it is there,
-        `fit` goes on from it: with the result of an uninterrupted run, bit for bit.
+        A file for the model after each round (:func:`~onlinebregman.persistence.save_model`). If it exists, `fit`
+        resumes from it, with the result of an uninterrupted run, bit for bit.
 
     Attributes
     ----------
     estimator_ : estimator object
-        The model: an ordinary one, in this process.
+        The model, an ordinary fitted estimator.
     n_shards_ : int
         Number of shards.
     n_rounds_ : int
-        Rounds made, those before a checkpoint included.
+        Rounds made, including those before a checkpoint.
     n_features_in_ : int
         Number of features seen during fit.
     classes_ : ndarray of shape (n_classes,)
-        Labels, of a classifier.
+        Labels, for a classifier.
 
     See Also
     --------
@@ -93,9 +95,10 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Rows should be spread over the chunks at random: shards that differ, sorted ones above all, cost accuracy. A round
-    costs 5 to 10 ms and 2 to 3 ms for each shard, and moves the model twice for each shard: it pays where a shard's
-    pass takes much longer than 20 ms. The user guide has the numbers, and what mixing costs in accuracy.
+    Rows should be distributed over the chunks at random: shards with different distributions, in particular sorted
+    data, reduce accuracy. A round costs 5 to 10 ms and 2 to 3 ms for each shard, and moves the model twice for each
+    shard: it pays off if the pass over a shard takes much longer than 20 ms. The user guide has measurements, also of
+    the effect of mixing on accuracy.
 
     References
     ----------
@@ -156,7 +159,8 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     def client(self) -> Any:
         """The `distributed.Client` to run on. None, as by default: the current one, or no cluster if there is none.
 
-        It is no parameter: clones, copies and pickles have none. Within a task of a cluster `fit` runs on that one.
+        It is not a parameter: clones, copies and pickles do not contain it. Within a task of a cluster, `fit` runs on
+        that cluster.
         """
         return vars(self).get("_client")
 
@@ -169,32 +173,32 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: ArrayLike | None = None) -> Self:
-        """Fit from scratch, or go on from the checkpoint.
+        """Fit from scratch, or resume from the checkpoint.
 
         Parameters
         ----------
         X : dask array or data frame, or {array-like, sparse matrix}, of shape (n_samples, n_features)
             Rows; the chunks of a dask array may be SciPy's CSR matrices, and of unknown length. Columns are put in one
-            chunk. What is in memory is cut into `n_shards`.
+            chunk. Data in memory are split into `n_shards`.
         y : dask array or series, or array-like, of shape (n_samples,), default=None
             Targets or labels, in chunks like those of X.
         sample_weight : like y, default=None
             Weights of the rows.
         classes : array-like of shape (n_classes,), default=None
-            All labels, for a classifier; None to look for them, in one more pass.
+            All labels, for a classifier; None to find them in one more pass.
 
         Returns
         -------
         self : DistributedOnline
-            This estimator; if an error is raised, what it was before.
+            This estimator; it is unchanged if an error is raised.
 
         Raises
         ------
         TypeError
-            If the estimator cannot be mixed; it says why.
+            If the estimator cannot be mixed; the message says why.
         ValueError
-            If chunks do not match, a shard has no rows, the checkpoint is of something else, or the estimator refuses
-            a row; a note says in which shard and round.
+            If chunks do not match, a shard has no rows, the checkpoint does not match, or the estimator rejects a row;
+            a note names shard and round.
         RuntimeError
             If a shard cannot be learned by any worker, or was lost.
         """
@@ -294,7 +298,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
-        """What the model predicts for rows: of a dask collection a lazy dask array, else an array.
+        """Predictions of the model: a lazy dask array for a dask collection, otherwise an array.
 
         Parameters
         ----------
@@ -325,7 +329,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
-        """Rows, mapped; see `predict`."""
+        """Transformed rows; see `predict`."""
         return self._say("transform", X)
 
     @available_if(_has("transform"))
@@ -335,7 +339,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
-        """The score of the model: accuracy of a classifier, R^2 of a regressor, mean log-density of a density.
+        """The score of the model: accuracy for a classifier, R^2 for a regressor, mean log-density for a density.
 
         Parameters
         ----------
@@ -345,7 +349,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         score : float
-            Of a dask collection, from predictions that were made where its chunks are.
+            For a dask collection, computed where its chunks are stored.
         """
         check_is_fitted(self)
         if not is_dask(X):

@@ -1,4 +1,4 @@
-"""Data sets: the papers' synthetic streams, the balance scale, and CSV files from a folder of your own."""
+"""Data sets: the synthetic streams of the papers, the balance scale, and CSV files from your own folder."""
 
 from ._balance_scale import load_balance_scale
 from ._files import list_datasets, load_dataset

@@ -38,9 +38,9 @@ def make_positive_sphere(
 ) -> Stream:
     """Draw a stream of non-negative rows on the unit sphere with multiplicative noise.
 
-    The weights u and the rows x are uniform on the part of the unit sphere where no coordinate is negative, and
-    y = (u.x) (1 + noise Z) with Z uniform on [-1/2, 1/2]. This is the experiment of figures 1-4 of [1]_, with
-    noise 0, 0.1, 0.2 and 0.3 as the figures go on.
+    The weights u and the rows x are uniform on the part of the unit sphere where no coordinate is negative, and y =
+    (u.x) (1 + noise Z) with Z uniform on [-1/2, 1/2]. This is the experiment of figures 1-4 of [1]_, with noise 0, 0.1,
+    0.2 and 0.3, respectively.
 
     Parameters
     ----------
@@ -100,13 +100,13 @@ def make_scaled_regression(
     coef: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> Stream:
-    """Draw a linear regression stream whose scale tells explicit from implicit steps.
+    """Draw a linear regression stream whose scale distinguishes explicit from implicit steps.
 
     The weights w are uniform on [0, 1], the rows x on scale * [-1/2, 1/2], and y = w.x + scale * noise * Z with Z
-    standard normal. With the learning rate 1 / sqrt(t) explicit and implicit gradient descent are equal at scale 1;
-    the explicit one is worse at 2 and has blown up at 2.5 (figure 1 of [1]_, which calls the 0.1 a variance). Its last
-    panel has `noise=0` and 10,000 rows: the weights do not sum to one, so that exponentiated gradient on the simplex
-    stays at a large loss.
+    standard normal. With the learning rate 1 / sqrt(t) explicit and implicit gradient descent are equal at scale 1; the
+    explicit one is worse at 2 and diverges at 2.5 (figure 1 of [1]_, which calls the 0.1 a variance). Its last panel
+    has `noise=0` and 10,000 rows: the weights do not sum to one, so that exponentiated gradient on the simplex stays at
+    a large loss.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def make_scaled_regression(
     noise : float, default=0.1
         Standard deviation of the noise at scale 1.
     total : float or None, default=None
-        Divide the weights so that they sum to this; None leaves them as they are.
+        Rescale the weights to this sum; None: no rescaling.
     coef : bool, default=False
         Return w as well.
     random_state : int, RandomState instance or None, default=None

@@ -1,4 +1,4 @@
-"""What the density estimators share: the pass over a stream of rows, and the score."""
+"""Code shared by the density estimators: the pass over a stream of rows, and the score."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Density(DocumentedMixin, DensityMixin):
 class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
-    A subclass knows the `offline_loss_` of the best of hindsight, and makes the `_learner`, which knows what the stream
+    A subclass knows the `offline_loss_` of the best in hindsight, and makes the `_learner`, which knows what the stream
     has come to.
     """
 
@@ -94,7 +94,7 @@ class OnlineDensity(Density, OnlineEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is left out.
+            How often each row counts; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -103,14 +103,14 @@ class OnlineDensity(Density, OnlineEstimator):
         Raises
         ------
         ValueError
-            If a row cannot be learned, or parameters do not go together; the estimator is then what it was before.
+            If a row cannot be learned, or parameters are incompatible; the estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters

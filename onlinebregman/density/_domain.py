@@ -57,9 +57,9 @@ class Features:
             self.span = high.astype(np.float64) - self.low
         sound = (self.span == 0) | ((self.span > 1e-290) & (self.span < np.inf))
         if not sound.all():
-            j = int(np.argmin(sound))
+            bad = int(np.argmin(sound))
             raise ValueError(
-                f"Feature {j} runs from {low[j]:g} to {high[j]:g}: its range over- or underflows; scale it."
+                f"Feature {bad} runs from {low[bad]:g} to {high[bad]:g}: its range over- or underflows; scale it."
             )
         self._per_span = np.divide(1.0, self.span, out=np.zeros_like(self.span), where=self.span > 0)
         self._size = _rows_at_once(values)
@@ -105,10 +105,11 @@ class Features:
         log_z, expected, squares = self._moments(multipliers, squares=True)
         return log_z, expected, squares - np.multiply.outer(expected, expected)
 
-    def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray | None]:
+    def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray]:
+        """ln Z, expectations, and those of the products of features; these empty without `squares`."""
         slopes = multipliers if squares else multipliers * self._per_span
         top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
-        products = np.zeros((len(sums), len(sums))) if squares else None
+        products = np.zeros((len(sums), len(sums)) if squares else (0, 0))
         for rows, block in self.blocks():
             if squares:  # of features of any range without overflow
                 block *= self._per_span
@@ -118,20 +119,16 @@ class Features:
                 continue
             if peak > top:
                 shrink = np.exp(top - peak)
-                top, mass, sums = peak, mass * shrink, sums * shrink
-                if squares:
-                    products *= shrink
+                top, mass = peak, mass * shrink
+                sums *= shrink
+                products *= shrink
             q = np.exp(g - top)
             mass += float(q.sum())
             sums += q @ block
             if squares:
                 products += block.T @ (q[:, np.newaxis] * block)
         expected = sums / mass
-        return (
-            top + np.log(mass),
-            expected if squares else expected * self._per_span,
-            products / mass if squares else None,
-        )
+        return top + np.log(mass), expected if squares else expected * self._per_span, products / mass
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""

@@ -94,7 +94,9 @@ class Gaussian(Family):
     def __init__(self, variance: float | np.ndarray) -> None:
         self.variance = variance
         self.conjugate = (
-            WeightedSquaredEuclidean(1 / variance) if np.ndim(variance) else Scaled(SquaredEuclidean(), 1 / variance)
+            WeightedSquaredEuclidean(1 / variance)
+            if np.ndim(variance)
+            else Scaled(SquaredEuclidean(), float(1 / variance))
         )
 
     def log_density(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:

@@ -42,18 +42,18 @@ class OnlineExponentialFamily(OnlineDensity):
         What the coordinates are: numbers; zeros and ones (a number in between counts as a one with that probability);
         counts; positive numbers ("exponential" and "gamma", in the geometry of the Burg entropy).
     strategy : {"forward", "incremental_offline", "last_step_minimax", "minimax"}
-        How the next row is predicted. "last_step_minimax" is there for "bernoulli" and "gaussian" (for which it is
-        "forward"), "minimax" for "gaussian" with `horizon`.
+        How the next row is predicted. "last_step_minimax" is available for "bernoulli" and "gaussian" (for which it
+        equals "forward"), "minimax" for "gaussian" with `horizon`.
     prior_weight : float
-        How many rows the prior counts for, k; > 0 for "incremental_offline". "minimax" does without.
+        Number of rows that the prior is worth, k; > 0 for "incremental_offline". Not used by "minimax".
     prior_mean : float or array-like of shape (n_features,)
         mu_1. None: 0 for "gaussian", 1/2 for "bernoulli", 1 for the others.
     variance : float or array-like of shape (n_features,)
-        Variance of "gaussian", of all coordinates or of each (if it is not known: :class:`OnlineGaussian`).
+        Variance of "gaussian", for all coordinates or for each (if it is unknown, use :class:`OnlineGaussian`).
     shape : float
         Shape of "gamma"; its variance is mean^2 / shape.
     horizon : int
-        Number of rows there will be, for "minimax".
+        Total number of rows, for "minimax".
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class OnlineExponentialFamily(OnlineDensity):
     cumulative_loss_ : float
         Sum of weight * -ln P(x | mu_t), each row predicted before it was learned.
     offline_loss_ : float
-        The least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta; attained at the mean
-        (k mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member of hindsight; for
-        "exponential" it is -inf where a column is zero, as members of ever smaller means have ever less.
+        The minimum of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta, attained at the mean (k
+        mu_1 + sum x) / (k + n). Without a prior (and for "minimax") the loss of the best member in hindsight; for
+        "exponential" it is -inf if a column is zero, as the loss is unbounded below for means tending to 0.
     regret_ : float
         `cumulative_loss_ - offline_loss_`, inf where that is -inf.
     regret_bound_ : float
-        What `regret_` cannot exceed, where there is a theorem (see Notes); AttributeError elsewhere.
+        Upper bound on `regret_`, if there is a theorem (see Notes); otherwise AttributeError.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -86,7 +86,7 @@ class OnlineExponentialFamily(OnlineDensity):
     Notes
     -----
     All parameters are read when learning starts. A row of weight h counts as h in sums and losses; "forward" counts the
-    row it predicts with the weight it has.
+    row to be predicted with its weight.
 
     *Identity* (Key Lemma). For "incremental_offline" (k1 = k, any weights h_t) and for "forward" (k1 = k + 1, weights
     1), with k_t = k1 + h_1 + ... + h_{t-1} and every theta,
@@ -103,8 +103,8 @@ class OnlineExponentialFamily(OnlineDensity):
 
         regret <= X^2/2 sum alpha_t,    alpha_T = 1/T,    alpha_{t-1} = alpha_t + alpha_t^2,
 
-    which no strategy improves on in the worst case; before, (1/t - alpha_t) |sum x - mu_1|^2 / 2 is added.
-    Bernoulli, "forward", k = 0, mu_1 = 1/2, weights 1: n_features (ln(T + 1)/2 + 1).
+    which is optimal in the worst case; before the last row, (1/t - alpha_t) |sum x - mu_1|^2 / 2 is added. Bernoulli,
+    "forward", k = 0, mu_1 = 1/2, weights 1: n_features (ln(T + 1)/2 + 1).
 
     References
     ----------
@@ -167,22 +167,21 @@ class OnlineExponentialFamily(OnlineDensity):
         Returns
         -------
         log_density : ndarray of shape (n_samples,)
-            ln P(x | theta), summed over the coordinates; -inf for what a coin or a Poisson variable of mean 0, or a
-            coin of mean 1, cannot give.
+            ln P(x | theta), summed over the coordinates; -inf for values that are impossible at the edge of the domain:
+            x > 0 for a Bernoulli or Poisson variable of mean 0, x < 1 for a Bernoulli variable of mean 1.
 
         Raises
         ------
         ValueError
-            If a value is not of the family, or a log-density beyond float64.
+            If the family has no such value, or a log-density overflows.
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
         self._family.check(X)
         mean = self.expectation_parameters_
         with np.errstate(all="ignore"):
-            return check_log_density(
-                self._family.log_density(X, mean).sum(axis=1), X, self._family.possible(X, mean).all(axis=1)
-            )
+            possible = np.all(self._family.possible(X, mean), axis=1)
+            return check_log_density(self._family.log_density(X, mean).sum(axis=1), X, possible)
 
     @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:
@@ -228,7 +227,7 @@ class OnlineExponentialFamily(OnlineDensity):
     @property
     @in_float64
     def offline_loss_(self) -> float:
-        """Least of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
+        """Minimum of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
         now, k, F = self._now(), self._k, self._family.conjugate
         n = now.weight
@@ -245,7 +244,7 @@ class OnlineExponentialFamily(OnlineDensity):
     @property
     @in_float64
     def regret_bound_(self) -> float:
-        """What `regret_` cannot exceed; AttributeError where no theorem says."""
+        """Upper bound on `regret_`; AttributeError if there is no theorem."""
         now, rule = self._now(), self._rule
         self._check_one_run()
         gaussian = self._learned_family == "gaussian"

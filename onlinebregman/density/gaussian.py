@@ -1,4 +1,4 @@
-"""Online density estimation with Gaussians: mean and covariance, all of it or its diagonal."""
+"""Online density estimation with Gaussians: mean and covariance, full or diagonal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class _Prior(NamedTuple):
-    k: float  # rows it counts for, in the comparison with the best of hindsight
+    k: float  # rows it counts for, in the comparison with the best in hindsight
     mean: np.ndarray
     covariance: np.ndarray
     log_det: float
@@ -39,16 +39,16 @@ class OnlineGaussian(OnlineDensity):
         W_t = (k1 W_1 + sum z z') / (k1 + n),    k1 = k ("incremental_offline") or k + 1 ("forward"),
 
     n rows so far and W_1 from the prior's mean and covariance, and then learned. With covariance_type="diag" every
-    feature is such a Gaussian by itself, z = (x_i, 1), and losses and divergences are sums over the features.
+    feature has its own Gaussian, z = (x_i, 1), and losses and divergences are sums over the features.
 
     Parameters
     ----------
     covariance_type : {"full", "diag"}
-        Whether the covariance is any, or diagonal: features independent of each other.
+        Whether the covariance is full, or diagonal with independent features.
     strategy : {"forward", "incremental_offline"}
-        Whether the prior counts for one row more than `prior_weight`.
+        Whether the weight of the prior is increased by one row ("forward").
     prior_weight : float
-        How many rows the prior counts for, k; > 0 for "incremental_offline".
+        Number of rows that the prior is worth, k; > 0 for "incremental_offline".
     prior_mean : float or array-like of shape (n_features,)
         Mean of the prior.
     prior_covariance : float or array-like of shape (n_features, n_features) or (n_features,)
@@ -71,10 +71,10 @@ class OnlineGaussian(OnlineDensity):
     cumulative_loss_ : float
         Sum of weight * -ln P(x), each row predicted before it was learned.
     offline_loss_ : float
-        The least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W; attained at
-        W_B = (k W_1 + sum z z') / (k + n). Without a prior the loss of the best Gaussian of hindsight. It is -inf where
-        the covariance of W_B is singular, to rounding: without a prior, until the rows span the space, and for "diag"
-        as long as a feature is constant.
+        The minimum of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians with moments W, attained at W_B = (k W_1
+        + sum z z') / (k + n). Without a prior the loss of the best Gaussian in hindsight. It is -inf if the covariance
+        of W_B is numerically singular: without a prior, until the rows span the space, and for "diag" while a feature
+        is constant.
     regret_ : float
         `cumulative_loss_ - offline_loss_`.
     {n_features_in_, feature_names_in_}
@@ -95,8 +95,8 @@ class OnlineGaussian(OnlineDensity):
 
         offline_loss_ = (n d (ln 2 pi + 1) + (k + n) ln det C_B - k ln det C_1) / 2.
 
-    There is no bound on the regret for all sequences: covariances may come arbitrarily near to singular.
-    O(n_features^2) a row and in memory, O(n_features) for "diag".
+    There is no bound on the regret for all sequences, since covariances can be arbitrarily close to singular. Time per
+    row and memory are O(n_features^2), or O(n_features) for "diag".
 
     References
     ----------
@@ -163,7 +163,7 @@ class OnlineGaussian(OnlineDensity):
         Raises
         ------
         ValueError
-            If the covariance is singular in float64, or a log-density beyond it.
+            If the covariance is singular in float64, or a log-density overflows.
         """
         check_is_fitted(self)
         X = check_dense_rows(self, X, reset=False)
@@ -241,7 +241,7 @@ class OnlineGaussian(OnlineDensity):
     @property
     @in_float64
     def offline_loss_(self) -> float:
-        """Least of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians, of moments W."""
+        """Minimum of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians with moments W."""
         # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B
         now, k = self._now(), self._prior.k
         n = now.weight

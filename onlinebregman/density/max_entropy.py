@@ -28,14 +28,15 @@ from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
 class MaxEntDensity(Density, OnlineEstimator):
-    """The distribution of largest entropy whose features have the expectations that were observed.
+    """The maximum-entropy distribution whose feature expectations match the observed averages.
 
     Over a finite domain of N points with features f_j, of all distributions with E_q[f_j] = Ehat[f_j], the average over
-    observed points, the one of largest entropy is the member
+    observed points, the one of maximum entropy is the member
 
         q(x) = exp(sum_j lambda_j f_j(x)) / Z
 
-    that makes the observations most likely. With `alpha` expectations match within so much of each feature's range.
+    that maximises the likelihood of the observations. With `alpha`, expectations match to within this fraction of the
+    range of each feature.
 
     Parameters
     ----------
@@ -46,23 +47,23 @@ class MaxEntDensity(Density, OnlineEstimator):
     alpha : float
         Relaxed moment matching: L1 penalty of the multipliers, of features scaled to [0, 1] over the domain.
     solver : {"newton", "lbfgs", "iterative_scaling"}
-        How the multipliers are found. "newton": Newton steps by the covariance of the features, a few passes over the
-        domain of n_features_out^2 operations a point. "lbfgs": for thousands of features; many passes if they depend
-        on each other. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
+        How the multipliers are found. "newton": Newton steps with the covariance of the features, a few passes over the
+        domain with n_features_out^2 operations per point. "lbfgs": for thousands of features; many passes if they are
+        correlated. "iterative_scaling": the parallel update lambda_j += ln(Ehat[f_j] / E_q[f_j]).
     scaling : {"largest_sum", "n_features"}
-        By what iterative scaling divides the features, of range [0, 1], so that they sum to at most 1: by their largest
-        sum over a point, or by their number, as the lecture does. The smaller it is, the longer the steps.
+        The divisor with which iterative scaling makes the features, of range [0, 1], sum to at most 1: their largest
+        sum at a point, or their number, as in the lecture. A smaller divisor gives longer steps.
     max_iter : int
-        Iterations at most, in each call.
+        Largest number of iterations of each call.
     tol : float
-        Stop when a round of iterative scaling is not known to gain more than this in mean log-loss: the relative
-        entropy RE(Ehat[f] || E_q[f]); for "newton", after a step that was to gain no more. None: go on for `max_iter`,
-        or as far as float64 goes.
+        Stop when the guaranteed decrease of the mean log loss in a round of iterative scaling, the relative entropy
+        RE(Ehat[f] || E_q[f]), is at most this; for "newton", after a step with an expected decrease of at most this.
+        None: run `max_iter` iterations, or up to the precision of float64.
 
     Attributes
     ----------
     lambda_ : ndarray of shape (n_features_out,)
-        Multipliers. -inf (inf) where a feature was only observed at its least (largest) value; see Notes.
+        Multipliers. -inf (inf) if a feature was only observed at its smallest (largest) value; see Notes.
     expectations_ : ndarray of shape (n_features_out,)
         E_q[f].
     empirical_expectations_ : ndarray of shape (n_features_out,)
@@ -73,10 +74,9 @@ class MaxEntDensity(Density, OnlineEstimator):
         Entropy of q.
     dual_gap_ : float
         Penalised log-loss minus entropy: sum lambda (E_q[f] - Ehat[f]) + alpha |lambda|, in scaled features; 0 at the
-        optimum.
-        Where q matches the expectations within alpha, how far at most either is from it.
+        optimum. If q matches the expectations to within alpha, an upper bound on the distance of both from the optimum.
     entropy_bound_ : float
-        RE(Ehat[f] || E_q[f]), or what stands for it with `alpha`: what the next round would gain at least.
+        RE(Ehat[f] || E_q[f]), or its counterpart with `alpha`: the guaranteed decrease of the loss in the next round.
     domain_ : ndarray of shape (n_points, n_features)
         The points.
     probabilities_ : ndarray of shape (n_points,)
@@ -94,17 +94,17 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     Notes
     -----
-    *Zero empirical expectations.* Where a feature was only observed at its least value, such as a non-negative feature
-    whose average is 0, no finite multiplier matches the expectation: the likelihood grows as lambda_j -> -inf. The
-    limit is attained: points with a larger value get probability 0, lambda_j is -inf, and the others are fitted on what
-    is left (likewise for the largest value). A later observation elsewhere brings these points back. With `alpha` > 0
-    multipliers stay finite. Expectations at other faces of the convex hull of the features have no finite optimum
-    either; there the solver stops by `tol` with large multipliers.
+    *Zero empirical expectations.* If a feature was only observed at its smallest value, such as a non-negative feature
+    whose average is 0, no finite multiplier matches the expectation: the likelihood increases as lambda_j -> -inf. The
+    limit is returned: points with a larger value get probability 0, lambda_j is -inf, and the other multipliers are
+    fitted on the remaining points (likewise for the largest value). These points return after a later observation with
+    another value. With `alpha` > 0 multipliers stay finite. Expectations at other faces of the convex hull of the
+    features have no finite optimum either; there the solver stops at `tol` with large multipliers.
 
-    `partial_fit` adds observations to the empirical expectations and goes on from the multipliers of before. Features
-    are read a block of points at a time; there is no second copy of them.
+    `partial_fit` adds observations to the empirical expectations and continues from the previous multipliers. Features
+    are read in blocks of points, without a second copy.
 
-    Multipliers may not be unique when features depend on each other; the distribution is.
+    Multipliers need not be unique if features are linearly dependent; the distribution is.
 
     References
     ----------
@@ -114,7 +114,7 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     Examples
     --------
-    A die whose average is 4.5:
+    A die with mean 4.5:
 
     >>> import numpy as np
     >>> from onlinebregman import MaxEntDensity
@@ -135,6 +135,10 @@ class MaxEntDensity(Density, OnlineEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
+
+    domain_: np.ndarray
+    _index: RowIndex | None
+    _observed: np.ndarray  # expectations less the origin
 
     def __init__(
         self,
@@ -166,7 +170,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each observation counts; one of weight 0 is left out.
+            How often each observation counts; one of weight 0 is ignored.
 
         Returns
         -------
@@ -175,12 +179,12 @@ class MaxEntDensity(Density, OnlineEstimator):
         Raises
         ------
         ValueError
-            If an observation is not a point of the domain; the estimator is then what it was before.
+            If an observation is not a point of the domain; the estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Add observed points, and go on from the multipliers of before.
+        """Add observed points, and continue from the previous multipliers.
 
         Parameters
         ----------
@@ -207,7 +211,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         Returns
         -------
         log_probability : ndarray of shape (n_samples,)
-            ln q; -inf for a row that is not in the domain, or not in the support.
+            ln q; -inf for a row outside of the domain or the support.
 
         Raises
         ------
@@ -305,7 +309,8 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _read_domain(self) -> None:
         """The points and their index; without a given domain they come with the rows."""
-        self._fixed, self._index = self.domain is not None, None  # the index is built when rows come, not numbers
+        self._fixed = self.domain is not None
+        self._index = None  # built when rows come, not numbers
         if self.domain is None:
             if self.features is not None:
                 raise ValueError("features are those of a domain; give domain, the points they are computed for.")
@@ -331,7 +336,9 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         """No observations yet."""
-        self._weight, self._seen, self._raw = 0.0, None, None
+        self._weight = 0.0
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None  # least and largest features
+        self._raw: np.ndarray | None = None  # multipliers of the features as they are
         if self.domain is None:
             self.domain_ = np.empty((0, self.n_features_in_))
             return
@@ -344,8 +351,9 @@ class MaxEntDensity(Density, OnlineEstimator):
                 raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
             values = check_numbers(values, "features of the domain", dtype=FLOATS)
             check_finite(values, "features of the domain")
-            if len(values) != len(points):
-                raise ValueError(f"The transformer gives {len(values)} rows of features for {len(points)} points.")
+            n_points = len(self.domain_)
+            if len(values) != n_points:
+                raise ValueError(f"The transformer gives {len(values)} rows of features for {n_points} points.")
             self._values = values
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
@@ -400,10 +408,10 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
         self._solved = self.domain_, features, multipliers, log_z  # what goes together, for threads that ask meanwhile
-        self._raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
-        self.lambda_: np.ndarray = np.where(
-            features.limits != 0, np.inf * np.where(features.limits < 0, -1.0, 1.0), self._raw
-        )
+        raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
+        at_infinity = np.inf * np.where(features.limits < 0, -1.0, 1.0)
+        self.lambda_: np.ndarray = np.where(features.limits != 0, at_infinity, raw)
+        self._raw = raw
         self.expectations_: np.ndarray = features.low + features.span * expected
         self._matched = empirical, expected  # of the scaled features
         self.entropy_bound_: float = scaling.step(expected, multipliers)[1]

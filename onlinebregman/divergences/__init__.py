@@ -1,9 +1,9 @@
-"""Geometry: Bregman divergences as small objects, the readable definition of each potential.
+"""Bregman divergences as small objects: the readable definition of each potential.
 
 Vectors: `SquaredEuclidean`, `WeightedSquaredEuclidean`, `RelativeEntropy`, `SimplexEntropy`, `Burg`, `PNorm`,
-`BinaryEntropy`. Those that adapt to the rows: `AdaGrad`, `NormalizedAdaGrad`, `DiagonalNewton`. Symmetric matrices:
-`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked` make others of them; `TwoDivergences` is
-the duality between two. For a potential of your own subclass `Divergence` or `SeparableDivergence`.
+`BinaryEntropy`. Adaptive divergences: `AdaGrad`, `NormalizedAdaGrad`, `DiagonalNewton`. Symmetric matrices:
+`SquaredFrobenius`, `VonNeumann`, `LogDet`. `Conjugate`, `Scaled` and `Stacked` derive others from them;
+`TwoDivergences` is the duality between two. For your own potential, subclass `Divergence` or `SeparableDivergence`.
 """
 
 from ._base import Divergence, SeparableDivergence

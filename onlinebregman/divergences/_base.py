@@ -1,4 +1,4 @@
-"""The contract of a divergence, and what follows from it for every potential."""
+"""The interface of a divergence, and methods that follow from it for every potential."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from ._numerics import EPS, SLACK, TINY, Array, as_array, check_box, check_radiu
 class Divergence(ABC):
     """Bregman divergence of a strictly convex, differentiable potential F.
 
-    D(u, w) = F(u) - F(w) - <f(w), u - w> with the mirror map f = grad F. A subclass gives `potential`, `mirror` and
-    `inverse_mirror`; everything else follows from these three. `divergence`, `hessian_inverse` and `step` are worth
-    overriding where a closed form is faster or keeps more digits, `domain`, `check_domain` and `step_range` where F is
-    not defined everywhere. Estimators ask for the facts below; the defaults hold for every potential of vectors.
+    D(u, w) = F(u) - F(w) - <f(w), u - w> with the mirror map f = grad F. A subclass defines `potential`, `mirror` and
+    `inverse_mirror`; everything else follows from these three. Override `divergence`, `hessian_inverse` and `step` if a
+    closed form is faster or more accurate, and `domain`, `check_domain` and `step_range` if F is not defined
+    everywhere. Estimators use the attributes below; their defaults are valid for every potential of vectors.
 
     Points w, directions x and mirror images theta are float64 arrays of one shape: (n,) for vectors, (n, n) for
-    symmetric matrices. Methods return new arrays and never change their arguments. Objects compare equal when type
-    and parameters do.
+    symmetric matrices. Methods return new arrays and never modify their arguments. Objects are equal if their types and
+    parameters are.
 
     Attributes
     ----------
     lower, upper : float
         Ends of the domain of one coordinate of a vector.
     total : float or None
-        The sum that all vectors of the domain have; None where they have no sum in common.
+        The sum of every vector of the domain; None if it is not constant.
     homogeneous : bool
         Is F(s w) = s^2 F(w) for all s? Then D(s u, s w) = s^2 D(u, w), and weights start at 0.
     adaptive : bool
-        Does it change with the rows that are learned?
+        Does the divergence change with the rows that are learned?
     constant_rate : float or None
-        The constant learning rate that suits a divergence which adapts to the rows; None for all others, whose rates
-        have to fall.
+        A suitable constant learning rate for an adaptive divergence; None for all others, whose rates have to decrease.
     rate_power : float
-        With a constant rate, steps of a divergence that adapts get shorter by t^-rate_power as rows t = 1, 2, ... come.
+        With a constant rate, the steps of an adaptive divergence decrease as t^-rate_power over the rows t = 1, 2, ...
 
     References
     ----------
@@ -69,7 +68,7 @@ class Divergence(ABC):
 
     @property
     def domain(self) -> str:
-        """The set on which F is differentiable, as said in errors; a plain class attribute does in a subclass."""
+        """The set on which F is differentiable, as text for error messages; may be a class attribute in a subclass."""
         return "finite w"
 
     @abstractmethod
@@ -87,8 +86,8 @@ class Divergence(ABC):
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         """D(u, w) = F(u) - F(w) - <f(w), u - w> >= 0, with 0 only at u = w.
 
-        `u` may lie on the boundary of the domain where F is finite there; `w` may not, save that relative entropies
-        take a zero of w as the limit: 0 against u = 0, infinity against u > 0.
+        `u` may lie on the boundary of the domain if F is finite there; `w` may not, except that relative entropies use
+        the limit for zeros of w: 0 if u = 0, infinity if u > 0.
         """
         u, w = self._pair(u, w)
         gap = self.potential(u) - self.potential(w) - float(np.vdot(self.mirror(w), u - w))
@@ -112,9 +111,9 @@ class Divergence(ABC):
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         """w(c) = f^-1(f(w) - c x), the form of every explicit or implicit update of a linear model (KB10, 2.3 and 3).
 
-        Raises ValueError when c is outside `step_range(w, x)`. A class may keep w(c) off the edge of the domain, where
-        weights could not be moved again, by no more than rounding, say by the smallest normal float: regret
-        certificates are about comparators no nearer to the edge.
+        Raises ValueError when c is outside `step_range(w, x)`. A class may keep w(c) away from the edge of the domain,
+        which weights could not leave again, by about a rounding error, such as the smallest normal float: regret
+        certificates hold for comparators that are no closer to the edge.
         """
         return self.inverse_mirror(self.mirror(w) - c * self._direction(x))
 
@@ -171,7 +170,7 @@ class Divergence(ABC):
         return lambda s: self.step(w, x, sign * s), high if sign > 0 else -low, 1.0
 
     def project_halfspace(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
-        """argmin of D(u, w) over <u, x> <= b: w itself, bit for bit, where it satisfies the inequality already.
+        """argmin of D(u, w) over <u, x> <= b: w itself, bit for bit, if it satisfies the inequality.
 
         For every u of the half-space D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
         """
@@ -181,9 +180,9 @@ class Divergence(ABC):
         return self.project_hyperplane(w, x, b)
 
     def default_start(self, n_features: int) -> Array:
-        """The point w_1 that learning starts from unless told otherwise: it prefers no feature.
+        """The default starting point w_1, with equal weights for all features.
 
-        0 where that is in the domain, else 1/n or 1/2 for all weights.
+        0 if that is in the domain, otherwise 1/n or 1/2 for all weights.
         """
         for value in (0.0, 1.0 / n_features, 0.5):
             start = np.full(n_features, value)
@@ -197,8 +196,8 @@ class Divergence(ABC):
     def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
         """The largest D(u, w_1) from the default start, over the u of the domain whose norm is at most `u_bound`.
 
-        What not to know the comparator costs in a regret bound; infinity where it takes a bound on its norm. The
-        geometries for which it is not known raise ValueError.
+        The cost of not knowing the comparator in a regret bound; infinite if it requires a bound on the norm.
+        Geometries for which it is not known raise ValueError.
         """
         raise ValueError(
             f"{self!r} has no bound on D(u, w_1). SquaredEuclidean, PNorm, SimplexEntropy and VonNeumann(trace) have "
@@ -208,8 +207,8 @@ class Divergence(ABC):
     def smoothness(self, x_bound: float) -> float:
         """M with D(w, w(c)) <= M c^2/2 for all w, all c and all rows x of row_size(x) <= x_bound.
 
-        What a step along x costs in a regret bound. D(w, w(c)) is the integral of s x'S x over the w(s) with s from 0
-        to c, so M is the largest x'S x. The geometries that have none raise ValueError.
+        The cost of a step along x in a regret bound. D(w, w(c)) is the integral of s x'S x over the w(s) with s from 0
+        to c, so M is the largest x'S x. Geometries without such a bound raise ValueError.
         """
         raise self._not_smooth()
 
@@ -279,9 +278,9 @@ class VectorDivergence(Divergence):
 
 
 class SeparableDivergence(VectorDivergence):
-    """Divergence of a sum F(w) = sum_i phi(w_i): coordinates do not interact, so boxes, simplices and balls are easy.
+    """Divergence of a sum F(w) = sum_i phi(w_i): projections onto boxes, simplices and balls are easy.
 
-    Subclass it as `Divergence`; set `lower` and `upper` where phi is not defined everywhere.
+    Subclass it like `Divergence`; set `lower` and `upper` if phi is not defined everywhere.
 
     Examples
     --------
@@ -292,7 +291,7 @@ class SeparableDivergence(VectorDivergence):
     """
 
     def project_box(self, w: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
-        """argmin of D(u, w) over lower <= u <= upper (scalars or shape (n,)): clipping, whatever phi."""
+        """argmin of D(u, w) over lower <= u <= upper (scalars or shape (n,)): clipping, for every phi."""
         self.check_domain(w)
         w = as_array(w)
         low, high = check_box(lower, upper, w.shape)
@@ -328,7 +327,7 @@ class SeparableDivergence(VectorDivergence):
     def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius: f(u) = f(w) - c sign(w), each weight stopped at 0.
 
-        c solves one scalar equation. A w inside is returned as it is.
+        c solves one scalar equation. A w inside is returned unchanged.
         """
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)
@@ -363,7 +362,7 @@ class SeparableDivergence(VectorDivergence):
     def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
 
-        A w inside is returned as it is.
+        A w inside is returned unchanged.
         """
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)
@@ -381,7 +380,7 @@ class SeparableDivergence(VectorDivergence):
     def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
         """argmin of D(u, w) + l1 sum abs(u) + l2 sum u^2/2 over u.
 
-        f(u) + l1 sign(u) + l2 u = f(w), a u stopped at 0 where f would pass f(0).
+        Solves f(u) + l1 sign(u) + l2 u = f(w), with u = 0 where f would pass f(0).
         """
         self.check_domain(w)
         w = as_array(w)

@@ -31,7 +31,7 @@ def resolve_divergence(divergence: str | Divergence, n_features: int | None = No
     divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
             "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
         A name, for the divergence with its default parameters (total 1 on the simplex, and p = 2 ln n, at least 2), or
-        a divergence, which is returned as it is.
+        a divergence, which is returned unchanged.
     n_features : int, default=None
         n; needed for "p_norm".
 

@@ -1,4 +1,4 @@
-"""Squared Euclidean distances that adapt: the weight h_i of each coordinate follows from the rows that were learned."""
+"""Adaptive squared Euclidean distances: the weight h_i of each coordinate depends on the rows learned so far."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
 
 
 class AdaptiveDivergence(SquaredEuclidean):
-    """D_t(u, w) = sum h_i (u_i - w_i)^2 / 2, with weights h_i that follow from the rows up to row t: the contract.
+    """D_t(u, w) = sum h_i (u_i - w_i)^2 / 2, with weights h_i that depend on the rows up to row t: the interface.
 
-    Row t is predicted, gives the derivative g = L'(a, y) of its loss at the prediction, and is taken in: the step
-    w' = argmin D_t(w', w) + eta_t L(w'.x, y), w_i' = w_i - c x_i / h_i, is made with an h that knows it. Only
-    coordinates with x_i != 0 change. Before any row, and so by itself, it is the squared Euclidean distance; what it
-    has become is `at(metric)`.
+    Row t is predicted, and the derivative g = L'(a, y) of its loss at the prediction updates h before the step w' =
+    argmin D_t(w', w) + eta_t L(w'.x, y), w_i' = w_i - c x_i / h_i. Only coordinates with x_i != 0 change. The object
+    itself is the squared Euclidean distance before any row; `at(metric)` is the divergence with given weights h.
 
-    An intercept is a coordinate of value 1. A row of weight s counts s times in all sums.
+    An intercept is a coordinate with value 1. A row of weight s counts s times in all sums.
 
     Attributes
     ----------
     constant_rate : float
-        The learning rate eta that suits most data; it need not fall, as h grows.
+        A learning rate eta that suits most data; it need not decrease, since h grows.
     """
 
     adaptive = True
@@ -37,13 +36,13 @@ class AdaptiveDivergence(SquaredEuclidean):
         """h after rows X (n_rows, n) whose losses had the derivatives g (n_rows,); 0 where all x_i were 0."""
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
-        """The factor of the learning rate of the last of the rows X, with targets y, that all coordinates share."""
+        """Factor of the learning rate for the last of the rows X, with targets y, common to all coordinates."""
         return 1.0
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
-        """What is left of weights w, with the metric h so far, where the largest abs(x_i) grows from m > 0 to M.
+        """The weights w after rescaling, with metric h, when the largest abs(x_i) grows from m > 0 to M.
 
-        A row is predicted by what will be left, and learned from there.
+        The row is predicted with the rescaled weights and learned starting from them.
         """
         return as_array(w)
 
@@ -70,9 +69,9 @@ class AdaptiveDivergence(SquaredEuclidean):
 
 
 class AdaGrad(AdaptiveDivergence):
-    """Adaptive gradient descent: each coordinate has a rate of its own, which falls with its gradients.
+    """Adaptive gradient descent: each coordinate has its own rate, which decreases with its gradients.
 
-    h_i = sqrt(sum g^2 x_i^2): what is rare keeps a high rate. With bounded weights the regret is at most of the order
+    h_i = sqrt(sum g^2 x_i^2): rare features keep a high rate. With bounded weights the regret is at most of the order
     of sum_i sqrt(sum g^2 x_i^2). eta is in units of the weights.
 
     References
@@ -93,17 +92,17 @@ class AdaGrad(AdaptiveDivergence):
 
 
 class NormalizedAdaGrad(AdaptiveDivergence):
-    """Normalised adaptive gradient descent: as `AdaGrad`, and indifferent to the units of each feature and the target.
+    """Normalised adaptive gradient descent: `AdaGrad` that is invariant to the units of each feature and of the target.
 
     h_i = M_i sqrt(sum g^2 x_i^2) with M_i the largest abs(x_i) so far, and the rate times sqrt(t / N) with N the sum of
     x_i^2 / M_i^2 over the t rows and all coordinates. Where M_i grows from m to M, w_i is multiplied by m / M: a row
     with a value larger than any before is predicted as if that value were the largest before.
 
-    To multiply a feature by a constant divides its weight by that constant and changes nothing else. On losses in units
-    of the target, such as the squared one, the rate goes with the standard deviation of the targets so far (their size
-    while they are all the same), and nothing else changes with those units, either. There the first row, unless steps
-    are explicit, moves the intercept alone, to the target, and its g is left out: the distance of targets from 0 is not
-    what has to be learned.
+    Multiplying a feature by a constant divides its weight by that constant and changes nothing else. For losses in
+    units of the target, such as the squared loss, the rate is proportional to the standard deviation of the targets so
+    far (to their absolute value while they are all equal), which makes learning invariant to those units. For these
+    losses the first row only moves the intercept, to the target, unless steps are explicit, and its g is ignored, so
+    that a large offset of the targets does not affect the rates.
 
     References
     ----------
@@ -122,7 +121,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
         return np.abs(as_array(X)).max(axis=0) * AdaGrad().metric(X, g, sample_weight)
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
-        return as_array(w) * as_array(m) / M
+        return as_array(w) * as_array(m) / as_array(M)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         X = np.abs(as_array(X))
@@ -139,9 +138,9 @@ class DiagonalNewton(AdaptiveDivergence):
     """Diagonal second-order steps: the diagonal of the forward algorithm and of the on-line Newton step.
 
     h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows
-    from m to M, h_i w_i stays: the weight is what the same pull makes of it against a stronger prior. As with
-    `NormalizedAdaGrad`, nothing changes with the units of a feature or the target but those of the weights, and the
-    first row moves the intercept alone where targets have units.
+    from m to M, h_i w_i is preserved, as if the prior had been stronger from the start. As with `NormalizedAdaGrad`,
+    learning is invariant to the units of features and target, and for losses in units of the target the first row only
+    moves the intercept.
 
     Parameters
     ----------
@@ -181,7 +180,8 @@ class DiagonalNewton(AdaptiveDivergence):
         return np.abs(X).max(axis=0) ** 2 + self.curvature * (_weights(sample_weight, g) @ X**2)
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
-        return as_array(w) * metric / (as_array(metric) - as_array(m) ** 2 + as_array(M) ** 2)
+        h = as_array(metric)
+        return as_array(w) * h / (h - as_array(m) ** 2 + as_array(M) ** 2)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
         return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0

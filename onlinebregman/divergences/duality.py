@@ -12,7 +12,7 @@ from ._numerics import Array, as_array
 class Conjugate(Divergence):
     """Divergence of the convex conjugate G(theta) = <theta, mu> - F(mu), mu = f^-1(theta), of a potential F.
 
-    Its mirror map is f^-1 and its inverse mirror map is f. The two divergences are one, with the arguments exchanged:
+    Its mirror map is f^-1 and its inverse mirror map is f. The two divergences are equal, with the arguments exchanged:
     D_G(theta~, theta) = D_F(mu, mu~). With F the potential of an exponential family's expectation parameters, G is the
     cumulant function of the natural ones and the divergence is the relative entropy between two members.
 
@@ -182,9 +182,9 @@ class TwoDivergences:
     y : array-like of shape (n_rows,)
         Targets h(a), of scores a.
     phi : array-like of shape (n_features,)
-        f(w_t) of the weights w_t to stay near to.
+        f(w_t) of the weights w_t to stay close to.
     mu, nu : array-like or float, default=0.0
-        Shifts of the weights and of the scores; mu has to be in the domain of F, nu in that of H.
+        Shifts of the weights and of the scores; mu must be in the domain of F, nu in that of H.
 
     References
     ----------
@@ -235,7 +235,7 @@ class TwoDivergences:
         return loss + Conjugate(self.weights).divergence(self.phi - alpha @ self.X, start)
 
     def gap(self, w: ArrayLike, alpha: ArrayLike) -> float:
-        """P(w) + Q(alpha) - P(0): by so much at most P(w) is above its minimum, and Q(alpha) above its own."""
+        """P(w) + Q(alpha) - P(0): an upper bound on the distance of P(w), and of Q(alpha), from its minimum."""
         return self.primal(w) + self.dual(alpha) - self.primal(np.zeros_like(self.phi))
 
     def weights_of(self, alpha: ArrayLike) -> Array:

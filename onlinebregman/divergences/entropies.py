@@ -35,7 +35,7 @@ class RelativeEntropy(SeparableDivergence):
 
     F(w) = sum w ln w - w,  f(w) = ln w,  D(u, w) = sum u ln(u/w) - u + w,  S = diag w,  w(c) = w e^(-c x).
 
-    `u` may hold zeros (0 ln 0 = 0). Steps keep weights at or above the smallest normal float, as an exact zero could
+    `u` may contain zeros (0 ln 0 = 0). Steps keep weights at or above the smallest normal float, as an exact zero could
     never grow again.
 
     References
@@ -142,7 +142,7 @@ class SimplexEntropy(VectorDivergence):
         return np.full(n_features, self.total / n_features)
 
     def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
-        """U ln n, that of a comparator with one weight, whatever `u_bound` says; for two features or more."""
+        """U ln n, that of a comparator with one nonzero weight, for any `u_bound`; for two features or more."""
         return self.total * math.log(max(n_features, 2))
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
@@ -248,9 +248,9 @@ class SimplexEntropy(VectorDivergence):
     def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over the part of the simplex with norm_2(u) <= radius.
 
-        ln u = ln w - mu u + const. With s = ln mu + const this is mu u = omega(ln w + s) for the inverse omega of
-        t + ln t (Wright's function), so u = U omega(ln w + s) / sum: s from one scalar equation. Ever larger s lead
-        from w to the uniform weights, whose norm U / sqrt(n) is the smallest; a w inside is returned as it is.
+        ln u = ln w - mu u + const. With s = ln mu + const this is mu u = omega(ln w + s) for the inverse omega of t +
+        ln t (Wright's function), so u = U omega(ln w + s) / sum: s from one scalar equation. Ever larger s lead from w
+        to the uniform weights, whose norm U / sqrt(n) is the smallest; a w inside is returned unchanged.
         """
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)
@@ -271,7 +271,7 @@ class SimplexEntropy(VectorDivergence):
         return np.full_like(w, self.total / len(w)) if root is None else point(root)
 
     def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
-        """There is none: sum abs(u) is the same for all u of the simplex, and sum u^2 pulls them to the middle."""
+        """Not available: sum abs(u) is the same for all u of the simplex, and sum u^2 pulls them towards the centre."""
         raise ValueError(
             f"{self!r} takes no penalty: on the simplex sum abs(w) = {self.total:g} for all weights, and entropy keeps "
             "them from 0 by itself. Use RelativeEntropy, whose sum is free, or the total."
@@ -376,7 +376,7 @@ class BinaryEntropy(SeparableDivergence):
     F(w) = sum w ln w + (1 - w) ln(1 - w),  f(w) = ln(w / (1 - w)),  S = diag w (1 - w),
     D(u, w) = sum u ln(u/w) + (1 - u) ln((1 - u)/(1 - w)),  w(c) = sigmoid(f(w) - c x).
 
-    `u` may hold zeros and ones. Steps stay at the floats next to 0 and 1, which could never be left again.
+    `u` may contain zeros and ones. Steps stop at the floats next to 0 and 1, as weights could never leave 0 or 1 again.
 
     References
     ----------

@@ -55,10 +55,10 @@ class SquaredEuclidean(SeparableDivergence):
         """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
         self.check_domain(w)
         w, total = as_array(w), check_total(total)
-        w = w - w.max()  # the same for the projection, and a total that is tiny beside w keeps its digits
-        descending = np.sort(w)[::-1]
-        taus = (np.cumsum(descending) - total) / np.arange(1, len(w) + 1)
-        return np.maximum(w - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
+        moved: Array = w - w.max()  # has the same projection, and a total that is tiny beside w keeps its digits
+        descending = np.sort(moved)[::-1]
+        taus = (np.cumsum(descending) - total) / np.arange(1, len(moved) + 1)
+        return np.maximum(moved - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
 
     def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius: soft thresholds, the absolute values projected on a simplex."""

@@ -91,7 +91,7 @@ class SquaredFrobenius(MatrixDivergence):
 
     F(W) = norm_F(W)^2/2,  f(W) = W,  D(U, W) = norm_F(U - W)^2/2,  S X = X,  W(c) = W - c X.
 
-    Steps may leave the cone of positive semidefinite matrices; `project_psd` goes back to it.
+    Steps may leave the cone of positive semidefinite matrices; `project_psd` projects back onto it.
 
     References
     ----------
@@ -138,10 +138,11 @@ class VonNeumann(MatrixDivergence):
     F(W) = tr(W log W - W),  f(W) = log W,  D(U, W) = tr(U log U - U log W - U + W),  W(c) = exp(log W - c X),
     S X = Q (K * Q'X Q) Q' with W = Q diag(l) Q' and K_ij = (l_i - l_j) / (ln l_i - ln l_j).
 
-    With `trace` the domain is the matrices of that trace, the matrix version of `SimplexEntropy`: W(c) is rescaled to
-    it, and S X loses W tr(W X) / trace. U may be singular (0 ln 0 = 0). Every step costs two eigendecompositions, and a
-    float64 matrix holds no eigenvalues below about 1e-15 of the largest: steps raise smaller ones to that, so that W
-    stays positive definite. Runs of many steps keep theta = f(W), which has no such limit, and map it back.
+    With `trace` the domain is the set of matrices of that trace, the matrix version of `SimplexEntropy`: W(c) is
+    rescaled to it, and W tr(W X) / trace is subtracted from S X. U may be singular (0 ln 0 = 0). Every step costs two
+    eigendecompositions, and a float64 matrix cannot represent eigenvalues below about 1e-15 of the largest: steps raise
+    smaller ones to that, so that W stays positive definite. For many steps, keep theta = f(W), which has no such limit,
+    and map it back.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class VonNeumann(MatrixDivergence):
         return np.eye(n_features) * (1.0 if self.trace is None else self.trace / n_features)
 
     def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
-        """trace ln d, that of a matrix of rank one, whatever `u_bound` says; with a given trace only, for d >= 2."""
+        """trace ln d, that of a matrix of rank one, for any `u_bound`; only with a given trace, for d >= 2."""
         if self.trace is None:
             return super().largest_divergence(n_features, u_bound)
         return self.trace * math.log(max(n_features, 2))
@@ -229,16 +230,16 @@ class VonNeumann(MatrixDivergence):
         return sx if self.trace is None else sx - w * (float(np.vdot(w, x)) / self.trace)
 
     def smoothness(self, x_bound: float) -> float:
-        """M = trace x_bound^2/4 where the extreme eigenvalues of X are at most x_bound apart; with a given trace only.
+        """M = trace x_bound^2/4 if the extreme eigenvalues of X are at most x_bound apart; only with a given trace.
 
-        tr(X S X) is the trace times a quantum variance of X, at most the variance of two points so far apart.
+        tr(X S X) is the trace times a quantum variance of X, at most the variance of two points at that distance.
         """
         if self.trace is None:
             raise self._not_smooth()
         return self.trace * check_bound(x_bound) ** 2 / 4
 
     def row_size(self, x: ArrayLike) -> float:
-        """Distance of the extreme eigenvalues of X; z.z for a row z (of two values or more)."""
+        """Difference of the extreme eigenvalues of X; z.z for a row z (of two values or more)."""
         x = as_array(x)
         return float(x @ x) if x.ndim == 1 else float(np.ptp(np.linalg.eigvalsh(x)))
 

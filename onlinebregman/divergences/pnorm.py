@@ -143,7 +143,7 @@ class PNorm(VectorDivergence):
     def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius: f^-1 of f(w) with a soft threshold, from one scalar equation.
 
-        A w inside is returned as it is.
+        A w inside is returned unchanged.
         """
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)
@@ -165,7 +165,7 @@ class PNorm(VectorDivergence):
         """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
 
         As u is proportional to sgn(y) abs(y)^(p-1) with y = f(u), the y solve y + sgn(y) abs(t y)^(p-1) = f(w),
-        coordinate by coordinate, for one t >= 0 that stands for mu. A w inside is returned as it is.
+        coordinate by coordinate, for one t >= 0 that stands for mu. A w inside is returned unchanged.
         """
         self.check_domain(w)
         w, radius = as_array(w), check_radius(radius)

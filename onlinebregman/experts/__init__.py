@@ -1,4 +1,4 @@
-"""Mixtures of experts: forecasts weighted by how good they were, with regret bounds that hold for every stream."""
+"""Mixtures of experts: forecasts weighted according to their past losses, with regret bounds for every stream."""
 
 from ._wealth import best_asset, best_constant_portfolio, buy_and_hold, universal_wealth, wealth
 from .bayes import BayesMixture

@@ -1,4 +1,4 @@
-"""What the mixtures of experts share: experts that are columns or estimators, and the loop over the rows."""
+"""Code shared by the mixtures of experts: experts as columns or estimators, and the loop over the rows."""
 
 from __future__ import annotations
 
@@ -40,18 +40,19 @@ class Forecasts(Examples):
 class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
-    A subclass says what an expert forecasts (`_columns`, `_ask`), what a row costs (`_row_costs`), and the rate.
+    A subclass defines the forecasts of the experts (`_columns`, `_ask`), the losses of a row (`_row_costs`), and the
+    rate.
 
     Parameters
     ----------
     strategy : {"average", "eg"}
-        What moves the weights: the losses of the experts, or the gradient of the mixture's loss. Read, as `loss` is,
-        when learning starts.
+        What the weights are updated by: the losses of the experts ("average"), or the gradient of the loss of the
+        mixture ("eg"). Read when learning starts, like `loss`.
     prior : array-like of shape (n_experts,)
-        Weights to start with; equal ones by default.
+        Initial weights; equal by default.
     share : float
-        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows.
-        Read, as `prior` is, when learning starts.
+        Fraction of the total weight that is redistributed after each row, below 1; a good value is the number of
+        switches divided by the number of rows. Read when learning starts, like `prior`.
 
     Attributes
     ----------
@@ -60,11 +61,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
     cumulative_loss_ : float
         Loss of the mixture.
     regret_bound_ : float
-        Bound on `cumulative_loss_` beyond the loss of the best expert ("eg": of the best mixture), for this very run.
+        Bound on `cumulative_loss_` minus the loss of the best expert ("eg": of the best mixture), for this run.
     estimators_ : list
-        The experts, learning; empty if they are the columns of X.
+        The fitted experts; empty if they are the columns of X.
     t_ : int
-        Rows forecast and counted. The first row is only learned, if there are experts that know nothing before it.
+        Rows forecast and counted. The first row is only learned if some experts cannot predict before they have
+        learned.
     """
 
     _unmixable = (
@@ -85,7 +87,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         Parameters
         ----------
         deep : bool, default=True
-            Those of the experts, too.
+            Also those of the experts.
 
         Returns
         -------
@@ -128,7 +130,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
 
     @property
     def regret_bound_(self) -> float:
-        """Bound on `cumulative_loss_` beyond that of the best expert: ln K / rate + gap for equal priors."""
+        """Bound on `cumulative_loss_` minus that of the best expert: ln K / rate + gap for equal priors."""
         return self._fitted_mix().regret_bound()
 
     @property
@@ -137,7 +139,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         return self._fitted_mix().n_rows
 
     def tracking_bound(self, n_switches: int) -> float:
-        """Bound on `cumulative_loss_` beyond that of the best sequence of experts with a number of switches.
+        """Bound on `cumulative_loss_` minus that of the best sequence of experts with a given number of switches.
 
         With share a and K equal priors it is (ln K + m ln(K / a) - (T - 1 - m) ln(1 - a + a / K)) / rate + gap for m
         switches in T rows.
@@ -145,12 +147,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         Parameters
         ----------
         n_switches : int
-            How often the sequence goes from one expert to another.
+            Number of changes from one expert to another in the sequence.
 
         Returns
         -------
         bound : float
-            Infinite for share=0 and any switches.
+            Infinite for share=0 and at least one switch.
         """
         check_is_fitted(self)
         if not isinstance(n_switches, Integral) or n_switches < 0:

@@ -24,8 +24,9 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     ----------
     estimators : list of (str, estimator) or None
         The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
-        once it was forecast. None: the columns of X are the probabilities they give, for two classes one column an
-        expert, that of `classes_[1]`; for more, the columns of all classes of the first expert, then of the next.
+        after it was forecast. None: the columns of X are the probabilities of the experts: for two classes one column
+        per expert, the probability of `classes_[1]`; for more, the columns of all classes of the first expert, then of
+        the next.
     """
 
     strategy = "average"
@@ -39,11 +40,11 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the probabilities they give.
+            Rows for the experts, or their probabilities.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -67,7 +68,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         Raises
         ------
         ValueError
-            If numbers are not probabilities, or under log-loss the mixture gives probability 0 to what came; the
+            If numbers are not probabilities, or with log loss the mixture gives the observed label probability 0; the
             message names the row.
         """
         return self._partial_fit(X, y, sample_weight, classes)

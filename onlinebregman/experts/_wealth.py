@@ -1,4 +1,4 @@
-"""What portfolios make of a capital, and the best of them in hindsight."""
+"""The wealth of portfolios, and the best of them in hindsight."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ._weights import Array
 
 
 class Asset(NamedTuple):
-    """One asset and what it made of a capital of 1."""
+    """One asset and the final value of a capital of 1 invested in it."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # tuple has a method of that name
     wealth: float
 
 
 class Portfolio(NamedTuple):
-    """Weights that are restored each day, and what they made of a capital of 1."""
+    """Constant rebalancing weights, and the final value of a capital of 1 invested with them."""
 
     weights: Array
     wealth: float
@@ -59,20 +59,20 @@ def _log(x: Array) -> Array:
 
 
 def from_log(log_wealth: float) -> float:
-    """The wealth with this logarithm; infinite or 0 where it is beyond what a float can hold."""
+    """The wealth with this logarithm; infinite or 0 if it over- or underflows."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.exp(log_wealth))
 
 
 def wealth(relatives: ArrayLike, weights: ArrayLike) -> float:
-    """What a capital of 1 becomes if it is dealt out anew each day: the product of w.x.
+    """Final value of a capital of 1 that is rebalanced each day: the product of w.x.
 
     Parameters
     ----------
     relatives : array-like of shape (n_days, n_assets)
         Price relatives: price at the end of a day divided by that at its beginning.
     weights : array-like of shape (n_assets,) or (n_days, n_assets)
-        Shares of the capital, the same each day or one row a day.
+        Shares of the capital, constant or one row per day.
 
     Returns
     -------
@@ -115,13 +115,13 @@ def best_asset(relatives: ArrayLike) -> Asset:
 
 @described_by(wealth)
 def buy_and_hold(relatives: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """What a capital of 1 becomes if it is dealt out once: the mean of the assets' gains.
+    """Final value of a capital of 1 that is never rebalanced: the mean of the values of the assets.
 
     Parameters
     ----------
     {relatives}
     weights : array-like of shape (n_assets,), default=None
-        Shares of the capital at the start; equal ones by default.
+        Initial shares of the capital; equal by default.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     Raises
     ------
     ValueError
-        If on some day all assets are lost.
+        If all assets lose all their value on some day.
     RuntimeError
         If the optimum is not found: the wealth is not within a factor 1 - 1e-6 of its upper bound.
 
@@ -214,7 +214,7 @@ def universal_wealth(
     ----------
     {relatives}
     n_points : int, default=10_000
-        For more than two assets, how many portfolios are sampled. For two the integral is taken by Gauss-Legendre
+        For more than two assets, the number of sampled portfolios. For two the integral is taken by Gauss-Legendre
         quadrature with 8 sqrt(n_days) + 64 points at most, exact up to rounding: the wealth is a polynomial in the
         weight whose peak is no narrower than about 1 / (2 sqrt(n_days)).
     random_state : int, RandomState instance or None, default=0

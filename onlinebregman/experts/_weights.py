@@ -18,16 +18,16 @@ class ExpertWeights:
 
     A row with losses l_k costs at least the mix loss -ln(sum v_k exp(-rate l_k)) / rate, and these add up to at most
     L_k - ln(prior_k) / rate for every expert. What the mixture lost beyond its mix losses is `gap`, so that for any
-    losses whatsoever
+    losses
 
         loss of the mixture  <=  L_k - ln(prior_k) / rate + gap.
 
-    The theorems say when the gap is zero (log-loss at rate 1; losses that are exp-concave at this rate) or how large it
-    can get (rate range^2 / 8 for each row, Hoeffding). With a rate of None it is -min ln(prior) / gap, which makes the
-    two last terms equal (AdaHedge; compiled, for equal priors, in `_kernels.loop.hedge.Hedge`).
+    The theorems say when the gap is zero (log loss at rate 1; losses that are exp-concave at this rate) or bound it
+    (rate range^2 / 8 for each row, Hoeffding). With a rate of None it is -min ln(prior) / gap, which makes the two last
+    terms equal (AdaHedge; compiled, for equal priors, in `_kernels.loop.hedge.Hedge`).
 
-    Fixed share: after each row a part of all weight is dealt out again, v <- (1 - share) v + share prior. The same
-    bound then holds against every sequence of experts, with the logarithm of what the sequence's choices are worth.
+    Fixed share: after each row a fraction of the total weight is redistributed, v <- (1 - share) v + share prior. The
+    same bound then holds against every sequence of experts, with the logarithm of the prior weight of the sequence.
 
     Nothing is changed in place: a copy of the object keeps what it was.
 
@@ -113,10 +113,10 @@ def log_sum_exp(logs: Array) -> float:
 
 def are_numbers(*values) -> bool:
     """Are these numbers of a size that can be squared, and not NaN?"""
-    return all(isinstance(value, Real) and abs(value) <= 1e100 for value in values)
+    return all(isinstance(value, Real) for value in values) and all(abs(value) <= 1e100 for value in values)
 
 
-def hoeffding_rate(spread: float, n_rows: int, n_experts: int) -> float:
+def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
     """The rate at which losses within `spread` of each other have a regret of spread sqrt(n_rows ln(n_experts) / 2)."""
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
 
@@ -169,12 +169,12 @@ class RemembersWeights:
     Parameters
     ----------
     history : int
-        Number of last rows whose weights are kept in `weights_history_`; read at each call.
+        Number of most recent rows whose weights are stored in `weights_history_`; read at each call.
 
     Attributes
     ----------
     weights_history_ : ndarray of shape (n_rows, n_experts)
-        Weights with which each of the last `history` rows was forecast; its argmax along the rows is who led when.
+        Weights with which each of the last `history` rows was forecast; the argmax of each row is the leading expert.
     """
 
     _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}

@@ -1,4 +1,4 @@
-"""The Bayes mixture: experts weighted by the probability they gave to all that came."""
+"""The Bayes mixture: experts weighted by the probability they gave to all labels so far."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ._classifier import MixtureClassifier
 
 
 class BayesMixture(MixtureClassifier):
-    """Bayes mixture of experts that give probabilities of classes: its log-loss is that of the best plus ln K at most.
+    """Bayes mixture of experts that give class probabilities: its log loss is at most that of the best expert + ln K.
 
-    The forecast is q = sum v_k p_k, and when y came, v_k ~ v_k p_k(y): Bayes' rule. The mixture's losses add up to
-    -ln sum prior_k exp(-L_k), for any stream, so that
+    The forecast is q = sum v_k p_k, and after observing y, v_k ~ v_k p_k(y): Bayes' rule. The losses of the mixture add
+    up to -ln sum prior_k exp(-L_k), for any stream, so that
 
         loss of the mixture  <=  L_k + ln(1 / prior_k)    for every expert k.
 
-    With `share` > 0 a part of all weight is dealt out again after each row, Bayes' rule for an expert that may change
-    at any time: the loss is that of the best *sequence* of experts plus `tracking_bound` at most.
+    With `share` > 0 a fraction of the total weight is redistributed after each row, which is Bayes' rule for a best
+    expert that may change at any time: the loss is at most that of the best *sequence* of experts + `tracking_bound`.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class BayesMixture(MixtureClassifier):
     cumulative_loss_ : float
         Log-loss of the mixture.
     expert_losses_ : ndarray of shape (n_experts,)
-        Log-losses of the experts; infinite for one that was certain, and wrong.
+        Log losses of the experts; infinite for one that gave an observed label probability 0.
     regret_bound_ : float
-        Bound on `cumulative_loss_` beyond the loss of the best expert: ln K for equal priors and rows of weight 1.
+        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight 1.
     {estimators_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also
@@ -48,7 +48,7 @@ class BayesMixture(MixtureClassifier):
 
     Examples
     --------
-    Three forecasters of rain, one of whom knows something:
+    Three forecasters of rain, one of which is informative:
 
     >>> import numpy as np
     >>> from onlinebregman import BayesMixture

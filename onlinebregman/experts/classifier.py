@@ -14,34 +14,34 @@ from ._weights import hoeffding_rate
 
 
 class ExpertMixtureClassifier(MixtureClassifier):
-    """Mean of experts' class probabilities under weights that follow their losses, row by row.
+    """Weighted mean of the class probabilities of experts, with weights that depend on their losses.
 
-    The forecast is q = sum v_k p_k, and after each row the weights move by the losses of the experts ("average") or by
-    the gradient of the mixture's loss ("eg"), as in :class:`~onlinebregman.ExpertMixtureRegressor`. The average is
-    nearly as good as the best expert, EG nearly as good as the best fixed mixture of them; with `share` > 0 this holds
-    for sequences with few switches. Each row is forecast before it is learned.
+    The forecast is q = sum v_k p_k, and after each row the weights are updated by the losses of the experts ("average")
+    or by the gradient of the loss of the mixture ("eg"), as in :class:`~onlinebregman.ExpertMixtureRegressor`. The
+    average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts; with `share` >
+    0 this holds for sequences with few switches. Each row is forecast before it is learned.
 
     Parameters
     ----------
     {estimators, strategy}
     loss : {"log_loss", "brier"}
-        -ln of the probability of what came, or half the squared distance from what came.
+        -ln of the probability of the observed label, or half the squared distance from its indicator vector.
     learning_rate : {"adaptive", "theory"} or float
-        The rate. "theory": for the average 1 with log-loss and 1/2 with Brier's, without a gap; for EG with Brier's
-        loss sqrt(2 ln K / T), for T = `n_rows`; for EG with log-loss there is none. "adaptive": ln K / gap (AdaHedge).
-        Read, as the next three are, when learning starts.
+        The rate. "theory": for the average 1 with log loss and 1/2 with the Brier loss, without a gap; for EG with the
+        Brier loss sqrt(2 ln K / T), for T = `n_rows`; for EG with log loss there is none. "adaptive": ln K / gap
+        (AdaHedge). Read when learning starts, like the next three.
     share : float
-        Part of the weight that is dealt out after each row, below 1. If positive, the learning rate has to be a number
-        or "theory".
+        Fraction of the total weight that is redistributed after each row, below 1. If positive, the learning rate must
+        be a number or "theory".
     n_rows : int or None
-        Number of rows, where the theorem asks for it.
+        Number of rows, if the theorem needs it.
     {prior, history}
 
     Attributes
     ----------
     {weights_, weights_history_, cumulative_loss_}
     expert_losses_ : ndarray of shape (n_experts,)
-        Losses of the experts; infinite under log-loss for one that was certain, and wrong.
+        Losses of the experts; infinite with log loss for one that gave an observed label probability 0.
     {regret_bound_, estimators_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also
@@ -51,9 +51,9 @@ class ExpertMixtureClassifier(MixtureClassifier):
 
     Notes
     -----
-    `regret_bound_` is ln K / rate + gap, where the gap adds up what mixing has cost. It is 0 for the average at the
-    rates of "theory" (and rows of weight 1), as exp(-loss) and exp(-brier / 2) are concave in the forecast. For EG with
-    Brier's loss the gradients of two experts differ by at most 2, which gives sqrt(2 T ln K).
+    `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing. It is 0 for the average at
+    the rates of "theory" (and rows of weight 1), as exp(-loss) and exp(-brier / 2) are concave in the forecast. For EG
+    with the Brier loss the gradients of two experts differ by at most 2, which gives sqrt(2 T ln K).
 
     References
     ----------

@@ -22,23 +22,23 @@ from ._weights import Array, log_sum_exp
 
 
 class DensityMixture(Density, ExpertMixture):
-    """Bayes mixture of density estimators: its log-loss is that of the best plus ln K at most, whatever rows come.
+    """Bayes mixture of density estimators: for any rows, its log loss is at most that of the best expert + ln K.
 
-    The forecast is the density q(x) = sum v_k p_k(x), and when x came, v_k ~ v_k p_k(x): Bayes' rule. The mixture's
-    losses add up to -ln sum prior_k exp(-L_k), for any stream, so that
+    The forecast is the density q(x) = sum v_k p_k(x), and after observing x, v_k ~ v_k p_k(x): Bayes' rule. The losses
+    of the mixture add up to -ln sum prior_k exp(-L_k), for any stream, so that
 
         loss of the mixture  <=  L_k + ln(1 / prior_k)    for every expert k.
 
-    With `share` > 0 a part of all weight is dealt out again after each row, Bayes' rule for an expert that may change
-    at any time: the loss is that of the best *sequence* of experts plus `tracking_bound` at most.
+    With `share` > 0 a fraction of the total weight is redistributed after each row, which is Bayes' rule for a best
+    expert that may change at any time: the loss is at most that of the best *sequence* of experts + `tracking_bound`.
 
     Parameters
     ----------
     estimators : list of (str, estimator) or None
         The experts: online density estimators with `score_samples`, cloned when learning starts; all of them learn each
-        row once it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
-        `KernelDensity` and `GaussianMixture`, stay as they are. None: the columns of X are the log-densities the
-        experts give, -inf for a density of 0.
+        row after it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
+        `KernelDensity` and `GaussianMixture`, do not change. None: the columns of X are the log-densities of the
+        experts, -inf for a density of 0.
     {share, prior, history}
 
     Attributes
@@ -51,7 +51,7 @@ class DensityMixture(Density, ExpertMixture):
     expert_losses_ : ndarray of shape (n_experts,)
         Log-losses of the experts; infinite for one that gave density 0 to a row.
     regret_bound_ : float
-        Bound on `cumulative_loss_` beyond the loss of the best expert: ln K for equal priors and rows of weight 1.
+        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight 1.
     {estimators_, t_, n_features_in_, feature_names_in_}
 
     See Also
@@ -61,9 +61,9 @@ class DensityMixture(Density, ExpertMixture):
 
     Notes
     -----
-    A row's weight multiplies its losses; the first bound is for weights of 1, `regret_bound_` is for any. Densities are
-    compared with each other: all experts have to give them with respect to the same measure (not a probability mass for
-    counts beside a Gaussian density).
+    The weight of a row multiplies its losses; the first bound is for weights of 1, `regret_bound_` for any weights. All
+    experts must give densities with respect to the same measure (not a probability mass for counts together with a
+    Gaussian density).
 
     References
     ----------
@@ -72,7 +72,8 @@ class DensityMixture(Density, ExpertMixture):
 
     Examples
     --------
-    Which family do waiting times come from? Here each is the sum of three exponential ones, a gamma variable:
+    Which family are waiting times from? In this example each is the sum of three exponential variables, a gamma
+    variable:
 
     >>> import numpy as np
     >>> from onlinebregman import DensityMixture, OnlineExponentialFamily, OnlineGaussian
@@ -111,11 +112,11 @@ class DensityMixture(Density, ExpertMixture):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or the log-densities they give.
+            Rows for the experts, or their log-densities.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -158,7 +159,7 @@ class DensityMixture(Density, ExpertMixture):
         return np.logaddexp.reduce(forecasts + self._mix.log_weights(), axis=1)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Draw rows from the mixture that forecasts the next row: for each an expert by the weights, then its row.
+        """Draw rows from the mixture that forecasts the next row: for each, first an expert, then a row of this expert.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     """Portfolio that is rebalanced each day by exponentiated gradient steps on the log-loss -ln(w.x).
 
     After a day with price relatives x, w_k ~ w_k exp(rate x_k / (w.x)): a mixture of the assets that in the long run
-    grows at the rate of the best constant rebalanced portfolio, at a cost of O(n_assets) a day.
+    grows at the rate of the best constant rebalanced portfolio, in O(n_assets) time per day.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         The rate; the default is that of the paper's experiments. "theory": 2 r sqrt(2 ln N / T) with the `data_bounds`,
         for which ln of the wealth is within sqrt(T ln N / 2) / r of that of the best constant rebalanced portfolio.
     data_bounds : dict or None
-        For "theory": "ratio", r, the smallest relative of a day divided by its largest at the worst, and "n_rows", the
-        number of days T.
+        For "theory": "ratio", r, a lower bound on the smallest price relative of a day divided by the largest, and
+        "n_rows", the number of days T.
     {history}
 
     Attributes
@@ -41,13 +41,13 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     weights_history_ : ndarray of shape (n_days, n_assets)
         Shares on each of the last `history` days.
     wealth_ : float
-        What a capital of 1 has become.
+        Current value of a capital of 1.
     cumulative_loss_ : float
         -ln of the wealth.
     regret_bound_ : float
-        Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this very run.
+        Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this run.
     expert_losses_ : ndarray of shape (n_assets,)
-        -ln of what each asset alone made.
+        -ln of the value of each asset alone.
     t_ : int
         Days.
     n_features_in_ : int
@@ -88,7 +88,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         self,
         learning_rate: float | Literal["theory"] = 0.05,
         *,
-        data_bounds: dict[str, tuple[float, float]] | None = None,
+        data_bounds: dict[str, float] | None = None,
         history: int = 0,
     ) -> None:
         self.learning_rate = learning_rate
@@ -97,13 +97,13 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Begin anew with these days.
+        """Start over with these days.
 
         Parameters
         ----------
         X : array-like of shape (n_days, n_assets)
-            Price relatives, in the order of the days: the price at the end of a day divided by that at its beginning,
-            0 for an asset that is lost.
+            Price relatives, in the order of the days: the price at the end of a day divided by that at its beginning, 0
+            for an asset that loses all its value.
         y : None
             Ignored.
 
@@ -115,13 +115,13 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         Raises
         ------
         ValueError
-            If a price relative is negative, or on some day all that is held is lost; the portfolio is then what it
-            was before.
+            If a price relative is negative, or the whole portfolio is lost on some day; the portfolio is then
+            unchanged.
         """
         return self._fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Go on with these days; all of them or, if it raises, none.
+        """Continue with these days; all of them or, if it raises, none.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         return self._partial_fit(X, y)
 
     def predict(self, X: ArrayLike) -> Array:
-        """What the shares held now make of a capital of 1 on each of these days.
+        """Daily return w.x on each of these days with the current shares.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         return (check_relatives(check_dense_rows(self, X, reset=False)) * self.weights_).sum(axis=1)
 
     def score(self, X: ArrayLike, y: None = None) -> float:
-        """Growth rate of a capital that goes through these days with the shares held now.
+        """Growth rate of a capital over these days with the current shares.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         Returns
         -------
         score : float
-            Mean of ln(w.x); -inf if all that is held is lost.
+            Mean of ln(w.x); -inf if the whole portfolio is lost.
         """
         with np.errstate(divide="ignore"):
             return float(np.log(self.predict(X)).mean())
@@ -211,7 +211,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
-            ratio, n_rows = bounds.get("ratio"), bounds.get("n_rows")
+            ratio, n_rows = bounds.get("ratio", np.nan), bounds.get("n_rows", np.nan)
             if not are_numbers(ratio, n_rows) or not 1e-300 <= ratio <= 1 or not n_rows > 0:
                 raise ValueError(
                     "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "
@@ -230,7 +230,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
 
     @property
     def wealth_(self) -> float:
-        """What a capital of 1 has become."""
+        """Current value of a capital of 1."""
         return from_log(-self._fitted_mix().loss)
 
     @property
@@ -240,12 +240,12 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
 
     @read_only
     def expert_losses_(self) -> Array:
-        """-ln of what each asset alone made, shape (n_assets,)."""
+        """-ln of the value of each asset alone, shape (n_assets,)."""
         return self._fitted_mix().losses.copy()
 
     @property
     def regret_bound_(self) -> float:
-        """Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this very run."""
+        """Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this run."""
         return self._fitted_mix().regret_bound()
 
     @property

@@ -18,34 +18,34 @@ from ._weights import Array, are_numbers, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
-    """Mean of experts' forecasts under weights that follow their losses, row by row.
+    """Weighted mean of the forecasts of experts, with weights that depend on their losses.
 
-    The forecast is a = sum v_k p_k, and after each row (p, y) the weights move by
+    The forecast is a = sum v_k p_k, and after each row (p, y) the weights are updated by
 
         average   v_k ~ v_k exp(-rate L(p_k, y))        (exponentially weighted average)
         eg        v_k ~ v_k exp(-rate L'(a, y) p_k)     (exponentiated gradient)
 
-    The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of them. `share` > 0
-    deals a part of all weight out again after each row (fixed share): then it is nearly as good as the best *sequence*
-    of experts with few switches. Each row is forecast before it is learned.
+    The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts. `share` >
+    0 redistributes a fraction of the total weight after each row (fixed share), which makes it nearly as good as the
+    best *sequence* of experts with few switches. Each row is forecast before it is learned.
 
     Parameters
     ----------
     estimators : list of (str, estimator) or None
-        The experts: online regressors, cloned when learning starts; all of them learn each row once it was forecast.
-        Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` stay as they are. None: the columns of X are the
+        The experts: online regressors, cloned when learning starts; all of them learn each row after it was forecast.
+        Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` do not change. None: the columns of X are the
         forecasts of the experts.
     {strategy}
     loss : {"squared_error", "absolute_error"}
         (a - y)^2 / 2 or |a - y|.
     learning_rate : {"adaptive", "theory"} or float
-        The rate. "adaptive": ln K / gap, for losses of any size (AdaHedge). "theory": that of the theorem for
-        `data_bounds`, see Notes. Read, as the next three are, when learning starts.
+        The rate. "adaptive": ln K / gap, for losses of any magnitude (AdaHedge). "theory": that of the theorem for
+        `data_bounds`, see Notes. Read when learning starts, like the next three.
     share : float
-        Part of the weight that is dealt out after each row, below 1; about the number of switches by that of rows. If
-        positive, the learning rate has to be a number or "theory".
+        Fraction of the total weight that is redistributed after each row, below 1; a good value is the number of
+        switches divided by the number of rows. If positive, the learning rate must be a number or "theory".
     data_bounds : dict or None
-        What forecasts and targets keep to, for learning_rate="theory": "y", the pair of the smallest and the largest
+        Bounds on forecasts and targets, for learning_rate="theory": "y", the pair of the smallest and the largest
         value, and "n_rows", the number of rows (not needed for the average of squared losses).
     {prior, history}
 
@@ -64,16 +64,15 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     Notes
     -----
-    `regret_bound_` is ln K / rate + gap, where the gap adds up what mixing has cost: it holds for every stream and
-    every rate. With forecasts and targets in a range of length B, the rates of "theory" and what they guarantee
-    beforehand:
+    `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing; it holds for every stream and
+    every rate. With forecasts and targets in a range of length B, the rates of "theory" and their a priori bounds are:
 
     - average, squared error: rate 1 / B^2, no gap, regret at most B^2 ln K;
     - average, absolute error: rate sqrt(8 ln K / T) / B, regret at most B sqrt(T ln K / 2);
     - eg, squared error: rate sqrt(8 ln K / T) / B^2, regret at most B^2 sqrt(T ln K / 2) against every mixture;
-    - eg, absolute error: as the average, against every mixture.
+    - eg, absolute error: the same as for the average, against every mixture.
 
-    A row's weight multiplies its losses; these bounds are for weights of 1, `regret_bound_` is for any.
+    The weight of a row multiplies its losses; these bounds are for weights of 1, `regret_bound_` for any weights.
 
     References
     ----------
@@ -124,7 +123,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         loss: Literal["squared_error", "absolute_error"] = "squared_error",
         learning_rate: Literal["adaptive", "theory"] | float = "adaptive",
         share: float = 0.0,
-        data_bounds: dict[str, tuple[float, float]] | None = None,
+        data_bounds: dict[str, Any] | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
     ) -> None:
@@ -147,7 +146,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
             Rows for the experts, or their forecasts.
         {y}
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is handed on to the experts; a row of weight 0 is left out.
+            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -169,7 +168,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         Raises
         ------
         ValueError
-            If a row is not finite, or an expert's forecast; the message names row and expert.
+            If a row or a forecast of an expert is not finite; the message names row and expert.
         """
         return self._partial_fit(X, y, sample_weight)
 
@@ -190,7 +189,8 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         if not self.estimators_:
             return dense(X, np.float64) @ self.weights_
         weights = self.weights_
-        return sum(v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
+        forecasts = (v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
+        return sum(forecasts, start=np.zeros(()))
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)

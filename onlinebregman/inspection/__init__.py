@@ -1,4 +1,4 @@
-"""Figures of what online models have done, as scikit-learn's displays: matplotlib is imported when one is drawn."""
+"""Plots of online models, in the style of scikit-learn's displays; matplotlib is imported on plotting."""
 
 from ._learning_rates import LearningRateDisplay
 from ._metrics import MetricDisplay

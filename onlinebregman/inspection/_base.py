@@ -1,4 +1,4 @@
-"""What displays share: axes to draw on, and what they are given."""
+"""Code shared by displays: axes to plot on, and checks of input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 class Display(DocumentedMixin):
-    """Holds what is to be drawn; `plot` draws it.
+    """Holds the data of a plot; `plot` draws it.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Display(DocumentedMixin):
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        The figure it is part of.
+        The figure of the plot.
     """
 
     def plot(self, ax: Any = None) -> Self:
@@ -34,11 +34,11 @@ class Display(DocumentedMixin):
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw. None: in a new figure.
+            Axes to plot on. None: a new figure.
         name : str or None
-            For the legend. None: that of the display, or of the estimator's class.
+            For the legend. None: the name of the display, or of the class of the estimator.
         line_kw : dict or None
-            Passed on to `Axes.plot`, and preferred to what is usual here.
+            Passed on to `Axes.plot`; overrides the defaults.
 
         Returns
         -------

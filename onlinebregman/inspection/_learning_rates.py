@@ -1,4 +1,4 @@
-"""Losses of one model by its learning rate."""
+"""Losses of one model by learning rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._base import Display, as_curve
 
 
 class LearningRateDisplay(Display):
-    """What one online model lost at each of many learning rates, all learned in one pass.
+    """Losses of one online model with many learning rates, all learned in one pass.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LearningRateDisplay(Display):
     best_ : matplotlib Line2D
         A mark at the best rate.
     mixture_line_ : matplotlib Line2D or None
-        A level: the loss of the mixture.
+        A horizontal line at the loss of the mixture.
 
     See Also
     --------
@@ -67,7 +67,7 @@ class LearningRateDisplay(Display):
         self.name = name
 
     def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
-        """Draw the losses over the rates, both on logarithmic axes.
+        """Plot the losses over the rates, both on logarithmic axes.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class LearningRateDisplay(Display):
         name: str | None = None,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw what the models of a path, or of a mixture, have lost.
+        """Plot the losses of the models of a path or a mixture.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The circle of a learned metric beside Euclid's."""
+"""Unit circles of a learned metric and of the Euclidean metric."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._base import Array, Display
 
 
 class MetricDisplay(Display):
-    """Rows at the same learned distance from a point: ellipses, beside Euclidean circles of the same area.
+    """Points at the same learned distance from a centre: ellipses, with Euclidean circles of the same area.
 
-    A short axis of the ellipse is a direction in which the metric tells rows apart, a long one a direction that it
-    takes for noise.
+    A short axis of the ellipse is a direction in which the metric separates rows, a long axis a direction that it
+    treats as noise.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class MetricDisplay(Display):
     ellipses_ : list of matplotlib Ellipse
         Those of the metric.
     circles_ : list of matplotlib Ellipse
-        Euclid's.
+        Those of the Euclidean metric.
     points_ : list of matplotlib Line2D
-        The rows, of one label each.
+        The rows, one line per label.
 
     See Also
     --------
@@ -96,7 +96,7 @@ class MetricDisplay(Display):
     def plot(
         self, ax: Any = None, *, point_kw: dict[str, Any] | None = None, ellipse_kw: dict[str, Any] | None = None
     ) -> Self:
-        """Draw rows, ellipses and circles.
+        """Plot rows, ellipses and circles.
 
         Parameters
         ----------
@@ -117,14 +117,14 @@ class MetricDisplay(Display):
         if self.X is not None:
             labels = np.zeros(len(self.X)) if self.y is None else self.y
             for label in np.unique(labels):
-                style = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
+                style: dict[str, Any] = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
                 style |= {} if self.y is None else {"label": str(label)}
                 self.points_ += ax.plot(*self.X[labels == label].T, **style | (point_kw or {}))
         values, directions = np.linalg.eigh(self.metric)
         widths = 2 * self.radius * np.sqrt(np.sqrt(values.prod()) / values)  # a circle has 2 radius twice
         angle = float(np.degrees(np.arctan2(directions[1, 0], directions[0, 0])))
-        usual = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
-        names = ["learned metric", "Euclidean"]
+        usual: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
+        names: list[str | None] = ["learned metric", "Euclidean"]
         self.ellipses_, self.circles_ = [], []
         for center in self.centers:
             style = usual | {"label": names[0]} | (ellipse_kw or {})
@@ -152,10 +152,10 @@ class MetricDisplay(Display):
         point_kw: dict[str, Any] | None = None,
         ellipse_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw the metric that was learned, in two of its features.
+        """Plot the learned metric in two of its features.
 
-        Of more features than two these are the rows that differ from the centre in the two alone: W without the other
-        rows and columns.
+        With more than two features, the plot shows points that differ from the centre only in these two: W restricted
+        to their rows and columns.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class MetricDisplay(Display):
         radius : float or None, default=None
             Of the circles. None: half the standard deviation of the two columns, or 1.
         feature_names : tuple of two str or None, default=None
-            None: those that the learner has seen, or the numbers of the columns.
+            None: those seen by the learner, or column numbers.
         {ax, point_kw, ellipse_kw}
 
         Returns

@@ -16,8 +16,8 @@ from ._base import Display, as_curve
 class ProgressiveScoreDisplay(Display):
     """How well a model predicted the rows of a stream before it learned them.
 
-    Made by `from_estimator`, or by `from_result` of what :func:`~onlinebregman.model_selection.progressive_val_score`
-    returned.
+    Created by `from_estimator`, or by `from_result` from the result of
+    :func:`~onlinebregman.model_selection.progressive_val_score`.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class ProgressiveScoreDisplay(Display):
     curve : array-like of shape (n_points,)
         Score of all rows up to each point.
     window_scores : array-like of shape (n_points,) or None
-        Score of the rows since the point before.
+        Score of the rows since the previous point.
     score_name : str
-        What the score is, for the axis.
+        Name of the score, for the axis.
     {name}
 
     Attributes
@@ -79,15 +79,15 @@ class ProgressiveScoreDisplay(Display):
         negate: bool = False,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw the score over the rows.
+        """Plot the score over the rows.
 
         Parameters
         ----------
         {ax, name}
         windows : bool, default=False
-            Draw the scores of the rows between the points, too, as a thin line: it shows a drift sooner.
+            Also plot the scores of the rows between the points, as a thin line, which shows drift sooner.
         negate : bool, default=False
-            Draw minus the score: a loss, if the scorer is one of those whose names begin with "neg_".
+            Plot minus the score: a loss, for scorers whose names begin with "neg_".
         {line_kw}
 
         Returns
@@ -100,7 +100,7 @@ class ProgressiveScoreDisplay(Display):
         name = self.name if name is None else name
         (self.line_,) = ax.plot(self.n_rows, sign * self.curve, **{"label": name} | (line_kw or {}))
         self.window_line_ = None
-        if windows:
+        if windows and self.window_scores is not None:
             style = {"color": self.line_.get_color(), "linewidth": 0.8, "alpha": 0.6}
             (self.window_line_,) = ax.plot(self.n_rows, sign * self.window_scores, **style)
         ax.set(xlabel="rows", ylabel=self.score_name.removeprefix("neg_") if negate else self.score_name)
@@ -126,7 +126,7 @@ class ProgressiveScoreDisplay(Display):
         negate: bool = False,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Let a copy of an estimator learn a stream, and draw its score.
+        """Let a copy of an estimator learn a stream, and plot its score.
 
         Parameters
         ----------
@@ -170,14 +170,14 @@ class ProgressiveScoreDisplay(Display):
         negate: bool = False,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw what `progressive_val_score` has returned.
+        """Plot the result of `progressive_val_score`.
 
         Parameters
         ----------
         result : Bunch
-            What it has returned.
+            The result.
         score_name : str, default="score"
-            How the axis is to call it.
+            Label of the axis.
         {ax, name, windows, negate, line_kw}
 
         Returns

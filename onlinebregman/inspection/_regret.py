@@ -1,4 +1,4 @@
-"""Regret, and what bounds it, over the rows."""
+"""Regret and its bound over the rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ._base import Array, Display, as_curve, points
 
 
 class RegretDisplay(Display):
-    """How much more a model lost than the best fixed one it is held against, and the bound on that, over the rows.
+    """Regret of a model against the best fixed comparator, and its bound, over the rows.
 
-    Made by `from_estimator`, which lets a copy of a model learn a stream, or by `from_predictions`.
+    Created by `from_estimator`, which lets a copy of a model learn a stream, or by `from_predictions`.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class RegretDisplay(Display):
     regret : array-like of shape (n_points,)
         Loss of the model minus that of the comparator, of all rows up to each point.
     bound : array-like of shape (n_points,) or None
-        What the regret is at most.
+        Upper bound on the regret.
     regret_name : str
-        What it is, for the axis.
+        Its name, for the axis.
     {name}
 
     Attributes
@@ -78,7 +78,7 @@ class RegretDisplay(Display):
         self.name = name
 
     def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
-        """Draw the regret over the rows, and its bound as a dashed line of the same colour.
+        """Plot the regret over the rows, and its bound as a dashed line of the same colour.
 
         Parameters
         ----------
@@ -116,26 +116,26 @@ class RegretDisplay(Display):
         name: str | None = None,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Let a copy of an estimator learn a stream, and draw its regret and what bounds it.
+        """Let a copy of an estimator learn a stream, and plot its regret and its bound.
 
-        For a linear model with `regret_certificate` this is the certificate of the run, and the regret that against
-        `coef`. Under a constant rate both are divided by it; under another one the regret is that of losses times
-        rates, which is what the certificate is about. For a mixture the regret is that against the best of its members
-        up to each point, and the bound its `regret_bound_`.
+        For a linear model with `regret_certificate`, the bound is the certificate of the run, and the regret is against
+        `coef`. With a constant rate both are divided by the rate; otherwise the regret is that of losses times rates,
+        to which the certificate applies. For a mixture the regret is against its best member up to each point, and the
+        bound is its `regret_bound_`.
 
         Parameters
         ----------
         estimator : estimator object
-            A linear model or a mixture of this package. It is left as it is; an unfitted clone learns.
+            A linear model or a mixture of this package. It is not changed; an unfitted clone learns.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows in the order of the stream.
         y : array-like of shape (n_samples,), default=None
-            Targets, if the model takes any.
+            Targets, if the model needs any.
         coef : array-like of shape (n_features,) or (n_classes, n_features), default=None
-            Weights of the comparator of a linear model. None: those that it ends with, for which `intercept` is not
-            given either. For the best ones see :func:`~onlinebregman.model_selection.offline_comparator`.
+            Weights of the comparator of a linear model. None: the final weights of the model, in which case `intercept`
+            must also be None. For the best weights see :func:`~onlinebregman.model_selection.offline_comparator`.
         intercept : float or array-like of shape (n_classes,), default=None
-            Its intercept; 0 if there is a `coef` alone.
+            Its intercept; 0 if only `coef` is given.
         n_points : int, default=100
             Largest number of points, evenly spaced.
         {ax, name, line_kw}
@@ -176,14 +176,14 @@ class RegretDisplay(Display):
         name: str | None = None,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw the regret of predictions that were made before their rows were learned.
+        """Plot the regret of predictions that were made before their rows were learned.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Targets, in the order of the stream.
         y_pred : array-like of shape (n_samples,)
-            Predictions; scores before the link, of a loss that has one.
+            Predictions; scores before the link, for a loss with a link.
         y_best : array-like of shape (n_samples,)
             Predictions of the comparator.
         loss : str or Loss, default="squared_error"

@@ -14,7 +14,7 @@ from ._base import Array, Display, as_curve
 
 
 class ExpertWeightsDisplay(Display):
-    """Who led when: the weights of the experts, members or assets of a mixture over the rows.
+    """The weights of the experts, members or assets of a mixture over the rows.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ExpertWeightsDisplay(Display):
     ----------
     {ax_, figure_}
     lines_ : list of matplotlib Line2D
-        One for each expert that is drawn; empty for kind="area".
+        One for each expert shown; empty for kind="area".
     areas_ : list of matplotlib PolyCollection
         The same for kind="area".
 
@@ -71,7 +71,7 @@ class ExpertWeightsDisplay(Display):
         n_shown: int = 8,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw the weights over the rows.
+        """Plot the weights over the rows.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class ExpertWeightsDisplay(Display):
         kind : {"line", "area"}, default="line"
             A line for each expert, or areas on top of each other.
         n_shown : int, default=8
-            Experts to tell apart: those with the largest mean weights; the others are drawn together, as one.
+            Number of experts shown separately, those with the largest mean weights; the others are combined.
         line_kw : dict or None, default=None
             Passed on to `Axes.plot`, or `Axes.stackplot`.
 
@@ -123,14 +123,14 @@ class ExpertWeightsDisplay(Display):
         n_shown: int = 8,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw the weights that a mixture has kept.
+        """Plot the stored weights of a mixture.
 
         Parameters
         ----------
         estimator : fitted mixture
-            Any with `weights_history_`: mixtures of experts and :class:`~onlinebregman.EGPortfolio` keep the weights of
-            their last `history` rows, models with nothing to tune and :class:`~onlinebregman.LearningRateMixture` about
-            100 of them, however many rows there were.
+            Any with `weights_history_`: mixtures of experts and :class:`~onlinebregman.EGPortfolio` store the weights
+            of their last `history` rows; parameter-free models and :class:`~onlinebregman.LearningRateMixture` about
+            100 of them, for any number of rows.
         names : sequence of str or None, default=None
             Names of the experts. None: those in `estimators`, the names of columns, or the rates.
         {ax, kind, n_shown, line_kw}

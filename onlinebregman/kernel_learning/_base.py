@@ -38,13 +38,13 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     components_ : ndarray of shape (n_features, n_features)
         L' with W = L L'; its rows are the principal directions, longest first.
     divergence_ : VonNeumann
-        The divergence the estimator moves in.
+        The divergence of the estimator.
 
     Raises
     ------
     ValueError
-        From `fit`, `partial_fit` and their like, for anything wrong with the input: not finite, of the wrong width,
-        objects out of range, negative distances, asymmetric matrices. The model then is what it was before the call.
+        From `fit`, `partial_fit` and their like, for invalid input: values that are not finite, a wrong number of
+        features, objects out of range, negative distances, asymmetric matrices. The model is then unchanged.
     """
 
     _parameter_constraints: dict = {"init": ["array-like", None]}
@@ -67,10 +67,10 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map rows to where their inner product is x'Wz: X @ components_.T.
+        """Map rows to a space in which their inner product is x'Wz: X @ components_.T.
 
-        Rows of the identity give the embedding of the objects: points whose inner products are the kernel. The columns
-        are sorted, those that carry most of the kernel come first.
+        The rows of the identity matrix give an embedding of the objects: points whose inner products are the kernel.
+        The columns are sorted by decreasing eigenvalue.
 
         Parameters
         ----------
@@ -90,8 +90,8 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         Parameters
         ----------
         squared : bool, default=True
-            Return W_aa + W_bb - 2 W_ab, twice the half squared distances that pairs are learned with; False: its square
-            root, for `metric="precomputed"` of scikit-learn's neighbours and clusterers.
+            Return W_aa + W_bb - 2 W_ab, which is twice the half squared distances used as targets of pairs. False:
+            return its square root, for `metric="precomputed"` of scikit-learn's neighbours and clusterers.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
 
     @read_only
     def log_kernel_(self) -> np.ndarray:
-        """The logarithm of W, shape (n_features, n_features), kept and not computed; a read-only copy."""
+        """The logarithm of W, shape (n_features, n_features), as stored; a read-only copy."""
         return self._fitted_geometry().log_coef
 
     @read_only

@@ -1,15 +1,15 @@
-"""What the theory promises for matrix exponentiated gradient: the paper's loss bounds, rates from them, and regret."""
+"""Guarantees for matrix exponentiated gradient: the loss bounds of the paper, rates derived from them, and regret."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.docs import DocumentedMixin
+from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_symmetric
 from ..schedules import Constant, Schedule
@@ -25,7 +25,7 @@ class InForce(NamedTuple):
     data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
 
 
-class LossBoundsMixin(DocumentedMixin):
+class LossBoundsMixin(MirrorMixin):
     """Bounds on the loss of a kernel learner, for the rate and update that its instances were learned with.
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
@@ -33,22 +33,16 @@ class LossBoundsMixin(DocumentedMixin):
 
     # What the learners it is mixed into have
     scale_eta: bool
-    learning_rate: Any
     data_bounds: dict[str, float] | None
-    update: str
-    init: Any
     n_features_in_: int
-    divergence_: Any
     spread_: float
-    _in_force: tuple
+    _in_force: tuple[InForce, ...]
     _first: np.ndarray
     _largest_weight: float
-    _learned_loss: Any
-    _fitted_learner: Callable[[], Any]
-    _certificate: Callable[..., float]
+    _check_one_run: Callable[[], None]
 
     def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
-        """What the theory promises for `cumulative_loss_` after the instances learned so far, at a constant rate eta.
+        """Bound on `cumulative_loss_` after the instances learned so far, for a constant rate eta.
 
         For every kernel U of trace one with the loss L_U = sum (tr(U X) - y)^2 / 2, and r the spread of the instances,
 
@@ -56,9 +50,9 @@ class LossBoundsMixin(DocumentedMixin):
             implicit, any eta:           loss <= (1 + h eta r^2 / 4) (L_U + D(U, W_1) / eta),
 
         where h is the largest sample weight, at least 1, and losses are multiplied by the weights of their instances.
-        The first is Lemma 3.2 of the paper with the best constants for eta. The second follows from
-        tr(W(c) X) >= tr(W X) - c r^2 / 4, which the first rests on as well. Both are sums over instances, those of
-        every epoch, of which an instance of weight h is one at h times the rate.
+        The first is Lemma 3.2 of the paper with the best constants for eta. The second follows from tr(W(c) X) >= tr(W
+        X) - c r^2 / 4, on which the first is also based. Both are sums over instances, counted in every epoch; an
+        instance of weight h is learned at h times the rate.
 
         Parameters
         ----------
@@ -76,7 +70,7 @@ class LossBoundsMixin(DocumentedMixin):
         Raises
         ------
         ValueError
-            If U is no such kernel, or the theory says nothing: rates that change, by their schedule or because
+            If U is not such a kernel, or the theory does not apply: rates that change, by their schedule or because
             parameters were set in mid-stream, or explicit steps with h eta r^2 > 4.
         """
         check_is_fitted(self)
@@ -116,12 +110,12 @@ class LossBoundsMixin(DocumentedMixin):
     def regret_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus a kernel's loss, under learning_rate="theory".
 
-        It holds for all kernels and instances that keep to the `data_bounds` they were learned with: L <= factor L_U +
-        constant, and the bound is (factor - 1) data_bounds["loss"] + constant, losses being multiplied by the weights
-        of their instances, and each instance counted as often as it was learned.
+        It holds for all kernels and instances within the `data_bounds` they were learned with: L <= factor L_U +
+        constant, and the bound is (factor - 1) data_bounds["loss"] + constant, with losses multiplied by the weights of
+        their instances, and each instance counted as often as it was learned.
 
-        The rate is made for instances of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h
-        times the rate, for which the bound is larger, and for explicit steps can be infinite.
+        The rate assumes weights of at most 1. Instances of larger weight, at most h, are learned at up to h times the
+        rate, for which the bound is larger; for explicit steps it can be infinite.
         """
         self._fitted_learner()
         self._check_one_run()
@@ -132,7 +126,7 @@ class LossBoundsMixin(DocumentedMixin):
                 "regret_bound_ is for one rate, but data_bounds or update were set in mid-stream; learn anew"
             )
         used = self._in_force[0]
-        bounds = dict(used.data_bounds)
+        bounds = dict(used.data_bounds or ())
         if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         if self.spread_ > (1 + 1e-12) * bounds["x"]:
@@ -143,15 +137,15 @@ class LossBoundsMixin(DocumentedMixin):
         return self._theory(used.update, bounds).regret(bounds["loss"])
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
-        """Bound on the regret of this very run against a kernel: no assumption on the data.
+        """Bound on the regret of this run against a kernel, without assumptions on the data.
 
         For every positive semidefinite U of trace one
 
             sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + S,
 
-        the right side, with eta_t the rate of instance t times its weight, and S what the run itself accumulated:
-        explicit steps sum D(W_t, W_{t+1}), implicit ones sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t). The
-        left side starts with `weighted_loss_`.
+        the right side, with eta_t the rate of instance t times its weight, and S accumulated during the run: for
+        explicit steps sum D(W_t, W_{t+1}), for implicit steps sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t).
+        The left side starts with `weighted_loss_`.
 
         Parameters
         ----------
@@ -161,12 +155,12 @@ class LossBoundsMixin(DocumentedMixin):
         Returns
         -------
         bound : float
-            The right side, from the instance on at which `track_regret` was set.
+            The right side, from the instance at which `track_regret` was set.
 
         Raises
         ------
         ValueError
-            If U is no such kernel, or the run was not tracked.
+            If U is not such a kernel, or regret was not tracked.
         """
         learner = self._fitted_learner()
         return self._certificate(learner, self._comparator(kernel))
@@ -188,7 +182,7 @@ class LossBoundsMixin(DocumentedMixin):
 
     @property
     def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rates times weights times losses before each step, since regret is tracked."""
+        """Sum of eta_t L_t(W_t), rate times weight times loss before each step, since regret is tracked."""
         return self._fitted_learner().weighted_loss
 
     @property
@@ -199,7 +193,7 @@ class LossBoundsMixin(DocumentedMixin):
     def _configure(self) -> None:
         super()._configure()
         theory = self.learning_rate == "theory"
-        bounds = tuple(sorted(self.data_bounds.items())) if theory else None
+        bounds = tuple(sorted((self.data_bounds or {}).items())) if theory else None
         schedule = self._schedule()
         now = InForce(self.update, schedule.scale, schedule.power, self._scaled, bounds)
         if len(self._in_force) < 2 and now not in self._in_force:  # two are too many for a bound

@@ -72,7 +72,8 @@ class Constraints:
         """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""
         ends = np.cumsum([len(block) for block in self.blocks])[:-1]
         parts = np.split(alpha * self.signs, ends)
-        return sum(block.combined(part) for block, part in zip(self.blocks, parts, strict=True))
+        combined = (block.combined(part) for block, part in zip(self.blocks, parts, strict=True))
+        return sum(combined, start=np.zeros(()))
 
     def dual(self, alpha: Array, log_first: Array) -> tuple[float, Array]:
         """ln tr exp(log W_1 - sum alpha_j C_j) and its gradient, -tr(W C_j)."""

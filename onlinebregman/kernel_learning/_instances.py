@@ -38,12 +38,12 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        if sparse.issparse(self.data):
+        if isinstance(self.data, np.ndarray):
+            norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+        else:
             rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
             with np.errstate(over="ignore"):
                 norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
-        else:
-            norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
         extremes = np.zeros((len(norms), 2))
         extremes[:, 1] = norms
         return extremes
@@ -54,7 +54,7 @@ class Rows:
 
     def row(self, i: int) -> Array:
         """One instance, dense."""
-        if not sparse.issparse(self.data):
+        if isinstance(self.data, np.ndarray):
             return np.ascontiguousarray(self.data[i], dtype=np.float64)
         row, part = np.zeros(self.data.shape[1]), slice(self.data.indptr[i], self.data.indptr[i + 1])
         row[self.data.indices[part]] = self.data.data[part]
@@ -74,14 +74,14 @@ class Rows:
         """The sum of weights times instances, shape (d, d)."""
         if self._entries is not None:
             return (weights @ self._entries).reshape(self.data.shape[1], -1)
-        scaled = self.data.multiply(weights[:, None]) if sparse.issparse(self.data) else self.data * weights[:, None]
-        total = self.data.T @ scaled
-        return total.toarray() if sparse.issparse(total) else total
+        if isinstance(self.data, np.ndarray):
+            return self.data.T @ (self.data * weights[:, None])
+        return (self.data.T @ self.data.multiply(weights[:, None])).toarray()
 
     @cached_property
     def _entries(self) -> sparse.csr_matrix | None:
         """The matrices z z' as sparse rows of d^2 values; None where that would be no gain."""
-        if not sparse.issparse(self.data) or self.data.nnz == 0:
+        if isinstance(self.data, np.ndarray) or self.data.nnz == 0:
             return None
         n, d = self.data.shape
         counts = np.diff(self.data.indptr).astype(np.int64)
@@ -150,9 +150,9 @@ class Factors(Rows):
             halves.append(half.reshape(n, -1))
         self.positive = halves[0].shape[1] // d
         self.data = np.ascontiguousarray(np.hstack(halves))
-        ends = np.linalg.qr(factors.transpose(0, 2, 1), mode="r")  # X = Q R diag(signs) R' Q'
+        ends = np.asarray(np.linalg.qr(factors.transpose(0, 2, 1), mode="r"))  # X = Q R diag(signs) R' Q'
         values = np.linalg.eigvalsh((ends * signs[:, None]) @ ends.transpose(0, 2, 1))
-        self.extremes = values[:, [0, -1]]  # type: ignore[misc]
+        self.extremes = values[:, [0, -1]]
         if values.shape[1] < d:
             self.extremes = np.c_[np.minimum(values[:, 0], 0.0), np.maximum(values[:, -1], 0.0)]
 
@@ -170,7 +170,7 @@ def factored(factors: Array, signs: Array) -> Rows:
 def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     """Rows z = (e_a - e_b) / sqrt(2) for pairs (a, b) of objects: z'Wz is half their squared distance under W.
 
-    With them the estimators of this module work in `GridSearchCV`, `cross_val_score` and everything else that takes X.
+    With these rows the estimators of this module work in `GridSearchCV`, `cross_val_score` and other tools that take X.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     Returns
     -------
     rows : sparse matrix of shape (n_pairs, n_objects)
-        CSR, two nonzeros a row; none where a = b.
+        CSR, two nonzeros per row; none if a = b.
 
     Raises
     ------

@@ -46,8 +46,8 @@ class DefiniteBoost(KernelLearner):
 
         W = exp(log W_1 - sum_j alpha_j C_j) / tr,    alpha_j >= 0 (of either sign where = y is wanted),
 
-    and each round moves one alpha_j, see `selection`. A round on a row or pair changes the eigendecomposition of W by
-    rank one, a round on a general matrix makes it afresh.
+    and each round changes one alpha_j, see `selection`. A round on a row or pair updates the eigendecomposition of W by
+    rank one; a round on a general matrix recomputes it.
 
     With diagonal C and selection="violation" this is AdaBoost: C_j = diag(y_i h_j(x_i)) for hypotheses h_j, the weights
     of the examples on the diagonal of W, and alpha_j the vote of h_j.
@@ -55,15 +55,15 @@ class DefiniteBoost(KernelLearner):
     Parameters
     ----------
     projection : {"approximate", "exact", "corrective"}
-        "approximate": the closed form of the paper, AdaBoost's step. "exact": until tr(W C_j) = 0. Exact needs fewer
-        rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on the dual
-        objective. Least time with many constraints or a small `tol`; Theorem 4.1 then says nothing of a round.
+        "approximate": the closed form of the paper, which is the step of AdaBoost. "exact": until tr(W C_j) = 0. Exact
+        needs fewer rounds, approximate less time. "corrective": all alpha_j at once, by up to 25 steps of L-BFGS-B on
+        the dual objective. Fastest with many constraints or a small `tol`; Theorem 4.1 then does not apply to a round.
     selection : {"optimality", "violation"}
-        Which alpha_j a round moves. "optimality": the one farthest from its optimality conditions, which is that of the
-        most violated constraint, unless a constraint that holds with room to spare has an alpha_j > 0 to give back.
-        "violation", the paper's: always that of the most violated constraint. No alpha_j of an inequality ever falls,
-        and learning is done as soon as all constraints hold, within `tol`; the kernel then keeps them, but need not be
-        the nearest one. Not for "corrective", which moves all alpha_j.
+        Which alpha_j a round changes. "optimality": the one farthest from its optimality conditions, which is that of
+        the most violated constraint unless an inactive constraint has alpha_j > 0. "violation", as in the paper: always
+        that of the most violated constraint. Then no alpha_j of an inequality ever decreases, and learning stops as
+        soon as all constraints hold to within `tol`; the kernel satisfies them, but need not be the nearest one. Not
+        for "corrective", which changes all alpha_j.
     init : array-like of shape (n_features, n_features) or None
         W_1, positive definite, divided by its trace. None: the identity / n_features.
     max_iter : int
@@ -79,22 +79,22 @@ class DefiniteBoost(KernelLearner):
     ----------
     {kernel_, log_kernel_, components_}
     alpha_ : ndarray of shape (n_constraints,)
-        Multipliers of the constraints, in the order they came; 0 for those that do not bind.
+        Multipliers of the constraints, in the order they were added; 0 for inactive constraints.
     max_violation_ : float
-        Largest tr(W C_j), of equalities |tr(W C_j)|, in units of y; negative if all hold with room to spare.
+        Largest tr(W C_j), of equalities |tr(W C_j)|, in units of y; negative if all constraints hold strictly.
     kkt_residual_ : float
-        Largest distance of a constraint from its optimality conditions, without units: with the relative violation
-        v = tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)), for an equality |v|.
+        Largest distance of a constraint from its optimality conditions, dimensionless: with the relative violation v =
+        tr(W C_j) n_features / spread_j it is max(v, min(-v, alpha_j spread_j)), for an equality |v|.
     dual_gap_ : float
         D(W, W_1) minus the lower bound that the dual objective gives for the solution, which is -sum alpha_j tr(W C_j).
-        0 at the solution; negative while W is not feasible and nearer to W_1 than the solution is.
+        0 at the solution; negative while W is infeasible and closer to W_1 than the solution.
     dual_objective_ : ndarray of shape (n_rounds + 1,)
-        n_features * tr exp(log W_1 - sum alpha C) after each round since learning started; from n_features down, as in
-        figure 3 of the paper. D(W, W_1) = -ln(dual_objective_[-1] / n_features) at the solution.
+        n_features * tr exp(log W_1 - sum alpha C) after each round since learning started; decreasing from n_features,
+        as in figure 3 of the paper. D(W, W_1) = -ln(dual_objective_[-1] / n_features) at the solution.
     dual_bound_ : ndarray of shape (n_rounds + 1,)
-        What Theorem 4.1 guarantees for `dual_objective_`: n_features times the product of the rounds' factors.
+        Bound of Theorem 4.1 on `dual_objective_`: n_features times the product of the factors of the rounds.
     n_iter_ : int
-        Rounds of the last call, the last look included that finds nothing left to do.
+        Rounds of the last call, including the final check.
     {divergence_}
     n_features_in_ : int
         Number of features, which are the objects if constraints are pairs.
@@ -107,8 +107,8 @@ class DefiniteBoost(KernelLearner):
     Warns
     -----
     ConvergenceWarning
-        If constraints cannot be met together (then sum alpha_j C_j is positive definite, which proves it), or
-        `max_iter` rounds were not enough. The kernel is usable all the same.
+        If the constraints are infeasible (then sum alpha_j C_j is positive definite, which proves it), or `max_iter`
+        rounds were not enough. The kernel is usable nevertheless.
 
     See Also
     --------
@@ -116,8 +116,8 @@ class DefiniteBoost(KernelLearner):
 
     Notes
     -----
-    All constraints are kept, those of all calls, since the solution depends on each of them, and every round looks at
-    all: memory and time of a round grow with their number. A pair takes about 100 bytes (its row, bound, sense, the
+    The constraints of all calls are stored, since the solution depends on each of them, and every round evaluates all
+    of them: memory and time of a round grow with their number. A pair takes about 100 bytes (its row, bound, sense, the
     range of its eigenvalues, alpha), a dense row of d features 8 d more, a matrix 8 d^2 more.
 
     References
@@ -137,7 +137,7 @@ class DefiniteBoost(KernelLearner):
      [0.07 0.13 0.22 0.  ]
      [0.   0.   0.   0.42]]
 
-    Object 3 has to be far from object 0 as well:
+    Object 3 must also be far from object 0:
 
     >>> model = model.partial_fit_pairs([[0, 3]], [0.4], sense=">=")
     >>> print((model.pairwise_distances()[[0, 1, 0], [1, 2, 3]] / 2).round(2))
@@ -182,7 +182,7 @@ class DefiniteBoost(KernelLearner):
         y : array-like of shape (n_samples,)
             Bounds of z'Wz.
         sense : {"<=", ">=", "=="}, array-like of them of shape (n_samples,), or None, default=None
-            On which side of the bound z'Wz has to be, or to be on it, for all rows or for each. None: "<=".
+            Whether the bound is an upper bound, a lower bound or an equality, for all rows or for each. None: "<=".
 
         Returns
         -------
@@ -191,7 +191,7 @@ class DefiniteBoost(KernelLearner):
         return self._fit(X, y, sense)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
-        """Add these constraints to those known, and go on from the present kernel to the solution for all of them.
+        """Add these constraints and continue from the current kernel to the solution for all constraints.
 
         Parameters
         ----------
@@ -217,8 +217,8 @@ class DefiniteBoost(KernelLearner):
         n_objects : int
             Number of objects d.
         sense : {"<=", ">=", "=="}, array-like of them of shape (n_pairs,), or None, default=None
-            "<=" for pairs that have to be near, ">=" for far ones, "==" for distances themselves, for all pairs or for
-            each. None: "<=".
+            "<=" for pairs that must be close, ">=" for pairs that must be far apart, "==" for exact distances, for all
+            pairs or for each. None: "<=".
 
         Returns
         -------
@@ -229,7 +229,7 @@ class DefiniteBoost(KernelLearner):
     def partial_fit_pairs(
         self, pairs: ArrayLike, distances: ArrayLike, n_objects: int | None = None, sense: ArrayLike | None = None
     ) -> Self:
-        """Add these bounds on distances to the constraints known, and go on to the solution for all of them.
+        """Add these bounds on distances and continue to the solution for all constraints.
 
         Parameters
         ----------
@@ -243,14 +243,14 @@ class DefiniteBoost(KernelLearner):
         return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_matrices(self, C: ArrayLike, sense: ArrayLike | None = None) -> Self:
-        """Add constraints tr(W C_j) <= 0 to those known, and go on to the solution for all of them.
+        """Add constraints tr(W C_j) <= 0 and continue to the solution for all constraints.
 
         Parameters
         ----------
         C : array-like of shape (n_constraints, n_features, n_features)
             Symmetric matrices, of any rank and sign.
         sense : {"<=", ">=", "=="}, array-like of them of shape (n_constraints,), or None, default=None
-            On which side of 0 tr(W C_j) has to be, or to be 0, for all matrices or for each. None: "<=".
+            Whether tr(W C_j) must be at most 0, at least 0 or equal to 0, for all matrices or for each. None: "<=".
 
         Returns
         -------

@@ -51,7 +51,7 @@ class MatrixBurgRegressor(
         W'^-1 = W^-1 + c z z',    c = eta_t (z'Wz - y),
 
     the matrix version of `BurgRegressor` with update="gradient". The rate eta_t adapts: it starts at 1 / (2 R^4), R the
-    largest norm(z) so far, and where W grows it is lowered as far as W < I needs,
+    largest norm(z) so far, and where W grows it is lowered as far as W < I requires,
 
         eta_t <= 0.9 / ((y - z'Wz) z'Nz),    N = (I - W)^-1 W = (W^-1 - I)^-1,
 
@@ -60,13 +60,13 @@ class MatrixBurgRegressor(
     Parameters
     ----------
     eta0 : float, default=float("inf")
-        Largest rate for the loss (a - y)^2 / 2, beside the limits of the algorithm.
+        Upper limit of the rate for the loss (a - y)^2 / 2, in addition to those of the algorithm.
     init : array-like of shape (n_features, n_features) or None
         W to start from, symmetric with eigenvalues between 0 and 1, both excluded; None: I / n_features (0.9 I for one
         feature).
     {max_iter, tol, n_iter_no_change, shuffle, track_regret}
     warm_start : bool
-        Let `fit` go on from the W it finds, its rate included.
+        Let `fit` continue from the current W and rate.
     {random_state, verbose}
 
     Attributes
@@ -79,15 +79,16 @@ class MatrixBurgRegressor(
     eta_ : float
         Rate of the next step, before that row lowers it further.
     eta_history_ : ndarray of shape (n_changes, 2)
-        Row number t and new rate, where it had fallen by a tenth or more since the last entry: the first fall and a
-        few hundred, however long the stream.
+        Row number t and new rate, where the rate had decreased by a tenth or more since the last entry: at most a few
+        hundred entries for a stream of any length.
     {n_iter_, loss_curve_}
     weighted_loss_ : float
         Sum of eta_t L_t(W_t), each before its step, since regret is tracked.
     n_left_out_ : int
-        Rows without a step, as W is at its bound in their direction; the bounds below are for runs where it is 0.
+        Rows without a step because W is at its bound in their direction; the bounds below are for runs in which it is
+        0.
     divergence_ : LogDet
-        The divergence the estimator moves in.
+        The divergence of the estimator.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -97,11 +98,11 @@ class MatrixBurgRegressor(
 
     Notes
     -----
-    The rate never rises, so that targets out of reach, y > z'z, make it very small for good. As printed, the algorithm
-    lets an eigenvalue of W reach 1, after which learning stops or W leaves its domain by rounding; here a step goes at
-    most nine tenths of the way (in W^-1 - I), and a direction that has come to 1e-8 of the bound stays. The paper has
-    the rate 1 / (4 R^2) for the loss (a - y)^2; its proof needs tr((W X)^2) <= R^4, so that 1 / (4 R^4) is meant, which
-    is 1 / (2 R^4) for the loss here.
+    The rate never increases, so that unattainable targets, y > z'z, make it permanently small. As printed, the
+    algorithm lets an eigenvalue of W reach 1, after which learning stops or W leaves its domain by rounding; here a
+    step covers at most nine tenths of the distance to the bound (in W^-1 - I), and a direction within 1e-8 of the bound
+    is left unchanged. The paper has the rate 1 / (4 R^2) for the loss (a - y)^2; its proof needs tr((W X)^2) <= R^4, so
+    that 1 / (4 R^4) is meant, which is 1 / (2 R^4) for the loss here.
 
     Its Theorem 2 then holds in this form: for every 0 < U < I, with eta_t the rate of row t, times its weight, and
     L_t the loss (a - y)^2 / 2,
@@ -110,9 +111,9 @@ class MatrixBurgRegressor(
 
     where D is the LogDet divergence, as D(W, W') <= (c R^2)^2 / 2 for each step. For rows of length R at most from the
     first one on and the last rate eta, that is L <= L(U) / (eta R^4) + D(U, W_0) / eta. As printed, with R^2, and with
-    -log det U in place of D(U, W_0), it does not hold. Rows of directions at the bound, whose steps are left out, are
-    not covered (`n_left_out_`). `loss_bound` is the bound of a run, `regret_certificate` the sharper one that adds up
-    what its steps were.
+    -log det U in place of D(U, W_0), it does not hold. Rows in directions at the bound, whose steps are skipped, are
+    not covered (`n_left_out_`). `loss_bound` is the bound for a run, `regret_certificate` the sharper one computed from
+    its steps.
 
     References
     ----------
@@ -174,7 +175,7 @@ class MatrixBurgRegressor(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows z; sparse ones are made dense.
+            Rows z; sparse ones are converted to dense.
         y : array-like of shape (n_samples,)
             Targets of z'Wz, >= 0.
         {sample_weight}
@@ -188,7 +189,7 @@ class MatrixBurgRegressor(
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -222,7 +223,7 @@ class MatrixBurgRegressor(
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map rows to where their squared length is z'Wz: X @ components_.T.
+        """Map rows to a space in which their squared norm is z'Wz: X @ components_.T.
 
         Parameters
         ----------
@@ -247,7 +248,7 @@ class MatrixBurgRegressor(
         return factor(self.kernel_)
 
     def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
-        """What Theorem 2 of the paper, as it holds, promises for `cumulative_loss_` after the rows learned so far.
+        """Bound of Theorem 2 of the paper, corrected as in the Notes, on `cumulative_loss_` after the rows so far.
 
         For every symmetric U with eigenvalues above 0 and up to 1
 
@@ -266,19 +267,19 @@ class MatrixBurgRegressor(
         Returns
         -------
         bound : float
-            What `cumulative_loss_` does not exceed.
+            Upper bound on `cumulative_loss_`.
 
         Raises
         ------
         ValueError
-            If U is no such matrix, or steps of this run were left out (`n_left_out_`).
+            If U is not such a matrix, or steps of this run were skipped (`n_left_out_`).
         """
         U = self._comparator(kernel)
         divergence = self._divergence.divergence(U, self._first)
         return adaptive_rate_bound(self._learner.rate_range, divergence, comparator_loss)
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
-        """Bound on the regret of this very run against a matrix: no assumption on the data.
+        """Bound on the regret of this run against a matrix, without assumptions on the data.
 
         For every symmetric U with eigenvalues above 0 and up to 1
 
@@ -298,7 +299,7 @@ class MatrixBurgRegressor(
         Raises
         ------
         ValueError
-            If U is no such matrix, regret was not tracked, or steps of this run were left out (`n_left_out_`).
+            If U is not such a matrix, regret was not tracked, or steps of this run were skipped (`n_left_out_`).
         """
         U = self._comparator(kernel)
         return self._certificate(self._learner, U)
@@ -322,12 +323,12 @@ class MatrixBurgRegressor(
 
     @property
     def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rates times weights times losses before each step, since regret is tracked."""
+        """Sum of eta_t L_t(W_t), rate times weight times loss before each step, since regret is tracked."""
         return self._fitted_learner().weighted_loss
 
     @property
     def n_left_out_(self) -> int:
-        """Rows whose step was left out."""
+        """Rows whose step was skipped."""
         return self._fitted_learner().geometry.left_out
 
     @property
@@ -337,7 +338,7 @@ class MatrixBurgRegressor(
 
     @read_only
     def eta_history_(self) -> np.ndarray:
-        """Rows (t, rate) at which the rate had fallen by a tenth or more, shape (n_changes, 2)."""
+        """Rows (t, rate) at which the rate had decreased by a tenth or more, shape (n_changes, 2)."""
         return self._fitted_learner().rate_history
 
     @property

@@ -26,15 +26,16 @@ from ._instances import Rows, check_factors, check_targets, factored
 class VonNeumannMirrorMixin(MirrorMixin):
     """Mirror map of the von Neumann potential: f(W) = log W, on symmetric positive definite matrices.
 
-    They have the trace that `trace` says; None for any.
+    Their trace is `trace`; None for any trace.
 
     Attributes
     ----------
     divergence_ : VonNeumann
-        The divergence the estimator moves in.
+        The divergence of the estimator.
     """
 
     trace: float | None
+    _divergence: VonNeumann
 
     def _mirror_map(self, n_features: int | None) -> VonNeumann:
         return VonNeumann(trace=self.trace)
@@ -68,40 +69,39 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     a = z'Wz if explicit (the paper's linearised step), a = z'W'z if implicit (the exact step). For a pair of objects
     (a, b) z = (e_a - e_b) / sqrt(2), and z'Wz is half their squared distance in the feature space of W.
 
-    The logarithm of W is what is kept, so that small eigenvalues do no harm. A step changes its eigendecomposition by
-    rank one, O(d^2) beside one matrix product: several times faster than an eigendecomposition afresh.
+    The logarithm of W is stored, so that small eigenvalues are no problem. A step updates its eigendecomposition by
+    rank one, O(d^2) plus one matrix product: several times faster than a new eigendecomposition.
 
     Parameters
     ----------
     eta0 : float
-        Learning rate eta for the loss (a - y)^2 / 2, in units that `scale_eta` says.
+        Learning rate eta for the loss (a - y)^2 / 2, in units that depend on `scale_eta`.
     scale_eta : bool
-        Divide the rate by the square of `spread_`, the largest |z|^2 so far: eta0 then is a number without dimension
-        and one value serves instances of any length. Pairs have spread one, nothing changes for them. False: eta0 is
-        eta.
+        Divide the rate by the square of `spread_`, the largest |z|^2 so far: eta0 is then dimensionless, and one value
+        suits instances of any norm. Pairs have spread one, so that nothing changes for them. False: eta0 is eta.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t. "theory": the constant rate
         with the smallest loss bound under `data_bounds`, without eta0 and `scale_eta`. A schedule from
-        `onlinebregman.schedules` is taken as it is, without eta0.
+        `onlinebregman.schedules` is used directly, without eta0.
     power_t : float
         Exponent of "invscaling".
     data_bounds : dict or None
-        What instances and comparators keep to, for learning_rate="theory": "x", the largest spread of an instance (see
+        Bounds on instances and comparators, for learning_rate="theory": "x", the largest spread of an instance (see
         `spread_`; 1 for pairs), and "loss", the cumulative loss of the best kernel, 0 if one fits all targets. Without
-        "loss" the rate is the best one for a comparator whose loss is what learning costs.
+        "loss" the rate is the best one for a comparator whose loss equals the cost of learning.
     update : {"implicit", "explicit"}
-        "implicit": the exact step, stable for every rate. "explicit": the paper's step; its theory wants eta0 <= 4, and
-        eta0 = 4 if some kernel fits all targets.
+        "implicit": the exact step, stable for every rate. "explicit": the step of the paper; its theory requires eta0
+        <= 4, and eta0 = 4 is best if some kernel fits all targets.
     init : array-like of shape (n_features, n_features) or None
-        Positive definite kernel to start from, divided by its trace. None: the identity / n_features.
+        Positive definite starting kernel, which is divided by its trace. None: the identity / n_features.
     {max_iter, tol, n_iter_no_change}
     shuffle : bool
         Shuffle the instances before each epoch of `fit`. `partial_fit` never shuffles.
     warm_start : bool
-        Let `fit` go on from the kernel it finds, its learning rate included.
+        Let `fit` continue from the current kernel and learning rate.
     {random_state}
     track_regret : bool
-        Accumulate what `regret_certificate` needs, from the row on at which it is set.
+        Accumulate what `regret_certificate` needs, from the row at which it is set.
     {verbose}
 
     Attributes
@@ -110,9 +110,9 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     t_, n_updates_ : int
         Instances learned; those of weight zero do not count.
     n_collapsed_ : int
-        Instances left out because they say nothing about W: z = 0, pairs of an object with itself.
+        Instances skipped because they carry no information about W: z = 0, pairs of an object with itself.
     spread_ : float
-        Largest distance between the extreme eigenvalues of an instance so far: |z|^2 for rows, 1 for pairs.
+        Largest difference between the extreme eigenvalues of an instance so far: |z|^2 for rows, 1 for pairs.
     cumulative_loss_ : float
         Sum of weight * (a - y)^2 / 2 over all instances, each predicted before it was learned.
     {n_iter_}
@@ -121,7 +121,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     regret_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     weighted_loss_ : float
-        Sum of rates times weights times losses before each step, since regret is tracked.
+        Sum of rate times weight times loss before each step, since regret is tracked.
     {divergence_}
     n_features_in_ : int
         Number of features, which are the objects if instances are pairs.
@@ -137,10 +137,10 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
     Notes
     -----
-    The default rate is from measurements on pairs of 10 to 100 objects and on normal rows with 10 and 52 features. With
-    30 % of noise the loss of implicit steps stayed within 1.4 times that of the best rate from {1, 4, 16, ..., 1024};
-    without noise the highest rates are best, with down to 0.4 times its loss. Explicit steps want a rate of about the
-    number of objects and diverge at four to ten times that.
+    The default rate is based on experiments with pairs of 10 to 100 objects and normal rows with 10 and 52 features.
+    With 30 % noise the loss of implicit steps was within 1.4 times that of the best rate from {1, 4, 16, ..., 1024};
+    without noise the highest rates are best, with a loss of down to 0.4 times that of the default. Explicit steps need
+    a rate of about the number of objects and diverge at four to ten times that.
 
     References
     ----------
@@ -149,7 +149,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
 
     Examples
     --------
-    The kernel of ten objects from the distances between them:
+    The kernel of ten objects, learned from the distances between them:
 
     >>> import numpy as np
     >>> from onlinebregman.kernel_learning import MEGKernelLearner
@@ -237,7 +237,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -270,7 +270,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         n_objects : int or None, default=None
             Number of objects d. None: as many as the kernel has, with `warm_start`.
         sample_weight : array-like of shape (n_pairs,), default=None
-            Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+            Multiplies the learning rate of each pair; a pair of weight 0 is ignored.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         y : array-like of shape (n_samples,)
             Targets of tr(W X).
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each instance; one of weight 0 is left out.
+            Multiplies the learning rate of each instance; one of weight 0 is ignored.
 
         Returns
         -------
@@ -321,8 +321,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     ) -> Self:
         """Learn from instances of low rank, X = sum_k sign_k z_k z_k', once, in their order; the prediction is tr(W X).
 
-        With a relative distance, z_1 of one pair and z_2 of another with signs 1 and -1, the target is by how much the
-        first pair is to be farther. Up to four factors a step costs as many rank-one changes.
+        For a relative distance, z_1 of one pair and z_2 of another with signs 1 and -1, the target is how much farther
+        apart the first pair should be. With up to four factors a step costs as many rank-one updates.
 
         Parameters
         ----------
@@ -333,7 +333,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         signs : array-like of shape (rank,) or (n_samples, rank), or None, default=None
             1 or -1 for each factor, of all instances or of each; 0 leaves a factor out. None: 1.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each instance; one of weight 0 is left out.
+            Multiplies the learning rate of each instance; one of weight 0 is ignored.
 
         Returns
         -------

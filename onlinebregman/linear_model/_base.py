@@ -60,27 +60,27 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
-        eta0. A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+        eta0. A schedule from `onlinebregman.schedules` is used directly, without eta0.
     update : {"implicit", "explicit", "importance"}
-        "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h moves the weights
-        exactly as h rows of weight 1, or as any splitting of h.
+        "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h has exactly the
+        effect of h rows of weight 1, or of any other split of h.
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 0 everywhere.
     fit_intercept : bool
-        Learn an intercept: one more coordinate of feature 1 in the squared Euclidean geometry, inside the same step.
+        Learn an intercept, as an additional coordinate with feature 1 in the squared Euclidean geometry.
     average : bool or int
-        Let `coef_` and `intercept_` be the average over all steps, or over those from the given row on.
+        Average `coef_` and `intercept_` over all steps, or over those from the given row on.
     warm_start : bool
-        Let `fit` go on from the weights it finds, its learning rate included.
+        Let `fit` continue from the current weights and learning rate.
 
     Attributes
     ----------
     weighted_loss_ : float
-        Sum of rate times weight times loss, each before its step, since regret is tracked.
+        Sum of rate times weight times loss of each row before it was learned, since regret is tracked.
     regret_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     divergence_ : Divergence
-        The divergence the estimator moves in.
+        The divergence of the estimator.
     """
 
     _parameter_constraints: dict = {
@@ -155,16 +155,17 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def regret_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus a comparator's loss, under learning_rate="theory".
 
-        It holds for all comparators and rows that keep to `data_bounds`, losses being multiplied by the weights of
-        their rows, and added up over all rows learned, in every epoch anew. For the squared loss
-        L <= factor L_u + constant; the bound is (factor - 1) data_bounds["loss"] + constant.
+        It holds for all comparators and rows within `data_bounds`, with losses multiplied by the weights of their rows
+        and summed over all rows learned, in every epoch. For the squared loss L <= factor L_u + constant; the bound is
+        (factor - 1) data_bounds["loss"] + constant.
 
-        The rate is made for rows of weight 1 or less. Heavier ones, of weight h at most, are learned at up to h times
-        the rate, for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows
-        than data_bounds["n_rows"] are learned at the rate for that number, and the bound is larger, too.
+        The rate assumes weights of at most 1. Rows of larger weight, at most h, are learned at up to h times the rate,
+        for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows than
+        data_bounds["n_rows"] are learned at the rate for that number, and the bound is larger, too.
 
-        AttributeError if it would be none: if rows were learned at other rates, or under other `data_bounds`, `update`
-        or `fit_intercept`, or with `average`, as the theorem is about the weights that learn, not about their average.
+        Raises AttributeError if the bound does not hold: if rows were learned with other rates, or with other
+        `data_bounds`, `update` or `fit_intercept`, or with `average`, since the theorem is about the weights
+        themselves, not about their average.
         """
         t = self._fitted_learner().t
         self._check_one_run()
@@ -252,7 +253,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         if scores is None:
             check_is_fitted(self)
             X = check_rows(self, X, reset=False)
-            scores = learner.predict(X, linked=linked)
+            scores = self._learner.predict(X, linked=linked)
             if not np.isfinite(scores).all():
                 self._refuse_prediction(X, int(np.argwhere(~np.isfinite(scores))[0, 0]))
         return scores
@@ -293,12 +294,14 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)
-            u, minimal = split(coef, self._divergence, constraint), np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
-            if u is None or not self._is_feasible(u):
+            halves = split(coef, self._divergence, constraint)
+            if halves is None or not self._is_feasible(halves):
+                minimal = np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
                 why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
                 if constraint is not None and not constraint.contains(minimal):
                     why = constraint.why_not(minimal, "(w+, w-)")
                 raise ValueError(f"coef is no difference of w+ and w- that this run could reach: {why}.")
+            u = halves
         elif constraint is not None and not constraint.contains(u):
             raise ValueError(
                 f"The certificate is for comparators within the constraint alone: {constraint.why_not(u, 'coef')}."
@@ -340,8 +343,8 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     Parameters
     ----------
     eta0 : float
-        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
-        targets: see Notes.
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, is suitable for standardised
+        features and targets: see Notes.
 
     Attributes
     ----------
@@ -378,7 +381,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -409,25 +412,25 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         return self._scores(X, linked=True)
 
     def regret_certificate(self, coef: ArrayLike, intercept: float = 0.0) -> float:
-        """Bound on the regret of this very run against a comparator: no assumption on the data.
+        """Bound on the regret of this run against a comparator, without assumptions on the data.
 
         For every linear model u = (coef, intercept) in the domain and within `constraint`
 
             sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
-        the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
-        explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
-        penalty R the right side has sum eta_t (R(u) - R(w_{t+1})) more, and less what its steps took from D. Under
-        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`; the
-        w_t are the weights that learn, averaged or not. Parameters may change in mid-stream; where `fit_intercept` was
-        False, the comparator has to have the intercept that was held.
+        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
+        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
+        penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
+        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
+        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
+        the comparator must have the intercept that was kept.
 
         Parameters
         ----------
         coef : array-like of shape (n_features,)
             Weights of the comparator.
         intercept : float, default=0.0
-            Its intercept; has to be 0 if none is learned.
+            Its intercept; must be 0 if none is learned.
 
         Returns
         -------
@@ -443,16 +446,17 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
     def regret_bound(
         self, coef: ArrayLike, intercept: float = 0.0, *, largest_divergence: float | None = None
     ) -> float:
-        """Bound on the regret of this very run itself, its rows not weighted with their rates.
+        """Bound on the regret of this run, without weighting rows by their rates.
 
-        Where rates never rise, as those of "invscaling", dividing each row's terms of `regret_certificate` by its rate
+        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
+        rate gives
 
             sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
 
-        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum
-        of the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With
-        a penalty R the right side has sum R(u) - R(w_{t+1}) more. The left side starts with `cumulative_loss_`, if
-        learning was tracked from the first row on, without `average`.
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
+        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
+        penalty R the right side also has sum R(u) - R(w_{t+1}). The left side starts with `cumulative_loss_` if regret
+        was tracked from the first row on, without `average`.
 
         Parameters
         ----------
@@ -461,9 +465,9 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         intercept : float, default=0.0
             Its intercept; 0 if none is learned.
         largest_divergence : float, default=None
-            A number that no D(u, w_t) of the run exceeds, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
-            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger
-            of the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
+            An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
+            the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
 
         Returns
         -------
@@ -472,8 +476,8 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         Raises
         ------
         ValueError
-            If regret was not tracked, a rate rose in mid-stream, or `largest_divergence` is needed and missing, or less
-            than what the run is known to have met.
+            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing, or
+            less than a divergence of the run.
 
         References
         ----------
@@ -484,5 +488,5 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
     @property
     def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(w_t), rates times weights times losses before each step, since regret is tracked."""
+        """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
         return self._fitted_learner().weighted_loss

@@ -21,12 +21,12 @@ from ._base import OnlineLinearModel
 
 
 class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
-    """A linear classifier: one learner for two classes, else one for each class against the rest.
+    """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, else one for each class against the rest.
+        Weights; one row for two classes, otherwise one per class.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     cumulative_loss_ : float
@@ -65,7 +65,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     ) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -93,8 +93,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes that of classes_[1], positive where it is predicted; else that of each class against the
-            rest.
+            For two classes the score of classes_[1], positive where it is predicted; otherwise that of each class.
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -115,30 +114,30 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray:
-        """Bound on the regret of this very run against a comparator: no assumption on the data.
+        """Bound on the regret of this run against a comparator, without assumptions on the data.
 
         For every linear model u = (coef, intercept) in the domain and within `constraint`
 
             sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
-        the right side, with eta_t the rate of row t times its weight, and S what the run itself accumulated:
-        explicit steps sum D(w_t, w_{t+1}), implicit ones sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). Under
-        learning_rate="constant" divide by eta0 for the regret itself. The left side starts with `weighted_loss_`; the
-        w_t are the weights that learn, averaged or not. Parameters may change in mid-stream; where `fit_intercept` was
-        False, the comparator has to have the intercept that was held.
+        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
+        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With
+        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
+        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
+        the comparator must have the intercept that was kept.
 
         Parameters
         ----------
         coef : array-like of shape (n_features,) or (n_learners, n_features)
             Weights of the comparators, in the form of `coef_`; one row for all is enough.
         intercept : array-like of shape (n_learners,) or float, default=0.0
-            Their intercepts; have to be 0 if none is learned.
+            Their intercepts; must be 0 if none is learned.
 
         Returns
         -------
         bound : ndarray of shape (n_learners,)
-            The right side for each learner, one for two classes and one for each class otherwise, from the row on at
-            which `track_regret` was set. With multi_class="multinomial" all classes have one loss, and one bound.
+            The right side for each learner, one for two classes and one per class otherwise, from the row at which
+            `track_regret` was set. With multi_class="multinomial" all classes share one loss and one bound.
 
         Raises
         ------
@@ -158,15 +157,16 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     def regret_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
     ) -> np.ndarray:
-        """Bound on the regret of this very run itself, its rows not weighted with their rates.
+        """Bound on the regret of this run, without weighting rows by their rates.
 
-        Where rates never rise, as those of "invscaling", dividing each row's terms of `regret_certificate` by its rate
+        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
+        rate gives
 
             sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
 
-        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum
-        of the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With
-        a penalty R the right side has sum R(u) - R(w_{t+1}) more.
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
+        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
+        penalty R the right side also has sum R(u) - R(w_{t+1}).
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         intercept : array-like of shape (n_learners,) or float, default=0.0
             Their intercepts; 0 if none is learned.
         largest_divergence : array-like of shape (n_learners,) or float, default=None
-            Numbers that no D(u, w_t) of the run exceeds, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            Upper bounds on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
             without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry. Not needed while the rate
             was constant.
 
@@ -187,8 +187,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Raises
         ------
         ValueError
-            If regret was not tracked, a rate rose in mid-stream, or `largest_divergence` is needed and missing or less
-            than what a learner is known to have met.
+            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing or
+            less than a divergence of the run.
 
         References
         ----------
@@ -199,7 +199,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
     @read_only
     def weighted_loss_(self) -> np.ndarray:
-        """Sums of eta_t L_t(w_t), rates times weights times losses before each step, one for each loss."""
+        """Sums of eta_t L_t(w_t), rate times weight times loss before each step, one for each loss."""
         sums = [learner.weighted_loss for learner in self._fitted_learner().learners]
         return np.array([sum(sums)] if self._joint else sums)
 
@@ -207,8 +207,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     def regret_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus the comparators' losses, under learning_rate="theory".
 
-        Each learner has a comparator and a bound of its own, for rows and comparators that keep to `data_bounds`; this
-        is the sum of the bounds.
+        Each learner has its own comparator and bound, for rows and comparators within `data_bounds`; this is the sum of
+        the bounds.
         """
         return len(self._fitted_learner().learners) * super().regret_bound_
 
@@ -223,9 +223,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            For two classes the loss's own: the sigmoid of the score a for "log_loss", (a + 1)/2 between 0 and 1 for
-            "modified_huber". For more classes those of each against the rest, divided by their sum, or the softmax of
-            the scores with multi_class="multinomial".
+            For two classes, the sigmoid of the score a for "log_loss" and (a + 1)/2, clipped to [0, 1], for
+            "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
+            scores with multi_class="multinomial".
         """
         scores = self._scores(X)
         if self._joint:
@@ -247,7 +247,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            For "log_loss" finite also where a probability is too small for a floating point number.
+            For "log_loss" also finite where a probability underflows.
         """
         scores = self._scores(X)
         if self._joint:

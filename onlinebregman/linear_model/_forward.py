@@ -32,24 +32,24 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         Strength of the penalty alpha |w|^2 / 2 on the weights w, of all classes where there are several, intercepts
         included unless `penalize_intercept` says otherwise; > 0. Read when learning starts.
     forgetting : float
-        By how much of its weight the past, penalty included, counts after each row; 0 < forgetting <= 1. Below 1 about
-        the last 1 / (1 - forgetting) rows count, so that weights follow a drift. May be changed in mid-stream.
+        Factor by which the weight of the past, including the penalty, is multiplied after each row; 0 < forgetting <=
+        1. With values below 1 about the last 1 / (1 - forgetting) rows count, so that weights follow drift. May be
+        changed in mid-stream.
     fit_intercept : bool
-        Learn an intercept: one more coordinate of feature 1, with the same penalty as the others. Read when learning
-        starts.
+        Learn an intercept, as an additional coordinate with feature 1 and the same penalty. Read when learning starts.
     penalize_intercept : bool
-        Whether the intercept has the penalty of the other weights; see Notes for what False leaves of it. Read when
-        learning starts.
+        Whether the intercept is penalised like the other weights; see Notes for the effect of False. Read when learning
+        starts.
     random_features : int
-        Number of random Fourier features that are learned instead of the columns; the model is one of the kernel
-        exp(-gamma |x - x'|^2), no longer linear in X. Time and memory then go with the square of this number. 0: the
-        values themselves. Read when learning starts.
+        Number of random Fourier features that replace the columns; the model then approximates the kernel exp(-gamma |x
+        - x'|^2) and is no longer linear in X. Time and memory are quadratic in this number. 0: the columns themselves.
+        Read when learning starts.
     gamma : float or None
-        Of that kernel; > 0. None: 1 / n_features, for rows in units of their deviations (`standardize`).
+        Parameter of that kernel; > 0. None: 1 / n_features, for standardised rows (`standardize`).
     random_state : int, RandomState instance or None
         For drawing the features.
     warm_start : bool
-        Let `fit` go on from what it finds, so that its rows count as further rows.
+        Let `fit` continue from the current state, so that its rows count as further rows.
     """
 
     _parameter_constraints: dict = {
@@ -83,7 +83,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         y : array-like of shape (n_samples,) or, for a regressor, also (n_samples, n_targets)
             Labels or targets.
         sample_weight : array-like of shape (n_samples,)
-            How often each row counts: a factor of its loss; a row of weight 0 is left out.
+            Factor of the loss of each row; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         Raises
         ------
         ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then what it was before.
+            If a row is not finite, or so large that its square overflows; the estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight)
 

@@ -12,16 +12,18 @@ from .._online.start import starting_weights
 from .._online.types import MatrixLike
 from .._online.validation import a_number, check_rows, read_only
 from ..losses import HingeLoss, Loss
+from ..schedules import LearningRate
+from ._base import Update
 from ._classifier import OnlineLinearClassifier
 
 
 class MistakeDrivenClassifier(OnlineLinearClassifier):
-    """Explicit steps on the loss max(0, -y a): f(w') = f(w) + eta y x where the sign of the score is wrong.
+    """Explicit steps on the loss max(0, -y a): f(w') = f(w) + eta y x if the sign of the score is wrong.
 
     Attributes
     ----------
     n_mistakes_ : ndarray of shape (1,) or (n_classes,)
-        Mistakes of each learner; each was a step.
+        Mistakes of each learner; each caused a step.
     """
 
     _parameter_constraints: dict = {
@@ -30,8 +32,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
     _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
-    update: str = "explicit"
-    learning_rate: str = "constant"
+    update: Update = "explicit"
+    learning_rate: LearningRate = "constant"
     power_t: float = 0.5
     data_bounds: None = None
 
@@ -43,18 +45,18 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
 
     @read_only
     def n_mistakes_(self) -> np.ndarray:
-        """Mistakes, each of which was a step: shape (1,) for two classes, else (n_classes,), one against the rest."""
+        """Mistakes, each of which caused a step: shape (1,) for two classes, otherwise (n_classes,), one-vs-rest."""
         return np.array([learner.n_moves for learner in self._fitted_learner().learners])
 
     def mistake_bound(self, X: MatrixLike, y: ArrayLike, coef: ArrayLike, intercept: float = 0.0) -> float:
-        """Bound on the mistakes of any stream of these rows, in any order and number, by a comparator without mistakes.
+        """Bound on the number of mistakes on any stream of these rows, given a comparator that makes none.
 
         If y (u.x + intercept) >= gamma > 0 for all rows, with y = 1 for classes_[1] and -1 for classes_[0], then each
         mistake brings the weights closer to u by eta gamma - eta^2 M / 2 or more, M the divergence's smoothness for
-        rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) of them. In
-        the squared Euclidean divergence, from weights 0, the comparator can be scaled at will, which gives
-        M norm(u)^2 / gamma^2 for every eta. It is a bound for one rate eta, `eta0`, from the first row on, and on the
-        mistakes of the weights that learn, averaged or not.
+        rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) mistakes.
+        In the squared Euclidean divergence, from weights 0, the comparator can be rescaled, which gives M norm(u)^2 /
+        gamma^2 for every eta. The bound holds for one rate eta, `eta0`, from the first row on, and for the mistakes of
+        the weights before averaging.
 
         Parameters
         ----------
@@ -64,18 +66,18 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         coef : array-like of shape (n_features,) or (1, n_features)
             Weights u of the comparator, in the domain of the divergence.
         intercept : float or array-like of shape (1,), default=0.0
-            Its intercept; has to be 0 if none is learned.
+            Its intercept; must be 0 if none is learned.
 
         Returns
         -------
         bound : float
-            Infinity where the rate is too large for the margin: eta0 >= 2 gamma / M.
+            Infinite if the rate is too large for the margin: eta0 >= 2 gamma / M.
 
         Raises
         ------
         ValueError
-            If the comparator errs on a row, the labels or the comparator do not fit, or the bound is not for what was
-            learned: more than two classes, weights of classes or rows, or an `eta0` or `fit_intercept` that was changed
+            If the comparator misclassifies a row, the labels or the comparator are invalid, or the bound does not apply
+            to the run: more than two classes, weights of classes or rows, or an `eta0` or `fit_intercept` that changed
             in mid-stream.
         """
         learner = self._fitted_learner()
@@ -106,10 +108,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
         if intercept != 0 and not fit_intercept:
             raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")
-        X, y = check_rows(self, X, y=y, reset=False, numeric=False)
+        X, labels = check_rows(self, X, y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.doubled)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
-        codes = self._known_codes(y, "the bound is for rows of these two")
+        codes = self._known_codes(labels, "the bound is for rows of these two")
         with np.errstate(over="ignore", invalid="ignore"):
             margins = self._targets(codes)[:, 0] * (X @ u + intercept)
         if not margins.min() > 0:

@@ -14,26 +14,26 @@ from .._online.validation import read_only
 
 
 class StandardizeMixin(DocumentedMixin):
-    """A linear model whose learner may standardise rows.
+    """A linear model that can standardise rows online.
 
     Parameters
     ----------
     standardize : bool
-        Learn and predict rows in units of their columns' deviations: as (x - mean) / deviation by the rows learned
-        before, sample weights included, kept within 5 deviations; 0 in columns that were constant. Columns are not
-        centred but only divided, by the root of their mean square, where learning starts with sparse rows; what it
-        starts with holds for all rows, dense or sparse. Everything that is said of weights (penalty, `init`,
-        constraints, bounds, certificates) is said of those of standardised columns, except for `coef_` and
-        `intercept_`, which are in units of the data. Read when learning starts.
+        Standardise rows online: learn and predict (x - mean) / deviation, with the weighted mean and standard deviation
+        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. If learning starts with
+        sparse rows, columns are not centred but only divided by their root mean square, for all subsequent rows, dense
+        or sparse. Everything that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to
+        standardised columns, except for `coef_` and `intercept_`, which are in units of the data. Read when learning
+        starts.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        With `standardize`, what is subtracted from columns: their means so far, or 0 if they are not centred.
+        With `standardize`, the means that are subtracted from columns, or 0 if they are not centred.
     scale_ : ndarray of shape (n_features,)
-        With `standardize`, what they are divided by; 1 where they were constant, and are learned as 0.
+        With `standardize`, the divisors of the columns; 1 for constant columns, which are learned as 0.
     n_samples_seen_ : float
-        With `standardize`, the weight of the rows of which these are statistics.
+        With `standardize`, the total weight of the rows in these statistics.
     """
 
     standardize: bool = False

@@ -1,4 +1,4 @@
-"""Regression in the Burg entropy (Itakura-Saito divergence): positive weights of any size."""
+"""Regression in the Burg entropy (Itakura-Saito divergence): positive weights of any magnitude."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
         1 / w'_i = 1 / w_i + c x_i,    c = eta (a - y),
 
-    a the prediction before the step (explicit, gradient) or after it (implicit). The divergence looks at ratios alone:
-    small weights are learned as carefully as large ones. The weights stay positive, the intercept takes any sign.
+    a the prediction before the step (explicit, gradient) or after it (implicit). The divergence depends only on ratios:
+    small weights are learned as accurately as large ones, relative to their size. The weights stay positive; the
+    intercept can have any sign.
 
     Parameters
     ----------
     upper_bound : float or None
-        Largest weight, in units of the weights: from the next row learned on all weights are at most so large, and each
-        step is followed by the projection onto w <= upper_bound. None: no bound, except for update="gradient", where it
-        is 1.
+        Upper bound on all weights, in units of the weights: each step is followed by the projection onto w <=
+        upper_bound, from the next row learned on. None: no bound, except for update="gradient", where it is 1.
     sum_bound : float or None
-        For update="gradient": m, what the sum of the weights is not expected to exceed, in units of the weights. The
-        rate of the papers' Algorithm 1 is that of sum_bound = n_features * upper_bound. A smaller one learns faster.
-        None: the largest sum met so far. A sum that grows beyond `sum_bound` takes its place.
+        For update="gradient": m, an upper bound on the sum of the weights, in units of the weights. Algorithm 1 of the
+        paper corresponds to sum_bound = n_features * upper_bound. A smaller bound learns faster. None: the largest sum
+        so far. A sum that exceeds `sum_bound` replaces it.
     {eta0}
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is taken as it is, without eta0.
+        convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is used directly, without eta0.
     {power_t}
     data_bounds : dict or None
-        For learning_rate="theory", which no theorem gives in this divergence: a ValueError.
+        Not used: learning_rate="theory" raises a ValueError, as there is no theorem for this divergence.
     update : {"implicit", "explicit", "importance", "gradient"}
-        "implicit": the exact step (Itakura-Saito); takes features of any sign. "explicit": the linearised step, which
-        can leave the positive weights and then is an error. "importance": a row of weight h moves the weights exactly
-        as h rows of weight 1, or as any splitting of h. "gradient": the papers' Algorithm 1, for X >= 0 and y >= 0, see
+        "implicit": the exact step (Itakura-Saito), for features of any sign. "explicit": the linearised step, which
+        raises an error if a weight would not stay positive. "importance": a row of weight h has exactly the effect of h
+        rows of weight 1, or of any other split of h. "gradient": Algorithm 1 of the paper, for X >= 0 and y >= 0, see
         Notes.
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 1 / n everywhere.
@@ -70,8 +70,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)
-        Row number t and new rate, where update="gradient" lowered its rate below the schedule's and it had fallen by a
-        tenth or more since the last entry: the first fall and a few hundred, however long the stream.
+        Row number t and new rate, where update="gradient" lowered its rate below that of the schedule and by a tenth or
+        more since the last entry: at most a few hundred entries for a stream of any length.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -83,16 +83,17 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     -----
     With update="gradient" the rate adapts: it is at most 1 / (2 (m B R^2 + i)), with B = upper_bound, R the largest
     feature value so far, m the largest sum so far of the weights at the nonzero features of a row (or `sum_bound`), and
-    i = 1 if an intercept is learned, else 0. It never rises, and eta0 with its schedule only limits it: raise eta0 to
-    leave the algorithm to itself. With eta_1 and eta_T the first and the last rate, and half the squared difference of
-    the intercepts in D(u, w_1),
+    i = 1 if an intercept is learned, else 0. It never increases, and eta0 with its schedule only limits it: set a large
+    eta0 to use the adaptive rate alone. With eta_1 and eta_T the first and the last rate, and half the squared
+    difference of the intercepts in D(u, w_1),
 
         sum L_t(w_t) <= 2 eta_1 / eta_T sum L_t(u) + D(u, w_1) / eta_T
 
     for every comparator 0 < u <= upper_bound with any intercept, losses being multiplied by the weights of their rows
     (`loss_bound`); the user guide has the proof. The papers' rate is that of sum_bound = n_features * upper_bound. As
-    printed, the algorithm lowers it for good where a weight would pass 1, so far that the weight ends at 1; after that
-    the rate is 0 and learning stops. Here the weight is set to upper_bound, the projection, and the rate stays.
+    printed, the algorithm lowers the rate permanently where a weight would exceed 1, such that the weight becomes
+    exactly 1; after that the rate is 0 and learning stops. Here the weight is projected to upper_bound and the rate is
+    not lowered.
 
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
@@ -163,7 +164,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         return {**super()._terms_of_bounds(), "gradient": (self.update, self._upper_bound(), self.fit_intercept)}
 
     def loss_bound(self, coef: ArrayLike, intercept: float = 0.0, comparator_loss: float = 0.0) -> float:
-        """What Theorem 1 of the paper promises for `cumulative_loss_` of update="gradient".
+        """Bound of Theorem 1 of the paper on `cumulative_loss_` with update="gradient".
 
         For every comparator u of weights 0 < u <= upper_bound, any intercept if one is learned, and the rows so far
 
@@ -189,8 +190,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         Raises
         ------
         ValueError
-            If the theorem says nothing: for other updates, with `average`, where `update`, `upper_bound` or
-            `fit_intercept` were set in mid-stream, and for other comparators.
+            If the theorem does not apply: for other updates, with `average`, if `update`, `upper_bound` or
+            `fit_intercept` changed in mid-stream, and for other comparators.
         """
         learner = self._fitted_learner()
         self._check_one_run()

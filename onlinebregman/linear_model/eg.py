@@ -40,30 +40,31 @@ class EntropyMirrorMixin(MirrorMixin):
 class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     """Linear regression by exponentiated gradient steps.
 
-    Each row (x, y) moves the weights to w' = argmin RE(w', w) + eta (w'.x - y)^2 / 2. All such steps multiply:
+    Each row (x, y) moves the weights to w' = argmin RE(w', w) + eta (w'.x - y)^2 / 2. All such steps are
+    multiplicative:
 
         positive    w'_i = w_i exp(-c x_i)                              (EGU)
         simplex     the same, then divided so that sum w' = total      (EG)
         signed      w = w+ - w-, EG on the row (x, -x)                  (EG+-)
 
-    with c = eta (a - y), a the prediction before the step (explicit) or after it (implicit). The loss grows with the
-    logarithm of the number of features, so that many irrelevant features do little harm.
+    with c = eta (a - y), a the prediction before the step (explicit) or after it (implicit). The loss bound grows with
+    the logarithm of the number of features, so that many irrelevant features do little harm.
 
     Parameters
     ----------
     {weights}
     total : float
-        The sum U of the weights on the simplex, and of w+ and w- together for signed weights. It limits what can be
-        predicted: choose it, like the regularisation of a ridge, by the size of the solution (after scaling y, say).
-        Not used for positive weights.
+        The sum U of the weights on the simplex, and of w+ and w- together for signed weights. It limits the range of
+        predictions: choose it like a regularisation parameter, according to the size of the solution (for instance
+        after scaling y). Not used for positive weights.
     {eta0, learning_rate, power_t}
     data_bounds : dict or None
-        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its largest absolute
-        value; on the simplex), "intercept", that of the comparator's intercept (0 if left out), and "loss", its
-        cumulative loss.
+        Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its largest absolute value;
+        on the simplex), "intercept", that of the comparator's intercept (0 if left out), and "loss", its cumulative
+        loss.
     update : {"implicit", "explicit", "importance"}
         "implicit": the exact step. "explicit": the linearised step of the exponentiated gradient algorithm.
-        "importance": a row of weight h moves the weights exactly as h rows of weight 1, or as any splitting of h.
+        "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.
     {init, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state}
     {verbose}
 

@@ -1,6 +1,6 @@
 """The forward algorithm: online ridge regression whose regret grows with the logarithm of the number of rows.
 
-Second-order steps carry it to the other matching losses, such as that of Poisson regression.
+Second-order steps extend it to the other matching losses, such as that of Poisson regression.
 """
 
 from __future__ import annotations
@@ -29,39 +29,41 @@ from ._forward import ForwardEstimator, largest_feature
 class ForwardRegressor(RegressorMixin, ForwardEstimator):
     """Linear and generalised linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
 
-    Online ridge regression that counts the row it is asked about among the rows it has seen: with
+    Online ridge regression that includes the features of the row to be predicted: with
 
         A = alpha I + sum x x',    b = sum y x
 
-    over the rows learned so far, a query x is predicted by
+    over the rows learned so far, the prediction for x is
 
         x' (A + x x')^-1 b = x'A^-1 b / (1 + x'A^-1 x),
 
-    the ridge prediction shrunk towards 0, the more the newer the direction of x is. No learning rate; the weights are
-    the exact ridge solution after every row, whatever the order of the rows. Its loss exceeds that of the best weights
-    of hindsight by no more than a multiple of ln T after T rows, for every sequence of rows; see Notes.
+    the ridge prediction shrunk towards 0, the more the less x lies in the directions of the rows so far. There is no
+    learning rate; the weights are the exact ridge solution after every row, for any order of the rows. After T rows,
+    its loss exceeds that of the best weights in hindsight by at most a multiple of ln T, for every sequence of rows;
+    see Notes.
 
-    `loss` carries it to Poisson regression and the other matching losses, by implicit second-order steps: one pass over
-    the rows, no learning rate, weights close to those of :class:`sklearn.linear_model.PoissonRegressor` fitted to them.
+    `loss` extends it to Poisson regression and the other matching losses by implicit second-order steps: one pass over
+    the rows, no learning rate, and weights close to those of :class:`sklearn.linear_model.PoissonRegressor` fitted to
+    the same rows.
 
     Parameters
     ----------
     loss : {"squared_error", "log_loss", "poisson"} or Loss
-        What is learned on. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for
-        "log_loss" (0 <= y <= 1) and X w + b for "squared_error"; a smooth one of your own as an object, with its link.
-        Read when learning starts.
+        The loss. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss"
+        (0 <= y <= 1) and X w + b for "squared_error". Your own smooth loss is passed as an object, with its link. Read
+        when learning starts.
     {alpha}
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
-        intercept_, whose regret has no such bound. The weights are the same. For the squared loss; others are predicted
-        by the link of X @ coef_ + intercept_, whatever it says.
+        intercept_, whose regret has no such bound. The weights are the same. Only for the squared loss; with other
+        losses the prediction is always the link of X @ coef_ + intercept_.
     {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     {random_state, warm_start}
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Ridge weights A^-1 b of the rows so far; with another loss where its steps have led.
+        Ridge weights A^-1 b of the rows so far; with another loss the result of its steps.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
     {t_}
@@ -69,14 +71,14 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         Sum of weight * (a - y)^2 / 2, or of weight * loss, over all rows and targets, each row predicted before it was
         learned.
     regret_ : float
-        `cumulative_loss_` minus the least value of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed
-        over the targets; see Notes for what `forgetting` makes of it. This and the next two are for the squared loss:
-        AttributeError with another one.
+        `cumulative_loss_` minus the minimum of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed over
+        the targets; see Notes for the effect of `forgetting`. This and the next two attributes are only available for
+        the squared loss (AttributeError otherwise).
     noise_variance_ : float or ndarray of shape (n_targets,)
         Variance of the targets about the best weights, see Notes; infinite before the first row.
     regret_bound_ : float
-        What the regret of forward predictions cannot exceed on these rows, see Notes; AttributeError if rows were
-        learned with forward=False.
+        Upper bound on the regret of forward predictions on these rows, see Notes; AttributeError if rows were learned
+        with forward=False.
     {mean_, scale_, n_samples_seen_, n_features_in_, feature_names_in_}
 
     See Also
@@ -87,7 +89,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     Notes
     -----
-    With b and A before row t, s_t = 1 + x_t'A^-1 x_t and the ridge prediction r_t = x_t'A^-1 b, the least penalised
+    With b and A before row t, s_t = 1 + x_t'A^-1 x_t and the ridge prediction r_t = x_t'A^-1 b, the minimal penalised
     loss min_u L(u) + alpha |u|^2 / 2 grows by (y_t - r_t)^2 / (2 s_t). The forward prediction r_t / s_t exceeds that by
     (1 - 1/s_t) (y_t^2 - r_t^2 / s_t) / 2, so that for every u, with N = n_features + 1 coordinates (the intercept is
     one), T rows, Y = max |y| and X^2 = max x.x
@@ -98,48 +100,50 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
         (Y^2 / 2) ln(det A_T / alpha^N)  <=  (Y^2 / 2) N ln(1 + T X^2 / (alpha N)).
 
-    The ridge prediction r_t exceeds the growth by (1 - 1/s_t) (y_t - r_t)^2 / 2, and |r_t| may be much larger than Y.
+    The loss of the ridge prediction r_t exceeds the growth by (1 - 1/s_t) (y_t - r_t)^2 / 2, and |r_t| may be much
+    larger than Y.
 
-    A row of weight h counts in A and b as h equal rows would: it is the row sqrt(h) (x, y), and in the formulas above
-    h y^2 and h x.x stand for y^2 and x.x. Its own prediction a, before it was learned, has the denominator
-    1 + h x'A^-1 x; `predict` asks about rows of weight 1.
+    A row of weight h counts in A and b like h equal rows: it is the row sqrt(h) (x, y), and in the formulas above y^2
+    and x.x are replaced by h y^2 and h x.x. Its own prediction a, before it was learned, has the denominator 1 + h
+    x'A^-1 x; `predict` assumes rows of weight 1.
 
-    With `forgetting` g < 1 each row first makes A and b, and with them the penalised losses of all u, g times what
-    they are. The same growth (y - r)^2 / (2 s), now with s = 1 + x'(g A)^-1 x, leads to the same inequality for sums in
-    which a row that is n rows old counts g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not.
-    Where no row comes, A does not fall below 1e-100.
+    With `forgetting` g < 1 each row first multiplies A and b, and thereby the penalised losses of all u, by g. The same
+    growth (y - r)^2 / (2 s), now with s = 1 + x'(g A)^-1 x, leads to the same inequality for sums in which a row that
+    is n rows old has weight g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not. In directions
+    without rows, A does not fall below 1e-100.
 
-    In the normal model y ~ N(u.x, sigma^2 / h), u ~ N(0, sigma^2 / alpha) the target of a row is normal about r_t, with
-    variance sigma^2 s_t / h, given the rows before. So the mean of h (y_t - r_t)^2 / s_t estimates sigma^2, by
-    predictions alone:
+    In the normal model y ~ N(u.x, sigma^2 / h), u ~ N(0, sigma^2 / alpha) the target of a row, given the rows before,
+    is normal with mean r_t and variance sigma^2 s_t / h. So the mean of h (y_t - r_t)^2 / s_t estimates sigma^2 from
+    the predictions:
 
         noise_variance_ = sum h_t (y_t - r_t)^2 / s_t / sum h_t = 2 min_u (L(u) + alpha |u|^2 / 2) / n,
 
-    n the sum of the weights, less 1 for an intercept without a penalty: it takes up the first row whole. With
-    p(sigma^2) ~ 1 / sigma^2 the next target is distributed as r + sqrt(noise_variance_ * s) times Student's t with n
-    degrees of freedom; `return_std` gives that root, `predict_interval` the quantiles. `forgetting` makes all of these
-    sums of recent rows, and n that many.
+    n the sum of the weights, minus 1 for an unpenalised intercept, which fits the first row exactly. With p(sigma^2) ~
+    1 / sigma^2 the next target is distributed as r + sqrt(noise_variance_ * s) times Student's t with n degrees of
+    freedom; `return_std` returns that root, `predict_interval` the quantiles. With `forgetting` all of these are sums
+    over recent rows, and so is n.
 
-    penalize_intercept=False leaves no penalty on the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
-    is then without it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to
-    all targets is added to all further predictions of `forward=False`.
+    penalize_intercept=False does not penalise the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
+    then excludes it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to all
+    targets is added to all further predictions of `forward=False`.
 
-    Of another loss L each row moves the weights to
+    With another loss L each row moves the weights to
 
         w' = argmin (u - w)' A (u - w) / 2 + h L(u.x, y),
 
-    exactly, and A by the loss's curvature there, at least 1e-6: A <- g A + h L''(w'.x, y) x x'. For the squared loss
-    that is ridge regression, too. Only there do several targets have their curvatures, and A, in common; learn those of
-    another loss each by itself (:class:`sklearn.multioutput.MultiOutputRegressor`). There is no forward prediction: a
-    query that counts as a row with the link of 0 for its target draws counts to 1, and was worse. There is no bound
-    either: where the curvature of a loss may vanish, second-order steps have a logarithmic regret only with constants
-    that grow exponentially with the scores. Where it does vanish, as for the absolute loss, use
-    `MirrorDescentRegressor`. penalize_intercept=False leaves the intercept a penalty with min(alpha, 1e-4) in the place
+    exactly, and updates A by the curvature of the loss there, at least 1e-6: A <- g A + h L''(w'.x, y) x x'. For the
+    squared loss this is also ridge regression. Only for the squared loss do several targets share the curvature, and
+    thus A; learn them separately with other losses (:class:`sklearn.multioutput.MultiOutputRegressor`). There is no
+    forward prediction: including the row to be predicted with the link of 0 as its target pulls counts towards 1, and
+    was worse. There is no bound either: if the curvature of a loss can vanish, second-order steps have a logarithmic
+    regret only with constants that grow exponentially with the scores. If it is zero, as for the absolute loss, use
+    `MirrorDescentRegressor`. With penalize_intercept=False the penalty of the intercept has min(alpha, 1e-4) in place
     of alpha.
 
-    A is kept as a triangular factor that rows are rotated into ([4]_): it stays positive definite, nothing drifts, and
-    features of very different scale do no harm. Memory is n_features^2 / 2 numbers, and time O(n_features^2) a row, to
-    learn and for forward predictions; sparse rows are made dense. Several targets share A. Other losses keep A^-1.
+    A is kept as a triangular factor that is updated by rotations ([4]_): it stays positive definite, rounding errors do
+    not accumulate, and features of very different scales are no problem. Memory is n_features^2 / 2 numbers, and time
+    O(n_features^2) per row, for learning and for forward predictions; sparse rows are converted to dense ones. Several
+    targets share A. Other losses keep A^-1.
 
     References
     ----------
@@ -161,12 +165,12 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     >>> print(f"{model.score(X, y):.2f}")
     0.52
 
-    How much was lost by learning online, and how much could have been lost at worst:
+    The regret of online learning, and its bound:
 
     >>> print(f"{model.regret_:.1f} <= {model.regret_bound_:.1f}")
     13.2 <= 21.5
 
-    How far targets are from predictions, and between which values 80 % of them should be:
+    Standard deviations of targets, and intervals for 80 % of them:
 
     >>> prediction, std = model.predict(X[:3], return_std=True)
     >>> print(prediction.round(2), std.round(2))
@@ -222,7 +226,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -255,15 +259,15 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         ----------
         {X}
         return_std : bool
-            Also return how far the targets should be from the ridge predictions.
+            Also return the standard deviations of the targets about the ridge predictions.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions: forward ones, or X @ coef_.T + intercept_ if `forward` is False; the link of
-            that for another loss than the squared one.
+            Forward predictions, or X @ coef_.T + intercept_ if `forward` is False; the link of that for other losses
+            than the squared one.
         y_std : ndarray of the same shape, if `return_std`
-            Standard deviations of the targets of rows of weight 1, noise and what is unknown of the weights:
+            Standard deviations of the targets of rows of weight 1, including noise and the uncertainty of the weights:
             sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.
 
         Raises
@@ -290,7 +294,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         -------
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
             Quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of the distribution in the Notes, around the ridge
-            prediction, whatever `forward` says. Infinite before the first row.
+            prediction for any `forward`. Infinite before the first row.
 
         Raises
         ------
@@ -331,18 +335,18 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     @property
     def noise_variance_(self) -> float | np.ndarray:
-        """Variance of the targets about the best weights, by what predictions missed; infinite before the first row."""
+        """Variance of the targets about the best weights, from prediction errors; infinite before the first row."""
         learner = self._exact_learner("noise_variance_")
         return learner.noise_variance if learner.target_shape else float(learner.noise_variance[0])
 
     @property
     def regret_(self) -> float:
-        """`cumulative_loss_` minus the least penalised loss of any weights on the same rows."""
+        """`cumulative_loss_` minus the minimal penalised loss of any weights on the same rows."""
         return self._exact_learner("regret_").regret
 
     @property
     def regret_bound_(self) -> float:
-        """What `regret_` cannot exceed: sum of weight * y^2 / 2 (1 - 1/s).
+        """Upper bound on `regret_`: sum of weight * y^2 / 2 (1 - 1/s).
 
         AttributeError if a row was learned with forward=False: the ridge prediction has no such bound.
         """

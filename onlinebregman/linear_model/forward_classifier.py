@@ -1,4 +1,4 @@
-"""The forward algorithm carried to the log loss: second-order softmax regression without a learning rate."""
+"""The forward algorithm for the log loss: second-order softmax regression without a learning rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._forward import ForwardEstimator, largest_feature
 
 
 class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
-    """Logistic and softmax regression by second-order steps: `ForwardRegressor` carried to the log loss.
+    """Logistic and softmax regression by second-order steps: `ForwardRegressor` for the log loss.
 
     One pass over the rows, no learning rate, and probabilities close to those of
     :class:`sklearn.linear_model.LogisticRegression` with C = 1 / alpha fitted to the same rows. With a matrix
@@ -36,8 +36,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     ----------
     {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     handle_unknown : {"error", "add"}
-        What a label does that is not among the classes when learning goes on. "error": it is refused. "add": it joins
-        them, from its first row on; labels in `classes` of a later call of `partial_fit` join them at once.
+        What to do with labels that are not among the classes. "error": raise an error. "add": add the class, from its
+        first row on; labels in `classes` of a later call of `partial_fit` are added at once.
     {random_state, warm_start}
 
     Attributes
@@ -59,31 +59,32 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     Notes
     -----
-    With v = A^-1 x and q = x'v the step is w_c - g_c v, where g is the loss's gradient at the new scores: k equations
-    in k numbers, solved by Newton's method ([1]_ for the squared loss, [2]_ for explicit steps). The matrix is shared
-    by the classes: h is the mean eigenvalue (1 - sum p_c^2) / (k - 1) of the loss's Hessian on its k - 1 dimensions, p
-    the probabilities at the new weights, and at least 1e-6. Of two classes w_1 = -w_0, so that the penalty on their
-    difference u = w_1 - w_0 is alpha |u|^2 / 4, as LogisticRegression has it with C = 2 / alpha.
+    With v = A^-1 x and q = x'v the step is w_c - g_c v, where g is the gradient of the loss at the new scores: k
+    equations in k unknowns, solved by Newton's method ([1]_ for the squared loss, [2]_ for explicit steps). The matrix
+    is shared by the classes: h is the mean eigenvalue (1 - sum p_c^2) / (k - 1) of the loss's Hessian on its k - 1
+    dimensions, p the probabilities at the new weights, and at least 1e-6. For two classes w_1 = -w_0, so that the
+    penalty on their difference u = w_1 - w_0 is alpha |u|^2 / 4, as LogisticRegression has it with C = 2 / alpha.
 
-    A class starts at its prior, weights 0, whether it is announced before the first row or added later, the weights of
-    the others being what they are. For its first row it is one of the classes that share the probability, so that the
-    loss of a new label is finite.
+    A class starts at its prior, weights 0, whether it is listed before the first row or added later, without changing
+    the weights of the other classes. It already has a probability at its first row, so that the loss of a new label is
+    finite.
 
-    The log loss of rows of one class has no minimum over intercepts. So penalize_intercept=False leaves them a penalty
-    with min(alpha, 1e-4) in the place of alpha: a prior deviation of 100.
+    The log loss of rows of one class has no minimum over intercepts. So with penalize_intercept=False their penalty has
+    min(alpha, 1e-4) in place of alpha: a prior standard deviation of 100.
 
-    A^-1 is kept as triangular factors that a row updates ([3]_): it stays positive definite whatever the rows, and
-    features of very different scale do no harm. Time and memory are O(n_features^2) a row, for all classes together,
-    and O(n_features) for a prediction and class. Where forgetting meets directions that no row comes from, A^-1 grows
-    up to 1e100 there.
+    A^-1 is kept as triangular factors that each row updates ([3]_): it stays positive definite for any rows, and
+    features of very different scales are no problem. Time and memory are O(n_features^2) per row, for all classes
+    together, and O(n_features) per class for a prediction. With forgetting, A^-1 grows up to 1e100 in directions
+    without rows.
 
-    Several outputs (y of several columns) are learned by a classifier each, all in one stream, by
-    :class:`sklearn.multioutput.MultiOutputClassifier` and its `partial_fit`. A matrix in common would be another
-    algorithm: the curvature h is that of the probabilities of one output, and only on the squared loss, whose curvature
-    is 1, is it that of all (`ForwardRegressor`).
+    Several outputs (y with several columns) need one classifier each, with
+    :class:`sklearn.multioutput.MultiOutputClassifier` and its `partial_fit`. They cannot share the matrix: the
+    curvature h depends on the probabilities of one output, except for the squared loss, whose curvature is 1
+    (`ForwardRegressor`).
 
-    A row of weight h has h times its loss; weight 0 leaves it out. There is no `regret_bound_`: second-order steps on
-    the log loss have a logarithmic regret only with constants that grow exponentially with the size of the weights.
+    The loss of a row of weight h is multiplied by h; rows of weight 0 are ignored. There is no `regret_bound_`:
+    second-order steps on the log loss have a logarithmic regret only with constants that grow exponentially with the
+    size of the weights.
 
     References
     ----------
@@ -141,7 +142,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     ) -> Self:
         """Learn from these rows, once, in their order.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
         none.
 
         Parameters
@@ -173,7 +174,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes that of classes_[1], positive where it is predicted; else that of each class.
+            For two classes the score of classes_[1], positive where it is predicted; otherwise that of each class.
 
         Raises
         ------
@@ -221,7 +222,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            The log-softmax of the scores, finite also where a probability is 0 in float64.
+            The log-softmax of the scores, also finite where a probability underflows to 0.
         """
         scores = self._predict(X, linked=False)
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
@@ -310,7 +311,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         answer = None if learner is None else learner.predict_fast(vars(self), X, linked)
         if answer is None:
             check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
+            X, learner = check_rows(self, X, reset=False), self._learner
             answer = learner.predict(X, linked)
             if answer is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)

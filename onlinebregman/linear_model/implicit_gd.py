@@ -27,19 +27,19 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
 
         w' = w - c x,    c = eta (w.x - y) / (1 + eta x.x).
 
-    However large eta or x, the new prediction lies between the old one and y: unlike the explicit step, this one cannot
-    blow up.
+    For any eta and x, the new prediction lies between the old one and y: unlike explicit steps, implicit steps cannot
+    diverge.
 
     Parameters
     ----------
     {eta0, learning_rate, power_t}
     data_bounds : dict or None
-        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its 2-norm), "u", that of
+        Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its 2-norm), "u", that of
         the comparator's weights (2-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
         its cumulative loss.
     update : {"implicit", "explicit", "importance"}
         "implicit": the exact step in closed form. "explicit": ordinary online gradient descent, for comparison.
-        "importance": a row of weight h moves the weights exactly as h rows of weight 1, or as any splitting of h.
+        "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.
     {init, fit_intercept, standardize}
     {max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state}
     {verbose}

@@ -1,4 +1,4 @@
-"""Mirror descent for any divergence, loss and step: the general linear models, of which the named ones are choices."""
+"""Mirror descent for any divergence, loss and step: the general linear models."""
 
 from __future__ import annotations
 
@@ -35,47 +35,47 @@ _PARAMETERS: dict = {
 
 
 class ParametricMirrorMixin(MirrorMixin):
-    """The mirror map that the parameter `divergence` says, with `loss`, `constraint` and `signed` beside it.
+    """The mirror map given by the parameter `divergence`, with `loss`, `constraint` and `signed`.
 
     Parameters
     ----------
     divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
             "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
-        What measures how far the weights move. A name stands for the default parameters, total 1 on the simplex and
-        p = 2 ln n; others, and divergences of your own, come as objects from `onlinebregman.divergences`. The named
-        ones are compiled, your own run by their NumPy methods. The last three adapt to the rows: they take neither
-        `signed` nor constraints other than `UpperBound` and `Box`. With "normalized_adagrad" and "diagonal_newton" rows
-        need not be scaled.
+        The divergence that measures how far the weights move. A name stands for default parameters (total 1 on the
+        simplex, p = 2 ln n); pass an object from `onlinebregman.divergences` for other parameters, or your own
+        divergence. Named divergences are compiled, your own are called through their NumPy methods. The last three
+        adapt to the rows: they support neither `signed` nor constraints other than `UpperBound` and `Box`. With
+        "normalized_adagrad" and "diagonal_newton" rows need not be scaled.
     signed : bool
-        Learn w+ and w- of weights w = w+ - w-, for divergences between positive weights: the steps are those of the row
-        (x, -x).
+        Learn w+ and w- with w = w+ - w-, for divergences between positive weights, by steps on the row (x, -x).
     constraint : Constraint or None
         A set from `onlinebregman.constraints` onto which each step is followed by the Bregman projection; with `signed`
         a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
         Euclidean distance are compiled.
     penalty : {"l1", "l2", "elasticnet"} or Penalty or None
         R(w), whose proximal step argmin D(v, w) + eta_t R(v) follows each step, before a projection: alpha times
-        l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2, where "l1" and "l2" are ratios of 1 and 0. An object from
-        `onlinebregman.penalties`, of your own among them, is taken as it is. Neither the intercept nor the weight of a
-        row has a part in it; with `signed` it is that of (w+, w-). It is read when learning starts. Sparse rows cost
-        their nonzeros, but all weights with `average` or `track_regret`, and where steps do not add up (user guide).
+        l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2, where "l1" and "l2" are ratios of 1 and 0. A `Penalty`, from
+        `onlinebregman.penalties` or your own, is used directly. The intercept is not penalised, and weights of rows do
+        not affect the penalty; with `signed` it is applied to (w+, w-). Read when learning starts. The cost of a sparse
+        row is proportional to its nonzeros, except with `average` or `track_regret`, and where proximal steps cannot be
+        combined (user guide).
     alpha : float
         Strength of the penalty.
     l1_ratio : float
-        Share of the absolute values in "elasticnet", from 0 to 1.
+        Share of the L1 part in "elasticnet", from 0 to 1.
     eta0 : float or None
-        Learning rate eta for the loss. None: what suits the divergence, 3 for "normalized_adagrad", 1 for "adagrad", 4
-        for "diagonal_newton", and for those that do not adapt 0.3 for numbers, 1 for labels.
+        Learning rate eta for the loss. None: a value that suits the divergence, 3 for "normalized_adagrad", 1 for
+        "adagrad", 4 for "diagonal_newton", and for the others 0.3 for regression and 1 for classification.
     learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). "auto": "constant" for divergences that adapt, "invscaling" for the others. "theory":
+        convex, with eta0 = 1/H). "auto": "constant" for adaptive divergences, "invscaling" for the others. "theory":
         the constant rate with the smallest loss bound under `data_bounds`, without eta0. A schedule from
-        `onlinebregman.schedules` is taken as it is, without eta0.
+        `onlinebregman.schedules` is used directly, without eta0.
     data_bounds : dict or None
-        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its norm in the
-        divergence: `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's
-        intercept (0 if left out), "loss", its cumulative loss (squared loss), and "n_rows", the number of rows (losses
-        of bounded slope).
+        Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its norm in the divergence:
+        `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's intercept
+        (0 if left out), "loss", its cumulative loss (squared loss), and "n_rows", the number of rows (losses of bounded
+        slope).
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
         or 1/2 between 0 and 1.
@@ -88,6 +88,7 @@ class ParametricMirrorMixin(MirrorMixin):
     penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
     alpha: float
     l1_ratio: float
+    coef_: np.ndarray
     _falling_rate: float  # the eta0 that suits a rate which falls
     _penalty_terms = ("penalty", "alpha", "l1_ratio")
 
@@ -115,9 +116,9 @@ class ParametricMirrorMixin(MirrorMixin):
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
 
-    def _rate(self) -> tuple[str | Schedule, float]:
-        named = DIVERGENCES.get(self.divergence) if isinstance(self.divergence, str) else self.divergence
-        constant = vars(self).get("_divergence", named).constant_rate
+    def _rate(self) -> tuple[Any, float]:
+        divergence = vars(self).get("_divergence", self.divergence)
+        constant = (DIVERGENCES[divergence] if isinstance(divergence, str) else divergence).constant_rate
         learning_rate, eta0 = super()._rate()
         if learning_rate == "auto":
             learning_rate = "invscaling" if constant is None else "constant"
@@ -127,7 +128,7 @@ class ParametricMirrorMixin(MirrorMixin):
 
     @read_only
     def metric_(self) -> np.ndarray:
-        """The weights h of a divergence that adapts, 0 where no row had a value; a read-only copy."""
+        """The weights h of an adaptive divergence, 0 for columns that were always 0; a read-only copy."""
         metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
         if not metrics:
             raise AttributeError(f"metric_ is for divergences that adapt, and {self._divergence!r} does not")
@@ -149,10 +150,9 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     ----------
     {divergence}
     loss : {<regression losses>} or Loss
-        What is learned on; with other parameters than the default ones, or of your own, as an object from
-        `onlinebregman.losses`: "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction
-        is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b
-        for the others.
+        The loss. Pass an object from `onlinebregman.losses` for other than the default parameters, or your own loss:
+        "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction is exp(X w + b) for
+        "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
@@ -163,7 +163,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     cumulative_loss_ : float
         Sum of weight times loss over all rows, each predicted before it was learned.
     metric_ : ndarray of shape (n_features,)
-        Of a divergence that adapts: its weights h, 0 where no row had a value.
+        For an adaptive divergence: its weights h, 0 for columns that were always 0.
     {n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -249,23 +249,22 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
 
         f(w') = f(w) - c x,    c = eta L'(a, y),
 
-    a the score w.x before the step (explicit) or after it (implicit). More than two classes are learned one against the
-    rest, side by side, or by one loss of all scores: `multi_class`.
+    a the score w.x before the step (explicit) or after it (implicit). More than two classes are learned one-vs-rest,
+    side by side, or with one loss of all scores: `multi_class`.
 
     Parameters
     ----------
     {divergence}
     loss : {<classification losses>} or Loss
-        What is learned on; with other parameters than the default ones, or of your own, as an object from
-        `onlinebregman.losses`. "log_loss" and "modified_huber" give probabilities. On "hinge" the implicit step in the
-        squared Euclidean divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps where the
-        weights start at 0: there the exact step does not move. The targets of a `Loss` are its `labels`, -1 and 1
-        unless it says otherwise.
+        The loss. Pass an object from `onlinebregman.losses` for other than the default parameters, or your own loss.
+        "log_loss" and "modified_huber" give probabilities. With "hinge" the implicit step in the squared Euclidean
+        divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps if the weights start at 0,
+        which implicit steps cannot leave. The targets of a `Loss` are its `labels`, -1 and 1 by default.
     multi_class : {"ovr", "multinomial"}
-        How more than two classes are learned: each against the rest by a loss of its own, or all by the log loss of the
-        softmax of their scores, of which a row (x, y) moves the weights of class c by c_c = eta (p_c - [y = c]), p the
-        probabilities before the step or after it. "multinomial" is for "log_loss" and implicit or explicit steps, in
-        every divergence. Of two classes both are the same. Read when learning starts.
+        How more than two classes are learned: one-vs-rest with separate losses, or jointly with the log loss of the
+        softmax of their scores, where a row (x, y) moves the weights of class c by c_c = eta (p_c - [y = c]), p the
+        probabilities before the step or after it. "multinomial" requires "log_loss" and implicit or explicit steps, and
+        works in every divergence. For two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {class_weight, fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
@@ -276,7 +275,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
     metric_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Of a divergence that adapts: its weights h for each learner, 0 where no row had a value.
+        For an adaptive divergence: its weights h for each learner, 0 for columns that were always 0.
 
     See Also
     --------

@@ -14,8 +14,8 @@ from .implicit_gd import EuclideanMirrorMixin
 class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
     """The Perceptron: w' = w + eta y x for each mistake, a row on which y w.x <= 0 with y = -1 or 1.
 
-    Its mistakes on rows that a vector u separates, y u.x >= gamma, are at most (norm(u) max norm(x) / gamma)^2, however
-    many rows there are; see `mistake_bound`. More than two classes are learned one against the rest, side by side.
+    Its mistakes on rows that a vector u separates, y u.x >= gamma, are at most (norm(u) max norm(x) / gamma)^2, for any
+    number of rows; see `mistake_bound`. More than two classes are learned one-vs-rest, side by side.
 
     Parameters
     ----------

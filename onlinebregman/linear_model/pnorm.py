@@ -37,25 +37,25 @@ class PNormMirrorMixin(MirrorMixin):
 
 
 class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
-    """Linear regression by steps in the p-norm divergence, for weights of any sign of which few matter.
+    """Linear regression by steps in the p-norm divergence, for weights of any sign of which few are relevant.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta (w'.x - y)^2 / 2 with D the Bregman divergence of
     half the squared q-norm, 1/p + 1/q = 1:
 
         f(w') = f(w) - c x,    f(w) = sgn(w) |w|^(q-1) / norm_q(w)^(q-2),    c = eta (a - y),
 
-    a the prediction before the step (explicit) or after it (implicit). With p = 2 ln n the loss grows with the
-    logarithm of the number of features n, as for exponentiated gradient, without a bound on the sum of the weights.
+    a the prediction before the step (explicit) or after it (implicit). With p = 2 ln n the loss bound grows with the
+    logarithm of the number of features n, as for exponentiated gradient, but the sum of the weights is not bounded.
 
     Parameters
     ----------
     {p}
     eta0 : float
-        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, suits standardised features and
-        targets.
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, is suitable for standardised
+        features and targets.
     {learning_rate, power_t}
     data_bounds : dict or None
-        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
+        Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
         its cumulative loss.
     {update, init, fit_intercept, standardize}
@@ -120,7 +120,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
 
 @list_losses
 class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
-    """Linear classification by steps in the p-norm divergence, for weights of any sign of which few matter.
+    """Linear classification by steps in the p-norm divergence, for weights of any sign of which few are relevant.
 
     The steps of `PNormRegressor` on a loss for labels. On "perceptron", with explicit steps, this is the p-norm
     Perceptron.
@@ -129,12 +129,11 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     ----------
     {p}
     loss : {<classification losses>} or Loss
-        What is learned on. "log_loss" and "modified_huber" give probabilities; "perceptron" needs explicit steps, as
-        the exact one does not leave weights of 0. The targets of a `Loss` are its `labels`, -1 and 1 unless it says
-        otherwise.
+        The loss. "log_loss" and "modified_huber" give probabilities; "perceptron" needs explicit steps, as implicit
+        steps cannot leave weights of 0. The targets of a `Loss` are its `labels`, -1 and 1 by default.
     {eta0, learning_rate, power_t}
     data_bounds : dict or None
-        What rows and comparators keep to, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
+        Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
     {update, init, class_weight, fit_intercept, standardize}

@@ -1,8 +1,8 @@
-"""Scale-invariant learning without a rate: every coordinate bets a part of its wealth (ScInOL2)."""
+"""Scale-invariant learning without a learning rate: every coordinate bets a fraction of its wealth (ScInOL2)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,9 +23,9 @@ from ._classifier import OnlineLinearClassifier
 class ScaleInvariantMixin(MirrorMixin):
     """Weights that are bets, in place of a mirror map.
 
-    With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has been pulled by
-    G = -sum g x_i, with squares S = sum g^2 x_i^2, M the largest abs(x_i), the row to be predicted included, and has
-    the wealth W = 1 - sum g x_i w_i that its bets have made. Its weight is the bet
+    With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has the sums G = -sum g
+    x_i and S = sum g^2 x_i^2, the maximum M of abs(x_i), including the row to be predicted, and the wealth W = 1 - sum
+    g x_i w_i that its bets have gained. Its weight is the bet
 
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
@@ -72,7 +72,7 @@ class ScaleInvariantMixin(MirrorMixin):
         raise AttributeError(f"{type(self).__name__} moves in no divergence")
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
-        """Bound on the regret of this very run against a comparator: no assumption on the data.
+        """Bound on the regret of this run against a comparator, without assumptions on the data.
 
         For every linear model u = (coef, intercept)
 
@@ -87,7 +87,7 @@ class ScaleInvariantMixin(MirrorMixin):
         coef : array-like of shape (n_features,) or (n_learners, n_features)
             Weights of the comparators.
         intercept : float or array-like of shape (n_learners,), default=0.0
-            Their intercepts; have to be 0 if none is learned.
+            Their intercepts; must be 0 if none is learned.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return self._of_bets(certificate, coef, intercept)
 
     def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
-        """The theorem's bound on the regret against a comparator, which looks at the sizes of gradients alone.
+        """The theorem's bound on the regret against a comparator, in terms of the magnitudes of the gradients.
 
         With h = sqrt(S + M^2) and M_1 the first abs(x_i) that was not 0, wealth is at least
         exp(H(G / h) / 2) (M_1 / h)^(1 / ln 2), H(theta) = theta^2 / 2 up to abs(theta) = 1 and abs(theta) - 1/2 beyond.
@@ -190,16 +190,16 @@ def _without_rates(constraints: dict) -> dict[str, Any]:
 class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     """Scale-invariant linear regression without a learning rate (ScInOL2).
 
-    To multiply a feature by a constant divides its weight by that constant and changes nothing else, and on losses in
-    units of the target nothing changes with those, either: rows need not be scaled, and nothing has to be tuned. Each
-    coordinate bets a part of its wealth, so that weights can grow exponentially to where they belong, and the regret
-    against every comparator has a bound: `regret_bound`. On losses in units of the target the intercept starts at the
-    first target.
+    Multiplying a feature by a constant divides its weight by that constant and changes nothing else; for losses in
+    units of the target, predictions also scale with the target. Rows need not be scaled, and there is nothing to tune.
+    Each coordinate bets a fraction of its wealth, so that weights can grow exponentially towards their target, and the
+    regret against every comparator is bounded: `regret_bound`. For losses in units of the target the intercept starts
+    at the first target.
 
     Parameters
     ----------
     loss : {<regression losses>} or Loss
-        What is learned on: a loss of bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
+        A loss with bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
     {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
 
     Attributes
@@ -241,6 +241,12 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     }
     _alternative = "'absolute_error' or 'huber'"
 
+    if TYPE_CHECKING:  # those of the mixin, of one learner
+
+        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+
+        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+
     def __init__(
         self,
         *,
@@ -262,14 +268,14 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
 class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     """Scale-invariant linear classification without a learning rate (ScInOL2).
 
-    To multiply a feature by a constant divides its weight by that constant and changes nothing else: rows need not be
-    scaled, and nothing has to be tuned. Each coordinate bets a part of its wealth, and the regret against every
-    comparator has a bound: `regret_bound`. More than two classes are learned one against the rest, side by side.
+    Multiplying a feature by a constant divides its weight by that constant and changes nothing else: rows need not be
+    scaled, and there is nothing to tune. Each coordinate bets a fraction of its wealth, and the regret against every
+    comparator is bounded: `regret_bound`. More than two classes are learned one-vs-rest, side by side.
 
     Parameters
     ----------
     loss : {<classification losses>} or Loss
-        What is learned on: a loss of bounded slope, such as "log_loss", "hinge" or "modified_huber".
+        A loss with bounded slope, such as "log_loss", "hinge" or "modified_huber".
     {class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
 
     Attributes
@@ -306,6 +312,12 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     }
     _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight")
     _alternative = "'log_loss' or 'hinge'"
+
+    if TYPE_CHECKING:  # those of the mixin, one for each learner
+
+        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
+
+        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         simplex     the same, then divided so that sum w' = total       (normalised Winnow)
         signed      w = w+ - w-, normalised Winnow on the row (x, -x)   (balanced Winnow)
 
-    The intercept, which takes the place of Winnow's threshold, moves by eta y. The mistakes on rows that weights in the
-    domain separate grow with the logarithm of the number of features; see `mistake_bound`. More than two classes are
-    learned one against the rest, side by side.
+    The intercept, which takes the place of Winnow's threshold, moves by eta y. On rows that weights in the domain
+    separate, the bound on the mistakes grows with the logarithm of the number of features; see `mistake_bound`. More
+    than two classes are learned one-vs-rest, side by side.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The contract of a loss."""
+"""The interface of a loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOSSES: dict[str, Loss] = {}
 
 
 def named(name: str, **parameters) -> Callable[[type[L]], type[L]]:
-    """Class decorator: the loss, with these parameters, gets a name in the table `LOSSES`, which estimators know."""
+    """Class decorator: register the loss, with these parameters, under a name in the table `LOSSES`."""
 
     def register(kind: type[L]) -> type[L]:
         LOSSES[name] = kind(**parameters)
@@ -40,21 +40,21 @@ def named(name: str, **parameters) -> Callable[[type[L]], type[L]]:
 
 
 class Loss(ABC):
-    """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the contract.
+    """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the interface.
 
-    A subclass gives `link`, `link_derivative` and `value`. One that is not a matching loss overrides `derivative` and
-    `curvature` as well; one whose derivative jumps also `kinks`, and one with pieces that meet smoothly
-    may tell its `bends`. Estimators ask for the facts below; the defaults hold
-    for every loss. Objects compare equal when type and parameters do.
+    A subclass defines `link`, `link_derivative` and `value`. A loss that is not a matching loss also overrides
+    `derivative` and `curvature`; one whose derivative jumps also `kinks`, and one with pieces that meet smoothly may
+    define `bends`. Estimators use the attributes below; their defaults are valid for every loss. Objects are equal if
+    their types and parameters are.
 
     Attributes
     ----------
     domain : str
-        The admissible targets, as said in errors.
+        The admissible targets, as text for error messages.
     target_range : tuple of float
         The smallest and the largest admissible target.
     tasks : tuple of {"regression", "classification"}
-        What the loss is made for: the estimators that know it by its name.
+        The kinds of estimators that accept the loss by name.
     labels : tuple of float
         The targets of the negative and of the positive class of a classifier.
     probabilistic : bool
@@ -62,15 +62,15 @@ class Loss(ABC):
     sigmoid : bool
         Is the link the sigmoid function?
     translation_invariant : bool
-        Does the loss depend on a - y alone?
+        Does the loss depend only on a - y?
     lipschitz : float
-        A bound on abs(dL/da), for all scores and targets; infinity where there is none.
+        A bound on abs(dL/da), for all scores and targets; infinite if there is none.
     degree : int
-        How the loss goes with the units of the target, its parameters in these units, too: L(s a, s y) = s^degree
+        How the loss scales with the units of the target (and of its parameters in these units): L(s a, s y) = s^degree
         L(a, y). 0 for targets without units, such as labels and counts.
     curvature_range : tuple of float
-        Bounds on how fast dL/da rises with a, kinks included: (mu, beta) for a loss that is mu-strongly convex and
-        beta-smooth in its score. (1, 1) is the squared loss.
+        Bounds on the rate of increase of dL/da with a, including kinks: (mu, beta) for a loss that is mu-strongly
+        convex and beta-smooth in its score. (1, 1) is the squared loss.
 
     References
     ----------
@@ -102,9 +102,9 @@ class Loss(ABC):
 
     @property
     def typical_curvature(self) -> float:
-        """What stands for L'' in a diagonal second-order metric: its bound, 1 for losses with kinks of bounded slope.
+        """The value used for L'' in a diagonal second-order metric: its bound, or 1 for losses with kinks.
 
-        Raises ValueError where neither the curvature nor the slope has a bound.
+        Raises ValueError if neither the curvature nor the slope is bounded.
         """
         if self.curvature_range[1] < np.inf:
             return self.curvature_range[1]
@@ -144,7 +144,7 @@ class Loss(ABC):
     def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Smallest and largest subgradient: dL/da from the left and from the right, equal except at `kinks(y)`.
 
-        Here found beside the kinks, as near as the rounding of scores and targets allows.
+        Evaluated next to the kinks, as close as the rounding of scores and targets allows.
         """
         a, y = np.broadcast_arrays(*as_pair(a, y))
         apart = 8 * EPS * np.maximum(np.maximum(np.abs(a), np.abs(y)), TINY / EPS)
@@ -152,12 +152,12 @@ class Loss(ABC):
         return self.derivative(a - apart, y), self.derivative(a + apart, y)
 
     def probability(self, a: ArrayLike) -> Array:
-        """Probability of the positive class, for a loss that is `probabilistic`: where h(a) lies between the labels."""
+        """Probability of the positive class, for a `probabilistic` loss: the position of h(a) between the labels."""
         low, high = self.labels
         return (self.link(a) - low) / (high - low)
 
     def log_probability(self, a: ArrayLike) -> Array:
-        """ln of `probability`, with the digits of small ones where the loss has a form that keeps them."""
+        """ln of `probability`, accurate also for small probabilities if the loss has a suitable form."""
         with np.errstate(divide="ignore"):
             return np.log(self.probability(a))
 

@@ -32,9 +32,9 @@ def resolve_loss(loss: str | Loss) -> Loss:
     Parameters
     ----------
     loss : {<losses>} or Loss
-        A name from the table `LOSSES`, which has scikit-learn's names, or a loss, which is returned as it is: the
-        way to other parameters than the default ones. The targets of "log_loss" are 0 and 1 or probabilities, those
-        of losses for classification -1 and 1.
+        A name from the table `LOSSES`, which has scikit-learn's names, or a loss, which is returned unchanged (for
+        other than the default parameters). The targets of "log_loss" are 0 and 1 or probabilities, those of losses for
+        classification -1 and 1.
 
     Returns
     -------

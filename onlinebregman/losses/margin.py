@@ -40,8 +40,8 @@ class HingeLoss(MarginLoss):
     implicit step in the Euclidean geometry is that of the Passive-Aggressive algorithm (PA-I).
 
     The kink is at a = margin y. There every number between -y and 0 is a subgradient, and `derivative` is 0: a row
-    without loss does not move the weights. The score 0 is the exception, it is a mistake for every margin, so that the
-    explicit steps of the Perceptron can begin from w = 0. (The implicit step from a kink stays there: with margin 0 it
+    without loss does not move the weights. The score 0 is an exception: it is a mistake for every margin, so that the
+    explicit steps of the Perceptron can start from w = 0. (The implicit step from a kink stays there: with margin 0 it
     never leaves w = 0.)
 
     Parameters
@@ -126,8 +126,8 @@ class SquaredHingeLoss(MarginLoss):
 class ModifiedHuberLoss(MarginLoss):
     """L(a, y) = max(0, 1 - y a)^2 where y a >= -1, else -4 y a: the squared hinge, linear for large mistakes.
 
-    Outliers move the weights by no more than a bound, and it gives probabilities: the link is the score cut to [-1, 1],
-    which estimates the mean of y, so that (h(a) + 1)/2 is the probability of y = 1. The derivative does not jump.
+    Outliers have bounded influence, and it gives probabilities: the link is the score clipped to [-1, 1], which
+    estimates the mean of y, so that (h(a) + 1)/2 is the probability of y = 1. The derivative does not jump.
 
     References
     ----------
@@ -148,7 +148,7 @@ class ModifiedHuberLoss(MarginLoss):
     curvature_range: tuple[float, float] = (0.0, 2.0)
 
     def link(self, a: ArrayLike) -> Array:
-        """The score cut to [-1, 1]."""
+        """The score clipped to [-1, 1]."""
         return np.clip(np.asarray(a, dtype=np.float64), -1.0, 1.0)
 
     def link_derivative(self, a: ArrayLike) -> Array:
@@ -161,7 +161,7 @@ class ModifiedHuberLoss(MarginLoss):
         return np.where(gap <= 2, np.minimum(gap, 2.0) ** 2, 4 * (gap - 1))[()]
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """-2 y (1 - y a), cut to slopes between 0 and -4 y."""
+        """-2 y (1 - y a), clipped to slopes between 0 and -4 y."""
         a, y = as_pair(a, y)
         return np.clip(2 * (a - y), -2 - 2 * y, 2 - 2 * y)
 

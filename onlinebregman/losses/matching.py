@@ -83,12 +83,12 @@ class LogisticLoss(Loss):
         return np.maximum(cross + xlogy(y, y) + xlogy(1 - y, 1 - y), 0.0)
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """h(a) - y as (1 - y) h(a) - y h(-a), which keeps its digits where h(a) is near y = 0 or 1."""
+        """h(a) - y as (1 - y) h(a) - y h(-a), which is accurate where h(a) is close to y = 0 or 1."""
         a, y = as_pair(a, y)
         return (1 - y) * expit(a) - y * expit(-a)
 
     def log_probability(self, a: ArrayLike) -> Array:
-        """-ln(1 + e^-a), finite also where the probability is too small for a floating point number."""
+        """-ln(1 + e^-a), also finite where the probability underflows."""
         return log_expit(np.asarray(a, dtype=np.float64))
 
 

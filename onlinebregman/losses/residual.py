@@ -151,7 +151,7 @@ class QuantileLoss(ResidualLoss):
     Parameters
     ----------
     quantile : float, default=0.5
-        The part of the targets that is to lie below the prediction, between 0 and 1; 0.5 is half the absolute loss.
+        The fraction of targets that should lie below the prediction, between 0 and 1; 0.5 gives half the absolute loss.
 
     References
     ----------
@@ -198,13 +198,13 @@ class QuantileLoss(ResidualLoss):
 class HuberLoss(ResidualLoss):
     """Squared loss of small residuals, absolute loss of large ones: regression with outliers.
 
-    L(a, y) = (a - y)^2/2 where abs(a - y) <= epsilon, else epsilon abs(a - y) - epsilon^2/2. The derivative is
-    a - y cut to [-epsilon, epsilon]: without kinks. The link is the identity; it is not a matching loss.
+    L(a, y) = (a - y)^2/2 where abs(a - y) <= epsilon, else epsilon abs(a - y) - epsilon^2/2. The derivative is a - y
+    clipped to [-epsilon, epsilon], so that there are no kinks. The link is the identity; it is not a matching loss.
 
     Parameters
     ----------
     epsilon : float, default=1.35
-        Where the loss turns linear, > 0, in units of the target. The default, that of scikit-learn's HuberRegressor,
+        Where the loss becomes linear, > 0, in units of the target. The default, that of scikit-learn's HuberRegressor,
         is 95 % as efficient as the squared loss on normal noise of variance 1. (SGDRegressor has 0.1.)
 
     References
@@ -237,7 +237,7 @@ class HuberLoss(ResidualLoss):
         return inner * (gap - inner / 2)
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """a - y cut to [-epsilon, epsilon]."""
+        """a - y clipped to [-epsilon, epsilon]."""
         a, y = as_pair(a, y)
         return np.clip(a - y, -self.epsilon, self.epsilon)
 
@@ -252,7 +252,7 @@ class HuberLoss(ResidualLoss):
 
 
 class BoundLoss(ResidualLoss):
-    """Squared loss of a bound that does not hold: targets are upper or lower bounds on the score, told by their sign.
+    """Squared loss of a violated bound: targets are upper or lower bounds on the score, distinguished by their sign.
 
     y >= 0 asks for a <= y, L(a, y) = max(a - y, 0)^2/2; y < 0 asks for a >= abs(y), L(a, y) = max(abs(y) - a, 0)^2/2.
     -0.0 is a lower bound of 0. Both are max(s a - y, 0)^2/2 with s the sign of y, and bounds of the other sign are
@@ -286,12 +286,12 @@ class BoundLoss(ResidualLoss):
             return self.derivative(a, y) ** 2 / 2
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """a - abs(y) where the bound does not hold, else 0."""
+        """a - abs(y) where the bound is violated, else 0."""
         a, y = as_pair(a, y)
         return np.where(np.signbit(y), np.minimum(a + y, 0.0), np.maximum(a - y, 0.0))[()]
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """1 where the bound does not hold, else 0."""
+        """1 where the bound is violated, else 0."""
         return np.where(self.derivative(a, y) != 0, 1.0, 0.0)[()]
 
     def bends(self, y: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""Mahalanobis metrics as transformers, most of them learned online, and neighbours in them."""
+"""Mahalanobis metrics as transformers, most of them learned online, and nearest neighbours in them."""
 
 from .definite_boost import DefiniteBoostMetricLearner
 from .frobenius import FrobeniusMetricLearner

@@ -35,57 +35,55 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     Parameters
     ----------
     prior : {"identity", "variance", "covariance"} or array-like of shape (n_features, n_features)
-        Metric to start from: the identity (scale the features), 1 / variance of each feature, the inverse of the
-        covariance (its correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
-        covariances are those of the rows of the first call.
+        Starting metric: the identity (scale the features), the inverse variances of the features, the inverse of the
+        covariance (with correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
+        covariances are computed from the rows of the first call.
     loss : {"squared_error", "one_sided"}
-        Of pairs: half the squared distance from the target, or the same only where a similar pair is farther than its
-        target, or a dissimilar one nearer. Triplets are one-sided in any case.
+        Loss of pairs: half the squared difference from the target, or the same only if a similar pair is farther apart
+        than its target, or a dissimilar one closer. The loss of triplets is always one-sided.
     eta0 : float
-        Learning rate eta, in units that `scale_eta` says.
+        Learning rate eta, in units that depend on `scale_eta`.
     scale_eta : bool
         Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
-        for triplets): eta0 then is a number without dimension and one value serves data of any scale. False: eta0 is
-        eta itself.
+        for triplets): eta0 is then dimensionless, and one value suits data of any scale. False: eta0 is eta itself.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
     sampling : {"neighbors", "random"}
-        What labelled rows are made into. "neighbors": triplets of the new row, one of its nearest remembered rows of
-        its class and one of its nearest of other classes, in the current metric. "random", as in the papers:
-        pairs of the new row with any remembered rows, in turn of its class and of another one.
+        How pairs or triplets are sampled from labelled rows. "neighbors": triplets of the new row, one of its nearest
+        stored rows of its class and one of its nearest stored rows of other classes, in the current metric. "random",
+        as in the papers: pairs of the new row with random stored rows, alternately of its class and of another one.
     bounds : tuple of (float, float) or None
-        Target squared distances for similar and for dissimilar pairs, where only labels are given. None: the 5th and
-        the 95th percentile of squared distances in the prior metric, from a running sample of the stream.
+        Target squared distances for similar and for dissimilar pairs, if only labels are given. None: the 5th and the
+        95th percentile of squared distances in the prior metric, from a running sample of the stream.
     margin : float or None
         Margin of triplets, a squared distance. None: the median squared distance in the prior metric between anchors
         and similar rows, from a running sample of the stream.
     pairs_per_row : int
         Pairs or triplets drawn for each labelled row.
     memory_size : int
-        Rows remembered of each class: a uniform sample of those seen.
+        Number of rows stored for each class: a uniform sample of those seen.
     warm_start : bool
-        Let `fit` go on from the metric it finds.
+        Let `fit` continue from the current metric.
     random_state : int, RandomState instance or None
         For shuffling and for drawing pairs.
 
     Attributes
     ----------
     bounds_ : tuple of (float, float) or None
-        Current target squared distances, for similar and for dissimilar pairs; None as long as nothing needed
-        them.
+        Current target squared distances, for similar and for dissimilar pairs; None until they are needed.
     margin_ : float or None
-        Current margin; None as long as nothing needed it.
+        Current margin; None until it is needed.
     n_updates_, t_ : int
         Pairs and triplets learned.
     n_collapsed_ : int
-        Pairs left out because their rows are equal, and triplets whose anchor and dissimilar row are.
+        Pairs skipped because their rows are equal, and triplets whose anchor and dissimilar row are equal.
     cumulative_loss_ : float
-        Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by what
-        its rate was divided by.
+        Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by the
+        divisor of its rate.
     weighted_loss_ : float
         Sum of rates times losses, since `track_regret` was set.
     loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, in squared distances squared.
+        Mean loss of each epoch of the last `fit`, in units of squared distances, squared.
     """
 
     _parameter_constraints: dict = {
@@ -132,11 +130,11 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
+            Rows; sparse ones are converted to dense.
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of what is drawn for each row; a row of weight 0 is left out.
+            Multiplies the learning rate of the pairs or triplets of each row; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -145,7 +143,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         Warns
         -----
         UserWarning
-            If all rows are of one class: pairs and triplets join rows of two.
+            If all rows are of one class: pairs and triplets need rows of two classes.
         """
         self._fit(X, y, sample_weight)
         if len(self._sampler.labels) < 2:
@@ -156,10 +154,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return self
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these labelled rows, once, in their order, together with rows remembered from before.
+        """Learn from these labelled rows, once, in their order, together with stored rows of earlier calls.
 
-        Cutting a stream into calls in any way gives the same numbers. A call learns all of its rows or, if it raises,
-        none. As long as all rows were of one class, the metric stays what it is at the start.
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
+        none. While all rows are of one class, the metric does not change.
 
         Parameters
         ----------
@@ -193,10 +191,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         targets : array-like of shape (n_pairs,) or None, default=None
             The squared distance each pair should have, >= 0. None: `bounds_`, by the labels.
         sample_weight : array-like of shape (n_pairs,), default=None
-            Multiplies the learning rate of each pair; a pair of weight 0 is left out.
+            Multiplies the learning rate of each pair; a pair of weight 0 is ignored.
         labels : array-like of shape (n_pairs,) or None, default=None
-            1 for similar pairs, -1 for dissimilar ones. With `loss="one_sided"` they say on which side of the target
-            the distance has to be: at most, at least.
+            1 for similar pairs, -1 for dissimilar ones. With `loss="one_sided"` they determine whether the target is an
+            upper or a lower bound.
 
         Returns
         -------
@@ -233,8 +231,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     def fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over relative comparisons.
 
-        The squared distance to the dissimilar row should exceed that to the similar one by `margin_`: whatever `loss`
-        is, a triplet that does is left alone, the others are learned with half the squared shortfall as their loss.
+        The squared distance to the dissimilar row should exceed that to the similar one by `margin_`. For any `loss`, a
+        triplet that satisfies this causes no step; the loss of the others is half the squared shortfall.
 
         Parameters
         ----------
@@ -242,7 +240,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         triplets : array-like of int of shape (n_triplets, 3)
             Row numbers of X: an anchor, a similar row, a dissimilar row.
         sample_weight : array-like of shape (n_triplets,), default=None
-            Multiplies the learning rate of each triplet; a triplet of weight 0 is left out.
+            Multiplies the learning rate of each triplet; a triplet of weight 0 is ignored.
 
         Returns
         -------
@@ -266,21 +264,21 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     # --- what comes out -------------------------------------------------------------------------------------------
 
     def regret_certificate(self, U: ArrayLike) -> float:
-        """Bound on the regret of this very run against a fixed metric: no assumption on the data.
+        """Bound on the regret of this run against a fixed metric, without assumptions on the data.
 
         For every positive definite U
 
             sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + S,
 
-        the right side, with eta_t the rate of instance t (its weight and scale included), L_t its loss, and S what the
-        run itself accumulated, sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t) for implicit steps. The left side
-        starts with `weighted_loss_`.
+        the right side, with eta_t the rate of instance t (its weight and scale included), L_t its loss, and S
+        accumulated during the run, sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t) for implicit steps. The left
+        side starts with `weighted_loss_`.
 
         Parameters
         ----------
         U : array-like of shape (n_features, n_features)
-            The metric to compare with: symmetric positive semidefinite, in the LogDet divergence positive definite, and
-            of the trace that the learner keeps to, if any.
+            The metric to compare with: symmetric positive semidefinite, positive definite for the LogDet divergence,
+            and with the trace of the learner, if that is fixed.
 
         Returns
         -------
@@ -289,7 +287,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         Raises
         ------
         ValueError
-            If U is no such metric, or the run was not tracked.
+            If U is not such a metric, or regret was not tracked.
         """
         learner, U = self._fitted_learner(), check_symmetric(U, "U", self.n_features_in_)
         values = np.linalg.eigvalsh(U)
@@ -318,7 +316,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
 
     @property
     def margin_(self) -> float | None:
-        """By how much squared distances are to differ in a triplet now; None before it is known."""
+        """Current margin between the squared distances of a triplet; None before it is known."""
         self._fitted_learner()
         return self._sampler.targets.margin
 
@@ -393,7 +391,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
                 known.measure_pairs(z[i : i + 1])
             if known.bounds is not None:
                 bounds[i] = known.bounds
-        return np.where(senses > 0, *bounds.T), bounds[:, 1]
+        near, far = bounds.T
+        return np.where(senses > 0, near, far), far
 
     def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)

@@ -1,4 +1,4 @@
-"""What a learned matrix W gives: distances, and a map to where they are the Euclidean ones."""
+"""Distances under a learned matrix W, and a map to a space in which they are Euclidean."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     ----------
     n_components : int or None
         Number of leading directions kept in `components_` and `transform`. None: all. Distances are always those of the
-        whole metric.
+        full metric.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map rows to where the learned distance is the Euclidean one: X @ components_.T.
+        """Map rows to a space in which the learned distance is Euclidean: X @ components_.T.
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         Returns
         -------
         X_new : ndarray of shape (n_samples, n_features) or (n_samples, n_components)
-            The mapped rows; with `n_components` along the leading directions alone.
+            The mapped rows; with `n_components` only along the leading directions.
         """
         check_is_fitted(self)
         return check_rows(self, X, reset=False) @ self.components_.T
@@ -75,7 +75,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     @finite("distance")
     def pair_distance(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
-        """Distances (not squared) between the rows of X and the rows of Y, one by one.
+        """Distances (not squared) between corresponding rows of X and Y.
 
         Parameters
         ----------

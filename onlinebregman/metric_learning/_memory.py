@@ -38,7 +38,8 @@ class _NoSeed(ISeedSequence):
 
 def twin(rng: np.random.RandomState) -> np.random.RandomState:
     """A generator that will draw the same; a deep copy takes three times as long."""
-    other = np.random.RandomState(np.random.MT19937(_NoSeed()))
+    bits = np.random.MT19937(_NoSeed())  # type: ignore[arg-type]  # NumPy takes it, and leaves it out of its types
+    other = np.random.RandomState(bits)
     other.set_state(rng.get_state(legacy=False))
     return other
 

@@ -97,12 +97,13 @@ class RandomPairs(Sampler):
     """Each row with remembered rows drawn at random, in turn of its own class and of another one."""
 
     def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
-        parts: list[np.ndarray] = []
+        parts: list[Block] = []
         for i, x, number, weight in self._stream(X, y, weights):
             if not again and len(self.memory):
                 self.targets.measure_pairs(x - self.memory.rows[draw(self.rng, len(self.memory), _DISTANCES_A_ROW)])
-            if self.targets.bounds is not None:
-                parts.extend(self._pairs(i, x, number, weight))
+            bounds = self.targets.bounds
+            if bounds is not None:
+                parts.extend(self._pairs(i, x, number, weight, *bounds))
             if not again:
                 self.memory.add(x, number, self.rng)
             if len(parts) >= _ROWS_A_BLOCK:
@@ -111,7 +112,7 @@ class RandomPairs(Sampler):
         if parts:
             yield _joined(parts)
 
-    def _pairs(self, i: int, x: np.ndarray, number: int, weight: float) -> Iterator[Block]:
+    def _pairs(self, i: int, x: np.ndarray, number: int, weight: float, near: float, far: float) -> Iterator[Block]:
         same, other = (np.flatnonzero(mask) for mask in (self.memory.classes == number, self.memory.classes != number))
         if len(same) and len(other):
             half = (self.per_row + 1) // 2
@@ -119,7 +120,6 @@ class RandomPairs(Sampler):
             partners[::2] = same[draw(self.rng, len(same), half)]
             partners[1::2] = other[draw(self.rng, len(other), half)]
             n = self.per_row
-            near, far = self.targets.bounds
             yield Block(
                 x - self.memory.rows[partners[:n]],
                 np.tile([near, far], half)[:n],
@@ -137,10 +137,11 @@ class NeighborTriplets(Sampler):
     and all places are renewed every few rows, counted from the beginning of the stream.
     """
 
-    def __init__(self, n_features, memory_size, per_row, targets: ArrayLike, rng) -> None:
+    def __init__(self, n_features, memory_size, per_row, targets: Targets, rng) -> None:
         super().__init__(n_features, memory_size, per_row, targets, rng)
         self.next_look = 0
-        self.components = self.origin = None
+        self.components: np.ndarray | None = None
+        self.origin: np.ndarray | None = None
 
     def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
         for i, x, number, weight in self._stream(X, y, weights):

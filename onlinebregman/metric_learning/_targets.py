@@ -92,7 +92,10 @@ class Targets:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Target squared distances, near and far; None before they are known."""
-        return None if self._bounds.values is None else tuple(self._bounds.values)
+        if self._bounds.values is None:
+            return None
+        near, far = self._bounds.values
+        return near, far
 
     @property
     def margin(self) -> float | None:

@@ -28,11 +28,12 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     Of all matrices W of trace n_features it is the one nearest to the identity, in the von Neumann divergence, that
     satisfies two constraints for each class:
 
-    - the mean squared distance of its rows from each other is at most `similar` times what it was,
-    - that between its rows and their `n_impostors` nearest rows of other classes at least `dissimilar` times.
+    - the mean squared distance between its rows is at most `similar` times the Euclidean one,
+    - that between its rows and their `n_impostors` nearest rows of other classes is at least `dissimilar` times.
 
-    A mean of squared distances is tr(W X) with X the mean of z z'. Bounds on single pairs would be two more constraints
-    for each pair; real data contradict those, and a few that cannot be met decide what comes out.
+    A mean of squared distances is tr(W X) with X the mean of z z'. The constraints are on means because bounds on
+    single pairs are usually infeasible on real data, and the result would then depend on the few pairs that violate
+    them.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     tol : float
         Accuracy, see :class:`~onlinebregman.DefiniteBoost`.
     memory_size : int
-        Rows remembered of each class: a uniform sample of those seen.
+        Number of rows stored for each class: a uniform sample of those seen.
     random_state : int, RandomState instance or None
         For that sample.
 
@@ -68,8 +69,8 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     Warns
     -----
     ConvergenceWarning
-        If the constraints cannot be met together, or `max_iter` rounds were not enough. The metric is usable all the
-        same; a larger `similar` or a smaller `dissimilar` can be met.
+        If the constraints are infeasible, or `max_iter` rounds were not enough. The metric is usable nevertheless; a
+        larger `similar` or a smaller `dissimilar` makes the constraints feasible.
 
     See Also
     --------
@@ -78,9 +79,9 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     Notes
     -----
-    The features should be of one scale (sklearn.preprocessing.StandardScaler). Classes of one row have no distances
-    within them, and those of equal rows neither; they only have impostors. Memory grows with n_classes
-    memory_size n_features.
+    The features should be on the same scale (sklearn.preprocessing.StandardScaler). Classes with a single row, or with
+    equal rows, have no distances within them; they only have impostors. Memory grows with n_classes memory_size
+    n_features.
 
     References
     ----------
@@ -145,7 +146,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are made dense.
+            Rows; sparse ones are converted to dense.
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
 
@@ -156,11 +157,11 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         return self._fit(X, y)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Take in these labelled rows; the metric for all that are remembered is found when it is asked for.
+        """Store these labelled rows; the metric for all stored rows is computed on access.
 
-        Cutting a stream into calls in any way gives the same metric. A row costs O(n_features); what asks for the
-        metric first, such as `transform`, costs a solution, under the parameters of the last call, and warns if there
-        is none.
+        The metric does not depend on how a stream is split into calls. A row costs O(n_features); the first access to
+        the metric, such as by `transform`, solves the problem with the parameters of the last call, and warns if it is
+        infeasible.
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     @read_only
     def classes_(self) -> np.ndarray:
-        """Labels that have come, sorted."""
+        """Labels seen so far, sorted."""
         return np.unique(list(self._labels))
 
     def _constraints(self, wanted: _Wanted) -> np.ndarray:

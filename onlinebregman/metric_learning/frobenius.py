@@ -34,23 +34,23 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
 
         W' = P(W - c z z'),    c = eta (a - y) / (1 + eta norm(z)^4),    a = z'Wz,
 
-    or, with update="explicit", by c = eta (a - y). At most one eigenvalue turns negative, and P sets it to zero: it is
-    found by Lanczos steps from z, O(d^2) each, not by an eigendecomposition. A direction whose distances have become 0
-    is not lost, later pairs raise it again. In float64 W is positive semidefinite up to rounding: no W_ii is negative,
-    and no eigenvalue below -1e-12 times the largest one.
+    or, with update="explicit", by c = eta (a - y). At most one eigenvalue becomes negative, and P sets it to zero: it
+    is found by Lanczos steps from z, O(d^2) each, not by an eigendecomposition. A direction whose distances have become
+    0 is not lost, as later pairs can increase them again. In float64 W is positive semidefinite up to rounding: no W_ii
+    is negative, and no eigenvalue below -1e-12 times the largest one.
 
     A triplet, anchor, similar and dissimilar row, has X = p p' - q q' in place of z z', with p the difference of the
-    anchor to the dissimilar row and q that to the similar one. tr(W X), by how much the first squared distance exceeds
-    the second, should be at least a margin.
+    anchor to the dissimilar row and q that to the similar one. tr(W X), the difference of the two squared distances,
+    should be at least a margin.
 
-    From labelled rows pairs or triplets are drawn inside, each row against rows remembered from before.
+    With labelled rows, pairs or triplets of each row with stored earlier rows are sampled internally.
 
     Parameters
     ----------
     {prior, loss, eta0, scale_eta}
     update : {"implicit", "explicit"}
-        "implicit": the exact step, stable at any rate. "explicit": the linearised step, which overshoots its target
-        where eta norm(z)^4 > 1.
+        "implicit": the exact step, stable at any rate. "explicit": the linearised step, which overshoots its target if
+        eta norm(z)^4 > 1.
     {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
     {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
@@ -59,16 +59,16 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     {components_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
     {loss_curve_}
     divergence_ : SquaredFrobenius
-        The divergence the estimator moves in.
+        The divergence of the estimator.
     {n_features_in_, feature_names_in_}
 
     See Also
     --------
-    LogDetMetricLearner : Steps that follow the scale of each direction, and stay positive definite.
+    LogDetMetricLearner : Steps adapt to the scale of each direction, and stay positive definite.
 
     Notes
     -----
-    Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
+    Distances between rows, targets and bounds are squared throughout, unless stated otherwise.
 
     Among constant rates of 0.001, 0.01 and 0.1 and sqrt rates of 0.1, 1 and 10 the default had the lowest mean 5-NN
     error over eight standardised UCI sets, three 70/30 splits each: 11.8 % against 15.2 % for the Euclidean metric (and

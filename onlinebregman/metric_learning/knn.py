@@ -1,4 +1,4 @@
-"""k-nearest neighbours in a metric that goes on learning, over a window of rows."""
+"""k-nearest neighbours in a metric learned online, over a window of rows."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ class LabelledRows(Examples):
 
 
 class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierMixin, BaseEstimator):
-    """k-nearest-neighbours classifier whose metric and whose rows come from one stream.
+    """k-nearest-neighbours classifier that learns its metric and its rows from one stream.
 
-    Each call of `partial_fit` lets a metric learner see the labelled rows, and adds them, as they came, to a window of
-    the most recent `window_size` rows. Rows are mapped when a prediction is wanted, so that all of them, old and new,
-    are compared in the current metric.
+    Each call of `partial_fit` passes the labelled rows to a metric learner and adds them, untransformed, to a window of
+    the most recent `window_size` rows. Rows are transformed on prediction, so that all of them, old and new, are
+    compared in the current metric.
 
     Parameters
     ----------
     n_neighbors : int
-        Neighbours that vote. While the window has fewer rows, all of them do.
+        Number of neighbours that vote. While the window has fewer rows, all of them vote.
     metric_learner : estimator, sequence of estimators, "auto" or None
-        A transformer with `partial_fit`, whose Euclidean distances after `transform` are the metric; for instance an
+        A transformer with `partial_fit`; the metric is the Euclidean distance after `transform`. For instance an
         :class:`~onlinebregman.pipeline.OnlinePipeline` of a scaler and a metric learner. A fitted one inside a
-        :class:`~sklearn.frozen.FrozenEstimator` does not learn. None: a :class:`LogDetMetricLearner`. Several learn
-        side by side and vote together; among them "euclidean" stands for rows as they come. "auto": a set of four for
-        features of one scale, with nothing to set.
+        :class:`~sklearn.frozen.FrozenEstimator` does not learn. None: a :class:`LogDetMetricLearner`. Several metric
+        learners learn side by side and vote; in a sequence, "euclidean" stands for untransformed rows. "auto": a set of
+        four without parameters to tune, for features on the same scale.
     weights : {"uniform", "distance"}, callable or None
-        Votes of the neighbours: equal, or one over their distance, or a function of an array of distances.
+        Votes of the neighbours: equal, inverse to their distance, or a function of an array of distances.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}
-        How neighbours are searched. Trees are built again when the window or the metric has changed.
+        Search algorithm. Trees are rebuilt when the window or the metric has changed.
     window_size : int or None
-        Rows kept, the most recent ones. None: all.
+        Number of most recent rows that are stored. None: all.
     n_jobs : int or None
         Threads of the search.
     random_state : int, RandomState instance or None
-        For `metric_learner=None` and "auto"; an estimator has a `random_state` of its own.
+        For `metric_learner=None` and "auto"; an estimator has its own `random_state`.
 
     Attributes
     ----------
     metric_learners_ : list of estimators
         The metric learners, fitted.
     metric_ : estimator
-        The metric learner, fitted, if there is but one.
+        The fitted metric learner, if there is only one.
     {classes_}
     X_ : ndarray of shape (n_samples_fit_, n_features_in_)
-        The rows in the window, oldest first, as they came.
+        The rows in the window, oldest first, untransformed.
     y_ : ndarray of shape (n_samples_fit_,)
         Their labels.
     n_samples_fit_ : int
@@ -84,21 +84,23 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     See Also
     --------
     LogDetMetricLearner : The metric alone, as a transformer.
-    sklearn.neighbors.KNeighborsClassifier : For rows that come once; a metric learner can precede it in a pipeline.
+    sklearn.neighbors.KNeighborsClassifier : For batch data; a metric learner can precede it in a pipeline.
 
     Notes
     -----
-    Parameters are read at each call, `metric_learner` when learning begins; `metric_` is the estimator that learns, and
-    can be set, or be taught pairs of its own, in mid-stream, and so can those in `metric_learners_`. Rows are mapped
-    again if it is another one, if it maps to another number of features, or if its `n_updates_` or `t_` has changed;
-    where it has neither, after each call of `partial_fit`. While it stands still, only new rows are mapped.
+    Parameters are read at each call, `metric_learner` only when learning begins. `metric_` is the estimator that
+    learns; it can be replaced, or learn additional pairs, in mid-stream, and so can those in `metric_learners_`. Rows
+    are transformed again if the metric learner is replaced, if its number of output features changes, or if its
+    `n_updates_` or `t_` has changed; if it has neither, after each call of `partial_fit`. Otherwise only new rows are
+    transformed.
 
-    Several metrics share the window. Each finds the `n_neighbors` of its own, and the probabilities are the mean of
-    theirs. "auto" stands for `LogDetMetricLearner` with both kinds of `sampling`, `FrobeniusMetricLearner` and
-    `VonNeumannMetricLearner`. On twelve standardised UCI sets and 5-NN and 4-NN their votes had a mean error of 12.7 %,
-    each alone had one of 13.5 % or more. They all start at the Euclidean metric and learn from any first call.
+    Several metrics share the window. Each finds its own `n_neighbors`, and the probabilities are averaged. "auto"
+    stands for `LogDetMetricLearner` with both kinds of `sampling`, `FrobeniusMetricLearner` and
+    `VonNeumannMetricLearner`. On twelve standardised UCI sets, for 5-NN and 4-NN, voting had a mean error of 12.7 %,
+    and each metric alone 13.5 % or more. They all start from the Euclidean metric, so that the first call can have any
+    number of rows.
 
-    A window of recent rows forgets what has changed, and classes that have not come for a while.
+    A window of recent rows forgets outdated rows, and also classes that have not occurred for a while.
 
     References
     ----------
@@ -121,7 +123,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     >>> print(model.n_samples_fit_, f"{model.score(X[1500:], y[1500:]):.1f}")
     500 0.9
 
-    Several metrics, and nothing to set:
+    Several metrics with nothing to tune:
 
     >>> voting = MetricKNeighborsClassifier(metric_learner="auto", random_state=0)
     >>> voting = voting.partial_fit(X[:500], y[:500], classes=range(10))
@@ -164,7 +166,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from scratch: each metric by its own `fit`, and the last `window_size` rows.
+        """Fit from scratch: fit each metric, and store the last `window_size` rows.
 
         Parameters
         ----------
@@ -179,7 +181,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         return self._fit(X, y)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order: the metrics first, then the window; all or, if it raises, none.
+        """Learn from these rows, once, in their order: first the metrics, then the window; if it raises, neither.
 
         Parameters
         ----------
@@ -249,16 +251,16 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
     def kneighbors(
         self, X: MatrixLike, n_neighbors: int | None = None, return_distance: bool = True
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Nearest rows of the window in the current metric, if there is but one.
+        """Nearest rows of the window in the current metric, if there is only one.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_queries, n_features)
             Rows.
         n_neighbors : int or None, default=None
-            How many; by default the parameter. Never more than there are rows in the window.
+            Number of neighbours; by default the parameter. At most the number of rows in the window.
         return_distance : bool, default=True
-            Return the distances, too.
+            Also return the distances.
 
         Returns
         -------
@@ -270,7 +272,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         Raises
         ------
         ValueError
-            If `n_neighbors` is no whole number of at least 1, or a row is not finite.
+            If `n_neighbors` is not an integer >= 1, or a row is not finite.
         """
         if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
             raise ValueError(f"n_neighbors must be a whole number of at least 1, or None; got {n_neighbors!r}.")
@@ -280,7 +282,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         return self._searcher(0, metric, queries.shape[1], window).kneighbors(queries, count, return_distance)
 
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Shares of the neighbours' votes; of several metrics, the mean of their shares.
+        """Shares of the votes of the neighbours, averaged over the metrics.
 
         Parameters
         ----------
@@ -289,14 +291,15 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            One column for each of `classes_`; 0 for those of which the window has no row.
+            One column for each of `classes_`; 0 for classes without a row in the window.
         """
         X = self._queries(X)
         metrics = self.metric_learners_
-        return sum(self._votes(number, metric, X) for number, metric in enumerate(metrics)) / len(metrics)
+        votes = (self._votes(number, metric, X) for number, metric in enumerate(metrics))
+        return sum(votes, start=np.zeros(())) / len(metrics)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict labels: those with most votes, of equal ones the first in `classes_`.
+        """Predict labels: those with the most votes; ties go to the first in `classes_`.
 
         Parameters
         ----------
@@ -341,7 +344,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @property
     def metric_(self) -> BaseEstimator:
-        """The metric learner, where there is but one."""
+        """The metric learner, if there is only one."""
         metrics = fitted(self, vars(self).get("metric_learners_"))
         if len(metrics) > 1:
             raise AttributeError(f"{len(metrics)} metrics vote here, each for neighbours of its own: metric_learners_.")
@@ -353,7 +356,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     @property
     def X_(self) -> np.ndarray:
-        """The rows in the window, oldest first, as they came; not writeable."""
+        """The rows in the window, oldest first, untransformed; not writeable."""
         return self._fitted_window().rows
 
     @read_only
@@ -423,8 +426,6 @@ class _Same:
 
     def __eq__(self, other) -> bool:
         return self.value is other.value
-
-    __hash__ = None
 
 
 def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:

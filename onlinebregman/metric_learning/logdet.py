@@ -1,4 +1,4 @@
-"""Metric learning in the LogDet divergence: positive definite by itself, O(d^2) a pair."""
+"""Metric learning in the LogDet divergence: always positive definite, O(d^2) per pair."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LogDetMirrorMixin(MirrorMixin):
     Attributes
     ----------
     divergence_ : LogDet
-        The divergence the estimator moves in.
+        The divergence of the estimator.
     """
 
     update = "implicit"  # the only step that stays positive definite whatever the data
@@ -46,17 +46,17 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         W' = W - c / (1 + c a) W z z'W,    a = z'Wz,    c = eta (abar - y),
 
     where abar = z'W'z, the distance after the step, is the positive root of eta a abar^2 - (eta y a - 1) abar - a =
-    0. W stays positive definite on any stream, in float64, too: the matrix W_ij / sqrt(W_ii W_jj) has no eigenvalue
-    below 10 n_features eps, eps = 2.2e-16, and W has a Cholesky factor. A step after which that would not hold, one
-    that makes a single distance 1e14 times longer, say, is refused, and the call that brought it learns nothing. To
-    know it costs O(d) a step, and now and then a Cholesky factor where W is near its limit; a large step that shrinks a
-    distance is made in parts, which keeps the digits of what is left.
+    0. W stays positive definite on any stream, also in float64: the matrix W_ij / sqrt(W_ii W_jj) has no eigenvalue
+    below 10 n_features eps, eps = 2.2e-16, and W has a Cholesky factor. A step that would violate this, for instance by
+    increasing a single distance by a factor of 1e14, raises an error, and the call learns nothing. Checking this costs
+    O(d) per step, and occasionally a Cholesky factorisation when W is close to the limit; a large step that shrinks a
+    distance is made in parts, to preserve precision.
 
-    A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference
-    of the anchor to the dissimilar row and q that to the similar one. tr(W X), by how much the first squared distance
-    exceeds the second, should be at least a margin; the step takes W^-1 to W^-1 + c X.
+    A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference of
+    the anchor to the dissimilar row and q that to the similar one. tr(W X), the difference of the two squared
+    distances, should be at least a margin; the step changes W^-1 to W^-1 + c X.
 
-    From labelled rows pairs or triplets are drawn inside, each row against rows remembered from before.
+    With labelled rows, pairs or triplets of each row with stored earlier rows are sampled internally.
 
     Parameters
     ----------
@@ -74,11 +74,12 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
     Notes
     -----
-    Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
+    Distances between rows, targets and bounds are squared throughout, unless stated otherwise.
 
     5-NN errors on fourteen standardised UCI sets, five 70/30 splits, all parameters at their defaults: 12.1 % on
     average, 15.6 % with `sampling="random"`, against 14.0 % for scikit-learn's NCA and 17.1 % for the Euclidean metric
-    (benchmarks/peers/knn_uci.py). Single sets prefer other rates and other priors; GridSearchCV searches both.
+    (benchmarks/peers/knn_uci.py). For single data sets other rates and priors may be better; GridSearchCV can search
+    both.
 
     References
     ----------
@@ -111,7 +112,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     [[4.   0.  ]
      [0.   0.25]]
 
-    Relative comparisons: row 0 is nearer to row 2 than to row 1.
+    Relative comparisons: row 0 is closer to row 2 than to row 1.
 
     >>> learner = LogDetMetricLearner(max_iter=20).fit_triplets(rows, [[0, 2, 1]])
     >>> bool(learner.pair_distance(rows[:1], rows[1:2])[0] > learner.pair_distance(rows[:1], rows[2:])[0])

@@ -1,4 +1,4 @@
-"""Metric learning in the von Neumann divergence: positive definite by itself, multiplicative in the eigenvalues."""
+"""Metric learning in the von Neumann divergence: always positive definite, multiplicative in the eigenvalues."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
 
     where abar = z'W'z, the distance after the step. With `trace` W' is divided by its trace and multiplied by `trace`;
     with trace 1 this is matrix exponentiated gradient (MEG). W stays positive definite on any stream. Its logarithm is
-    what is kept, by its eigendecomposition, which a step changes by rank one: O(d^2) beside one matrix product.
+    stored as an eigendecomposition, which a step updates by rank one: O(d^2) plus one matrix product.
 
     A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference
     of the anchor to the dissimilar row and q that to the similar one; tr(W X) should be at least a margin.
 
-    From labelled rows pairs or triplets are drawn inside, each row against rows remembered from before.
+    With labelled rows, pairs or triplets of each row with stored earlier rows are sampled internally.
 
     Parameters
     ----------
     {prior, loss}
     trace : float or None
-        Trace of the metric, kept by every step: the steps move weight between directions, as exponentiated gradient
-        does between features. The prior is scaled to it, and so are the `bounds` taken from it; targets of your own
-        have to be distances that a metric of this trace can have. None: any trace.
+        Trace of the metric, preserved by every step: steps move weight between directions, as exponentiated gradient
+        does between features. The prior is scaled to it, and so are `bounds` computed from the prior; explicit targets
+        must be distances that a metric of this trace can attain. None: any trace.
     update : {"implicit", "explicit"}
-        "implicit": the exact step, stable for every rate. "explicit": the linearised step, abar = z'Wz; too large a
-        rate makes it diverge.
+        "implicit": the exact step, stable for every rate. "explicit": the linearised step, abar = z'Wz, which diverges
+        if the rate is too large.
     {eta0}
     scale_eta : bool
         Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
-        for triplets) and multiply it by the mean eigenvalue of the prior: eta0 then is a number without dimension and
-        one value serves data and metrics of any scale. False: eta0 is eta itself.
+        for triplets) and multiply it by the mean eigenvalue of the prior: eta0 is then dimensionless, and one value
+        suits data and metrics of any scale. False: eta0 is eta itself.
     {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
     {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
@@ -60,14 +60,14 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
 
     See Also
     --------
-    LogDetMetricLearner : The same in the LogDet divergence, which costs less for a pair.
+    LogDetMetricLearner : The same in the LogDet divergence, at a lower cost per pair.
 
     Notes
     -----
-    Distances between rows, targets and bounds are squared throughout, except where a method says otherwise.
+    Distances between rows, targets and bounds are squared throughout, unless stated otherwise.
 
     Among constant and sqrt rates with eta0 = 0.03, 0.1, ..., 10, the defaults had the lowest mean 5-NN error over eight
-    standardised UCI sets, see benchmarks/defaults.py. Explicit steps want eta0 <= 1.
+    standardised UCI sets, see benchmarks/defaults.py. Explicit steps need eta0 <= 1.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Judging and choosing models on streams: progressive validation, many rates in one pass, the offline comparator."""
+"""Evaluation and selection of models on streams: progressive validation, many rates, offline comparators."""
 
 from ._comparators import offline_comparator
 from ._learning_rates import LearningRateMixture, LearningRatePath

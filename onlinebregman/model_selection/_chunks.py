@@ -53,7 +53,7 @@ def cut(pieces: Iterable, size: int | None, *, numeric: bool, why_no_weights: st
             part = slice(start, start + size if size else None)
             # rows in C order take the fast path of this package's estimators
             chunk = np.ascontiguousarray(rows[part]) if plain else rows[part]
-            yield chunk, y[part], weights[part] if weighted else None
+            yield chunk, y[part], None if weights is None else weights[part]
 
 
 def _sliceable(X):

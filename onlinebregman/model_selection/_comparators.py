@@ -1,4 +1,4 @@
-"""The best fixed weights for a stream in hindsight: what a relative loss bound compares an online learner with."""
+"""The best fixed weights for a stream in hindsight: the comparator of relative loss bounds."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def offline_comparator(
 ) -> Comparator:
     """The linear model with the smallest cumulative squared loss over all rows, among the weights of a domain.
 
-    The difference between the `cumulative_loss_` of an online regressor and that of this model is its regret: what not
-    knowing the rows beforehand has cost. An upper bound that holds for every comparator is smallest, or nearly, for
+    The difference between the `cumulative_loss_` of an online regressor and that of this model is its regret: the cost
+    of not knowing the rows beforehand. An upper bound that holds for every comparator is smallest, or nearly so, for
     this one.
 
     Parameters
@@ -59,25 +59,25 @@ def offline_comparator(
     y : array-like of shape (n_samples,)
         Targets.
     domain : {"all", "nonnegative", "simplex", "signed"}, default="all"
-        The weights to choose from: all; u >= 0; u >= 0 with sum u = total; or sum abs(u) <= total. They are what
-        gradient descent or the p-norm algorithm, Burg or EGU, and EG on the simplex or with signed weights can reach.
+        The weights to choose from: all; u >= 0; u >= 0 with sum u = total; or sum abs(u) <= total. They correspond to
+        gradient descent or the p-norm algorithm, Burg or EGU, and EG on the simplex or with signed weights.
     total : float, default=1.0
         The sum U, for "simplex" and "signed".
     fit_intercept : bool, default=False
-        Choose an intercept, too, of any sign.
+        Also choose an intercept, of any sign.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, >= 0.
 
     Returns
     -------
     comparator : Comparator
-        The named tuple (coef, intercept, cumulative_loss). Where many weights are equally good, any of them; for
-        domain "all" the smallest in 2-norm after scaling the columns to one length.
+        The named tuple (coef, intercept, cumulative_loss). If the optimum is not unique, any of the optimal weights;
+        for domain "all" those of smallest 2-norm after scaling the columns to the same length.
 
     Raises
     ------
     ValueError
-        If the domain is not known, or rows, targets or weights are not finite, or all weights are zero.
+        If the domain is unknown, rows, targets or weights are not finite, or all weights are zero.
 
     Notes
     -----
@@ -111,15 +111,15 @@ def offline_comparator(
         raise ValueError(f"domain = {domain!r} is not known; use one of {', '.join(map(repr, DOMAINS))}.")
     total = check_total(total)
     X, y = readable(X), check_targets_readable(y, labels=False)
-    X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_all_finite=False)
-    check_finite(X)
-    y = y.astype(np.float64, copy=False)
-    weights = check_weights(sample_weight, len(y), allow_all_zero=False)
+    rows, targets = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+    check_finite(rows)
+    targets = targets.astype(np.float64, copy=False)
+    weights = check_weights(sample_weight, len(targets), allow_all_zero=False)
 
-    R = _triangle(X, y, weights, fit_intercept)
+    R = _triangle(rows, targets, weights, fit_intercept)
     free = int(fit_intercept)  # below its row, R knows nothing of the intercept
     A, z = R[free:, free:-1], R[free:, -1]
-    precision = EPS * max(X.shape)
+    precision = EPS * max(rows.shape)
     A[:, np.linalg.norm(A, axis=0) <= precision * np.linalg.norm(R[:, free:-1], axis=0)] = 0.0  # constant features
     if domain == "nonnegative":
         coef = _nonnegative(A, z)
@@ -129,9 +129,9 @@ def offline_comparator(
         coef = _least_squares(A, z, precision)
         if domain == "signed" and np.abs(coef).sum() > total:
             coef = _on_simplex(np.hstack([A, -A]), z, total)
-            coef = coef[: X.shape[1]] - coef[X.shape[1] :]
+            coef = coef[: rows.shape[1]] - coef[rows.shape[1] :]
     intercept = float((R[0, -1] - R[0, 1:-1] @ coef) / R[0, 0]) if fit_intercept else 0.0
-    squares = (X @ coef + intercept - y) ** 2
+    squares = (rows @ coef + intercept - targets) ** 2
     return Comparator(coef, intercept, float(np.sum(squares if weights is None else weights * squares) / 2))
 
 
@@ -146,7 +146,7 @@ def _triangle(X, y: Array, weights: Array | None, fit_intercept: bool) -> Array:
         table = np.column_stack([np.ones((len(dense), int(fit_intercept))), dense, y[rows]])
         if weights is not None:
             table *= np.sqrt(weights[rows])[:, np.newaxis]
-        R = np.linalg.qr(np.vstack([R, table]), mode="r")
+        R = np.asarray(np.linalg.qr(np.vstack([R, table]), mode="r"))
     return R
 
 

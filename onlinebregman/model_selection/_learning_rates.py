@@ -1,4 +1,4 @@
-"""Learning rates without guessing: many side by side in one pass, the best of them or their mixture."""
+"""Many learning rates side by side in one pass: the best of them, or their mixture."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
     Parameters
     ----------
     estimator : linear model of onlinebregman or None
-        The model, a regressor or classifier, with all its parameters but `eta0`; they are read when learning starts.
-        None: `ImplicitGDRegressor()`. With explicit updates all rates have to be ones at which the weights stay finite.
+        The model, a regressor or classifier, with all its parameters except `eta0`; they are read when learning starts.
+        None: `ImplicitGDRegressor()`. With explicit updates the weights must stay finite for all rates.
     eta0s : int or array-like of shape (n_rates,)
-        The learning rates `eta0`, or how many: doubling from one to the next, around that of the estimator.
+        The learning rates `eta0`, or their number: each is twice the previous one, around that of the estimator.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         ----------
         {X, y}
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rates of each row; a row of weight 0 is left out.
+            Multiplies the learning rates of each row; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -79,7 +79,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         ----------
         {X, y, sample_weight}
         classes : array-like of shape (n_classes,), default=None
-            For a classifier: all labels that will ever come. Needed by the first call.
+            For a classifier: all class labels. Needed by the first call.
 
         Returns
         -------
@@ -160,10 +160,10 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
 
 class LearningRatePath(_LearningRates):
-    """One online model at many learning rates, learned side by side in one pass; it predicts by the best of them.
+    """One online model with many learning rates, learned side by side in one pass; predicts with the best of them.
 
     The best is the one with the smallest progressive loss: each row is predicted before it is learned, so that no row
-    is held out. Rows are read once and learned by all models, which costs less than as many fits.
+    is held out. Rows are read once and learned by all models, which costs less than separate fits.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class LearningRatePath(_LearningRates):
     """
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict by the best model so far.
+        """Predict with the best model so far.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class LearningRatePath(_LearningRates):
 
     @available_if(lambda self: hasattr(self._kind(), "decision_function"))
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Scores by the best model so far.
+        """Scores of the best model so far.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class LearningRatePath(_LearningRates):
 
     @available_if(lambda self: hasattr(self._kind(), "predict_proba"))
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Probabilities of the classes by the best model so far.
+        """Class probabilities of the best model so far.
 
         Parameters
         ----------
@@ -249,19 +249,19 @@ class LearningRatePath(_LearningRates):
 
 
 class LearningRateMixture(HedgedMixin, _LearningRates):
-    """One online model at many learning rates, learned side by side and mixed by their progressive losses.
+    """One online model with many learning rates, learned side by side and mixed according to progressive losses.
 
-    Of a regressor, the prediction is that of the mean of the models' scores under the weights v_k ~ exp(-rate L_k), L_k
-    the losses so far: no learning rate needs choosing, and none for the weights either (AdaHedge: rate = ln K / gap,
-    where `gap_` adds up what mixing cost in each row). For any stream and any loss that is convex in the score
+    For a regressor, the prediction is that of the mean score of the models with weights v_k ~ exp(-rate L_k), L_k the
+    losses so far. No learning rate has to be chosen, not even for the weights (AdaHedge: rate = ln K / gap, where
+    `gap_` is the accumulated cost of mixing). For any stream and any loss that is convex in the score
 
         loss of the mixture  <=  min L_k + ln K / rate + gap  <=  min L_k + 2 gap,
 
     `loss_bound_`, and gap is of the order of sqrt(min L_k ln K) or less.
 
-    Of a classifier, the mixture has the mean of the models' probabilities under the same weights, L_k the log losses
-    and rate = 1 (Bayes' rule), so that gap = 0 and its log loss is at most min L_k + ln K. Scores of losses without
-    probabilities are calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
+    For a classifier, the mixture is the mean of the probabilities of the models with the same weights, L_k the log
+    losses and rate = 1 (Bayes' rule), so that gap = 0 and its log loss is at most min L_k + ln K. Scores of losses
+    without probabilities are calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
 
     Parameters
     ----------
@@ -271,17 +271,17 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
     ----------
     {weights_, weights_history_, weights_history_t_, cumulative_loss_, regret_bound_}
     cumulative_losses_ : ndarray of shape (n_rates,)
-        Losses of the models; of classifiers the log losses.
+        Losses of the models; log losses for classifiers.
     loss_bound_ : float
         Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap.
     gap_ : float
-        What mixing cost.
+        Accumulated cost of mixing.
     {best_estimator_, best_eta0_, best_index_}
     estimators_ : list
         The models, by increasing rate.
     {eta0s_}
     coef_ : ndarray of shape (n_features,)
-        Mean of the models' weights, of a regressor.
+        Mean of the weights of the models, for a regressor.
     intercept_ : float
         Mean of their intercepts.
     {t_, classes_, n_features_in_, feature_names_in_}
@@ -317,7 +317,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
     """
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict by the mean of the models' scores, or the most probable labels.
+        """Predict from the mean score of the models, or the most probable labels.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions: the link of the loss at X @ coef_ + intercept_; of a classifier, labels.
+            Predictions: the link of the loss at X @ coef_ + intercept_; for a classifier, labels.
         """
         if self._classifies():
             p = self._outputs(X)
@@ -347,7 +347,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
 
     @available_if(_LearningRates._classifies)
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Probabilities of the classes: the weighted mean of the models'.
+        """Class probabilities: the weighted mean of those of the models.
 
         Parameters
         ----------
@@ -366,19 +366,19 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
 
     @read_only
     def coef_(self) -> np.ndarray:
-        """Mean of the models' weights, shape (n_features,), of a regressor."""
+        """Mean of the weights of the models, shape (n_features,), for a regressor."""
         self._check_linear()
         return self.weights_ @ np.stack([estimator.coef_ for estimator in self.estimators_])
 
     @property
     def intercept_(self) -> float:
-        """Mean of the models' intercepts, of a regressor."""
+        """Mean of the intercepts of the models, for a regressor."""
         self._check_linear()
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
 
     @property
     def gap_(self) -> float:
-        """What mixing cost: the sum of the mixture's losses beyond the mix losses."""
+        """Accumulated cost of mixing: the loss of the mixture minus the mix losses."""
         return self._fitted_hedge().gap
 
     @property

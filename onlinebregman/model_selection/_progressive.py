@@ -34,38 +34,39 @@ def progressive_val_score(
 ) -> Bunch:
     """Score an online learner on a stream: each chunk is predicted, then learned with `partial_fit`.
 
-    The score is the metric of all predictions together, each made by the model that had learned the rows before. So it
-    is what it says for any metric, also for those that mean nothing on one row (R², AUC) or are no mean over rows.
+    The score is the metric of all predictions together, each made by the model that had learned the rows before. It is
+    therefore meaningful for any metric, including those that are undefined for one row (R², AUC) or are not means over
+    rows.
 
     Parameters
     ----------
     estimator : estimator object
-        Any scikit-learn estimator with `partial_fit`. It is left as it is; a copy learns.
+        Any scikit-learn estimator with `partial_fit`. It is not changed; a copy learns.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of tuples
         Rows in the order of the stream; or, with `y=None`, an iterable of chunks (X, y) or (X, y, sample_weight), of
-        which one is held at a time. Chunks without rows are passed over.
+        which one is held in memory at a time. Empty chunks are skipped.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Targets; None if `X` is an iterable of chunks.
     scoring : str, callable or None, default=None
         The name of a scorer, a scorer(estimator, X, y), or a metric or loss(y_true, y_pred), whose sign is kept. None:
-        the estimator's `score`. Functions of `sklearn.metrics` that read probabilities or decision values get these;
-        any other function of two arguments gets what `predict` returns. A scorer of your own may call `predict`,
-        `predict_proba`, `predict_log_proba` and `decision_function`, with the `X` it is given: the numbers of the rows
-        in the stream, since the rows are not kept.
+        the estimator's `score`. Functions of `sklearn.metrics` that need probabilities or decision values get these;
+        any other function of two arguments gets the output of `predict`. Your own scorer may call `predict`,
+        `predict_proba`, `predict_log_proba` and `decision_function` with the `X` that is passed to it, which contains
+        row numbers, since the rows are not stored.
     chunk_size : int or None, default=None
-        Rows that are predicted before any of them is learned. None: single rows of arrays, and the chunks of an
-        iterable as they come. An int cuts these, too, where they are longer.
+        Rows that are predicted before any of them is learned. None: single rows for arrays, and the chunks of an
+        iterable without splitting. An int also splits longer chunks of an iterable.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, for `partial_fit` and for the metric. With an iterable they come in its chunks.
+        Weights of the rows, for `partial_fit` and for the metric. With an iterable they are part of its chunks.
     classes : array-like of shape (n_classes,), default=None
-        All labels, for the first `partial_fit` of a classifier. None: those in `y`. Chunks of an iterable need not
-        hold every label, so there it has to be given, unless the classifier goes on with `warm_start`.
+        All labels, for the first `partial_fit` of a classifier. None: those in `y`. Required for an iterable, whose
+        first chunk may lack some labels, unless the classifier continues with `warm_start`.
     warm_start : bool, default=False
         False: an unfitted clone learns the stream, and its first chunk is learned without being predicted. True: the
-        copy goes on from what `estimator` has learned, and, if it has learned, every row is predicted.
+        copy continues from the state of `estimator`, and every row is predicted if that is fitted.
     n_points : int or None, default=100
         Largest number of points of the curve, evenly spaced over the chunks. None: one after every chunk, which takes
-        time quadratic in their number.
+        quadratic time.
 
     Returns
     -------
@@ -75,10 +76,10 @@ def progressive_val_score(
         score : float
             The metric of all predictions.
         curve : ndarray of shape (n_points,)
-            The metric of all predictions up to each point, the last of them `score`; NaN where it is not defined, for
-            instance while all rows have one label.
+            The metric of all predictions up to each point, the last of them `score`; NaN where it is undefined, for
+            instance while all rows have the same label.
         window_scores : ndarray of shape (n_points,)
-            The metric of the predictions since the point before alone, which shows a drift sooner.
+            The metric of the predictions since the previous point, which shows drift sooner.
         n_rows : ndarray of shape (n_points,)
             Rows of the stream up to each point.
         n_scored : int
@@ -86,16 +87,16 @@ def progressive_val_score(
         y_true : ndarray of shape (n_scored,) or (n_scored, n_outputs)
             Their targets.
         predictions : dict of str to ndarray or list of ndarray
-            What was predicted for them, by the name of the method; a list of arrays where the method returns one.
+            Their predictions, by name of the method; a list of arrays if the method returns a list.
         estimator : estimator object
             The copy that has learned the whole stream.
 
     Raises
     ------
     ValueError
-        If the estimator has no `partial_fit`, or not the methods or the weights that are asked for; if the stream has
-        no rows, or none to score; if labels are unknown, or lengths differ. An error of the estimator passes through,
-        with a note that says at which rows of the stream.
+        If the estimator has no `partial_fit`, or does not support the required methods or weights; if the stream has no
+        rows, or none to score; if labels are unknown, or lengths differ. An error of the estimator is passed on, with a
+        note that names the rows of the stream.
 
     References
     ----------
@@ -116,7 +117,7 @@ def progressive_val_score(
     >>> print(result.curve.round(3), result.window_scores.round(3))
     [0.957 0.981 0.987 0.991] [0.957 1.    1.    1.   ]
 
-    A classifier that reads its stream in chunks, judged by a loss:
+    A classifier that learns a stream in chunks, evaluated with a loss:
 
     >>> from sklearn.metrics import log_loss
     >>> from sklearn.naive_bayes import GaussianNB
@@ -208,8 +209,8 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
             "none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
         )
     return Record(
-        targets.joined(),
-        weights.joined() if "sample_weight" in arguments else None,
+        np.asarray(targets.joined()),
+        np.asarray(weights.joined()) if "sample_weight" in arguments else None,
         {name: rows.joined() for name, rows in answers.items()},
         np.frombuffer(ends, np.int64),
     )

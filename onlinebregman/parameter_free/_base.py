@@ -1,4 +1,4 @@
-"""What the mixtures with nothing to tune share: their members, and who leads when."""
+"""What the parameter-free mixtures share: their members and the history of weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECOND_ORDER = 128
 
 
 class ParameterFree(HedgedMixin):
-    """Many online models that learn the same rows in one pass, mixed by the losses they had.
+    """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
     ----------
@@ -34,17 +34,18 @@ class ParameterFree(HedgedMixin):
         regression of the mixture's residuals, or on-line Newton steps on the log odds of the classes. They cost the
         square of the number of members in time.
     share : float
-        Part of all weight that is dealt out again after each row, so that the mixture follows a lead that changes:
-        0 <= share < 1. A share of 0 has the smaller bound, where one member stays the best.
+        Fraction of the total weight that is redistributed after each row, so that the mixture adapts when the best
+        member changes: 0 <= share < 1. With 0 the bound is smaller, for streams on which one member stays the best.
     standardize : bool
-        Of the members of the default set: learn rows centred and in units of their columns' deviations so far. Streams
-        that start with sparse rows are learned as they are.
+        For the default set of members: standardise rows online, with the means and standard deviations so far. Streams
+        that start with sparse rows are not standardised.
     random_features : int
-        Of the default set: models of this many random Fourier features as further members, of kernels of three widths,
-        and one of twice as many, for up to 128 columns. Each costs the square of its number of features in time and
-        memory: three of 128 and one of 256 some 35 microseconds a row and a megabyte. 0: linear members alone.
+        For the default set: also include models with this many random Fourier features, for kernels of three widths,
+        and one with twice as many, for up to 128 columns. The cost of each is quadratic in its number of features, in
+        time and memory: three with 128 and one with 256 take about 35 microseconds per row and a megabyte. 0: only
+        linear members.
     random_state : int, RandomState instance or None
-        For drawing the features. A number, as by default, for the same features every time.
+        For drawing the features. A number, such as the default, gives the same features every time.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Classification with nothing to tune: Bayes' mixture of linear classifiers that learn side by side."""
+"""Classification with nothing to tune: a Bayes mixture of linear classifiers that learn side by side."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ._base import ParameterFree
 class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     """Classification of a stream with nothing to tune: many online classifiers in one pass, mixed by Bayes' rule.
 
-    The members differ in what a user would otherwise have to choose: the geometry, the learning rate and its schedule,
-    the loss. Each row is predicted by the weighted mean of their probabilities
+    The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
+    its schedule, the loss. Each row is predicted by the weighted mean of their probabilities
 
         p(y | x) = sum_k v_k p_k(y | x),    then    v_k  <-  v_k p_k(y | x) / p(y | x),
 
-    and then learned by all of them. Whatever the rows, the log loss of the mixture is at most that of the best member
-    + ln K for K members, the same with `share` up to the price of the shares: `regret_bound_`.
+    and then learned by all of them. For any rows, the log loss of the mixture is at most that of the best member + ln K
+    for K members; `share` adds a cost that `regret_bound_` includes.
 
     Parameters
     ----------

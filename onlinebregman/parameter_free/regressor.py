@@ -25,16 +25,16 @@ from ._base import ParameterFree
 class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     """Regression on a stream with nothing to tune: many online regressors in one pass, mixed by their losses.
 
-    The members differ in what a user would otherwise have to choose: the geometry, the learning rate and its schedule.
-    Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate L_k), L_k the
-    losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Whatever the rows, the loss of
-    the mixture is at most that of the best member + `regret_bound_`.
+    The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
+    its schedule. Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate
+    L_k), L_k the losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. For any rows, the
+    loss of the mixture is at most that of the best member + `regret_bound_`.
 
     Parameters
     ----------
     {members}
     loss : {<regression losses>} or Loss
-        What the mixture is about, and what the members of the default set learn on.
+        The loss of the mixture and of the members of the default set.
     {stacking, share, standardize, random_features, random_state}
 
     Attributes
@@ -51,8 +51,9 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
 
     Notes
     -----
-    Where the loss depends on the residual alone, members learn targets minus the mean of the targets before, and their
-    predictions are kept within the range of the targets so far: it costs nothing where a target is within that range.
+    If the loss only depends on the residual, members learn targets minus the mean of the previous targets, and their
+    predictions are clipped to the range of the targets so far, which does not increase the loss if the target is within
+    that range.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            The weighted mean of the members' scores, through the link of the loss.
+            The weighted mean of the scores of the members, passed through the link of the loss.
         """
         scores = self._outputs(X)
         return np.asarray(self._learned_loss.link(scores[:, 0]))

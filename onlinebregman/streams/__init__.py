@@ -1,8 +1,8 @@
-"""Streams larger than memory: batches of rows from files and data bases, and one pass over them that can be resumed.
+"""Streams larger than memory: batches of rows from files and databases, and one pass over them that can be resumed.
 
-`for X, y in batches: model.partial_fit(X, y)` is the whole of it. Batches of this module can be iterated over again,
-and :func:`fit_stream` adds what a long run needs: rows read while others are learned, progressive validation in bounded
-memory, checkpoints, and resuming.
+The basic loop is `for X, y in batches: model.partial_fit(X, y)`. Batches of this module can be iterated repeatedly, and
+:func:`fit_stream` adds features for long runs: reading ahead, progressive validation in bounded memory, checkpoints,
+and resuming.
 """
 
 from ._batches import ArrayBatches, Batches, CSVBatches, ParquetBatches, SQLBatches, SVMLightBatches

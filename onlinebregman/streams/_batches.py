@@ -1,4 +1,4 @@
-"""Batches (X, y) of rows, read as they are asked for, again and again."""
+"""Batches (X, y) of rows, read on demand, as often as needed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Batch = tuple[Any, Any]
 
 
 class Batches(DocumentedMixin, ABC):
-    """Batches of rows that can be iterated over again: `for X, y in batches`.
+    """Batches of rows that can be iterated repeatedly: `for X, y in batches`.
 
     Subclasses have `_read(start)`, the batches from row `start` on.
 
     Parameters
     ----------
     batch_size : int, default=10_000
-        Rows of a batch. What is learned does not depend on it.
+        Rows of a batch. The learned model does not depend on it.
     """
 
     def __init__(self, batch_size: int = 10_000) -> None:
@@ -50,12 +50,12 @@ class Batches(DocumentedMixin, ABC):
         Parameters
         ----------
         start : int, default=0
-            Rows before it are passed over, at the cost of finding where it begins.
+            Rows before it are skipped, at the cost of finding its position.
 
         Returns
         -------
         batches : iterator of (X, y)
-            X of shape (n, n_features), an array or a CSR matrix; y of shape (n,), or None where there is no target.
+            X of shape (n, n_features), an array or a CSR matrix; y of shape (n,), or None if there is no target.
         """
         return self._read(start)
 
@@ -69,7 +69,7 @@ class ArrayBatches(Batches):
     Parameters
     ----------
     X : {array-like, CSR matrix} of shape (n_samples, n_features), or path
-        Rows. The path of a .npy file is mapped into memory: of it no more than a batch is read at a time.
+        Rows. A .npy file given by its path is memory-mapped: only one batch is read at a time.
     y : array-like of shape (n_samples,) or path, default=None
         Targets.
     {batch_size}
@@ -90,7 +90,9 @@ class ArrayBatches(Batches):
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(batch_size)
-        self.X = sparse.csr_array(X) if sparse.issparse(X) and X.format != "csr" else _mapped(X)
+        self.X = _mapped(X)
+        if sparse.issparse(self.X) and self.X.format != "csr":
+            self.X = sparse.csr_array(self.X)
         self.y = None if y is None else _mapped(y)
         if self.y is not None:
             check_consistent_length(self.X, self.y)
@@ -137,20 +139,21 @@ class _Table(Batches):
 
 
 class CSVBatches(_Table):
-    """Batches of a file of separated values, numbers but for the target.
+    """Batches of a file of separated values; all columns except the target must be numbers.
 
     Parameters
     ----------
     path : str, path or "-"
-        The file; "-" is standard input, which can be read but once. Files that end in .gz, .bz2 or .xz are unpacked.
+        The file; "-" is standard input, which can only be read once. Files ending in .gz, .bz2 or .xz are decompressed.
     target : str, int or None, default=-1
-        Name or number of the column of targets, which may be text; negative numbers count from the last. None: none.
+        Name or number of the column of targets, which may be text; negative numbers count from the last column. None:
+        no target.
     columns : sequence of str or int, default=None
-        The columns of X. None: all but the target.
+        The columns of X. None: all except the target.
     delimiter : str, default=","
-        Between values.
+        Separator of values.
     header : bool, default=True
-        The first line holds the names of the columns; else they are called by number.
+        Whether the first line holds the names of the columns; otherwise columns have numbers only.
     {batch_size}
 
     Examples
@@ -218,8 +221,8 @@ def _is_text(y: np.ndarray) -> bool:
 def _opened(path: str | os.PathLike[str]) -> Any:
     if path == "-":
         return nullcontext(sys.stdin)
-    unpack = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(os.path.splitext(path)[1], open)
-    return unpack(path, "rt", encoding="utf-8")
+    unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return unpack.get(os.path.splitext(path)[1], open)(path, "rt", encoding="utf-8")
 
 
 def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -235,11 +238,11 @@ class SVMLightBatches(Batches):
     path : str or path
         The file.
     n_features : int
-        Number of features, which no part of the file says.
+        Number of features, which the file does not contain.
     batch_bytes : int, default=2**22
-        Bytes of a batch.
+        Size of a batch in bytes.
     zero_based : bool or "auto", default="auto"
-        Whether columns are counted from 0; "auto" decides by each batch, so say it where the first column may be empty.
+        Whether columns are counted from 0; "auto" decides for each batch, so set it if the first column may be empty.
 
     Examples
     --------
@@ -285,17 +288,17 @@ class ParquetBatches(_Table):
     path : str, path or list of them
         A file, a folder of files, or several; in the order of their names.
     target : str, int or None, default=-1
-        Name or number of the column of targets; negative numbers count from the last. None: none.
+        Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X, numbers all. None: all but the target.
+        The columns of X, which must be numeric. None: all except the target.
     format : str, default="parquet"
-        What pyarrow calls it: "parquet", "feather", "ipc", "csv" ...
+        Name of the format in pyarrow: "parquet", "feather", "ipc", "csv" ...
     {batch_size}
 
     Raises
     ------
     ImportError
-        When it is read, if pyarrow is not installed.
+        On reading, if pyarrow is not installed.
 
     Examples
     --------
@@ -335,19 +338,19 @@ class ParquetBatches(_Table):
 
 
 class SQLBatches(_Table):
-    """Batches of what a query answers, fetched from the data base as they are asked for.
+    """Batches of the result of a query, fetched from the database on demand.
 
     Parameters
     ----------
     connect : callable
-        Opens a connection (DB-API 2.0), which is closed again when all is read: `lambda: sqlite3.connect(path)`. With
-        drivers that fetch everything at once by default, a connection of which `cursor()` does not.
+        Opens a connection (DB-API 2.0), which is closed after reading: `lambda: sqlite3.connect(path)`. For drivers
+        that fetch all rows at once by default, return a connection whose `cursor()` does not.
     query : str
-        The query. Rows come in the order of its ORDER BY; without one a resumed run may see another order.
+        The query. Rows are in the order of its ORDER BY; without one a resumed run may see a different order.
     target : str, int or None, default=-1
-        Name or number of the column of targets; negative numbers count from the last. None: none.
+        Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X, numbers all. None: all but the target.
+        The columns of X, which must be numeric. None: all except the target.
     {batch_size}
 
     Examples

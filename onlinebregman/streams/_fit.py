@@ -1,4 +1,4 @@
-"""One pass over a stream that is larger than memory, or longer than a machine lives."""
+"""One resumable pass over a stream that is larger than memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -46,30 +46,30 @@ def fit_stream(
     Parameters
     ----------
     estimator : estimator object
-        Any with `partial_fit`. It is left as it is; a copy learns.
+        Any with `partial_fit`. It is not changed; a copy learns.
     batches : iterable of tuples
-        (X, y) or (X, y, sample_weight) or (X, None): those of this module, a list, a generator. The next ones are read
-        in a thread while one is learned.
+        (X, y) or (X, y, sample_weight) or (X, None): those of this module, a list, or a generator. The next batches are
+        read in a thread while one is learned.
     classes : array-like of shape (n_classes,), default=None
         All labels, for a classifier.
     scoring : str, callable or None, default=None
         Progressive validation: every batch is predicted before it is learned, and the score is the mean over batches,
-        weighted by rows; for means over rows (accuracy, squared error, log loss) that is the score of all predictions.
+        weighted by rows; for means over rows (accuracy, squared error, log loss) this is the score of all predictions.
         A scorer's name, a scorer(estimator, X, y), or a metric(y_true, y_pred). None: `cumulative_loss_ / t_`, the mean
-        loss that most estimators of this package keep of rows before they learned them, at no cost.
+        progressive loss that most estimators of this package maintain at no cost.
     warm_start : bool, default=False
-        True: the copy goes on from what `estimator` has learned.
+        True: the copy continues from the state of `estimator`.
     checkpoint : str or path, default=None
-        A file that holds the model and where the stream stands, by :func:`~onlinebregman.persistence.save_model`.
+        A file for the model and the position in the stream, see :func:`~onlinebregman.persistence.save_model`.
     checkpoint_every : int, default=1_000_000
-        Rows between two checkpoints, taken at the ends of batches. One more is taken when the stream ends.
+        Number of rows between checkpoints, which are written at the ends of batches and at the end of the stream.
     resume : bool, default=True
-        If the file of checkpoints is there, go on from it: rows that were learned are passed over. The result is that
-        of an uninterrupted run, bit for bit. False: begin anew, and write over the file.
+        If the checkpoint file exists, resume from it and skip the rows already learned. The result is that of an
+        uninterrupted run, bit for bit. False: start over, and overwrite the file.
     trusted : iterable of classes, default=()
         See :func:`~onlinebregman.persistence.load_model`.
     prefetch : int, default=2
-        Batches to read ahead. 0: none, and no thread.
+        Number of batches to read ahead. 0: none, without a thread.
     verbose : bool, default=False
         Print rows, scores and seconds to standard error, each time the number of rows has doubled.
 
@@ -81,20 +81,20 @@ def fit_stream(
         estimator : estimator object
             The copy that has learned.
         n_rows : int
-            Rows learned, those before a checkpoint included.
+            Rows learned, including those before a checkpoint.
         score : float
             The mean score; NaN if there is none.
         curve : ndarray of shape (n_points,)
-            The mean score up to `curve_rows`, at most 256 points however long the stream.
+            The mean score up to `curve_rows`, at most 256 points for a stream of any length.
         curve_rows : ndarray of shape (n_points,)
             Rows of the stream.
 
     Raises
     ------
     ValueError
-        If the estimator has no `partial_fit`; if the checkpoint is that of another estimator or of other parameters, or
-        the stream ends before it. An error of the estimator passes through, with a note that says at which rows; the
-        last checkpoint stays.
+        If the estimator has no `partial_fit`; if the checkpoint is of another estimator or of other parameters, or the
+        stream ends before it. An error of the estimator is passed on, with a note that names the rows; the last
+        checkpoint is kept.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     return model, course
 
 
-def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any, ...]]:
+def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:
     """The batches after this many rows."""
     if isinstance(batches, Batches):
         yield from batches.read(n_rows)
@@ -231,7 +231,7 @@ def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Iterator[tuple[Any
         raise ValueError(f"The stream has {passed} rows, but the checkpoint is from after {n_rows}; is it another one?")
 
 
-def _ahead(source: Iterator[Any], size: int) -> Iterator[Any]:
+def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:
     """The same, read in a thread that is `size` ahead."""
     read: queue.Queue[tuple[str, Any]] = queue.Queue(size)
     stop = threading.Event()
