@@ -44,7 +44,7 @@ class Rows:
                 norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
         else:
             norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
-        extremes = np.zeros((len(norms), 2))
+        extremes = np.zeros((len(self), 2))
         extremes[:, 1] = norms
         return extremes
 
