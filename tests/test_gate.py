@@ -17,6 +17,7 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRatePath,
     MatrixBurgRegressor,
+    MEGKernelLearner,
     MirrorDescentClassifier,
     OnlineExponentialFamily,
     OnlineGaussian,
@@ -32,6 +33,7 @@ MODELS = [
     BurgRegressor(),
     ScaleInvariantRegressor(),
     MatrixBurgRegressor(),
+    MEGKernelLearner(),
     ForwardRegressor(),
     LearningRatePath(),
     ParameterFreeRegressor(random_features=4),
@@ -139,7 +141,7 @@ def test_weights_of_the_wrong_shape_are_refused(model, weights, unchanged):
 
 
 @every
-def test_a_row_that_is_not_finite_is_refused_though_it_weighs_nothing(model, unchanged):
+def test_a_row_that_is_not_finite_is_refused_whatever_it_weighs(model, unchanged):
     X, y = some_rows(model)
     model, weights = begun(model, X, y), np.ones(len(X))
     X = X.copy()
@@ -148,6 +150,8 @@ def test_a_row_that_is_not_finite_is_refused_though_it_weighs_nothing(model, unc
         model.partial_fit(X, y, sample_weight=weights)
     with unchanged(model, "row 3"):
         model.partial_fit(X, y, sample_weight=np.ones(len(X)))
+    with unchanged(model, "row 3"):
+        model.partial_fit(X, y)
 
 
 @pytest.mark.parametrize(

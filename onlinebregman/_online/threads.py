@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -17,17 +15,22 @@ def _libraries() -> list:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-@contextmanager
-def few_threads(d: int) -> Iterator[None]:
+class few_threads:
     """Context in which BLAS has one thread, if matrices of d rows are too small for more.
 
     The same as a limit of threadpoolctl, which takes ten times as long.
     """
-    limited = [(library, n) for library in _libraries() if d < _PAY_FROM and (n := library.get_num_threads() or 1) > 1]
-    for library, _ in limited:
-        library.set_num_threads(1)
-    try:
-        yield
-    finally:
-        for library, n in limited:
-            library.set_num_threads(n)
+
+    def __init__(self, d: int) -> None:
+        self._before = [(library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM]
+
+    def __enter__(self) -> None:
+        self._set(1)
+
+    def __exit__(self, *_) -> None:
+        self._set(None)
+
+    def _set(self, limit: int | None) -> None:
+        for library, n in self._before:
+            if n > 1:
+                library.set_num_threads(limit or n)

@@ -47,7 +47,7 @@ class Constraints:
         new = Constraints()
         names = ("bounds", "signs", "lows", "highs", "spreads", "equal")
         for name, values in zip(names, (bounds, signs, lows, highs, spreads, equal), strict=True):
-            setattr(new, name, np.append(getattr(self, name), values))
+            setattr(new, name, np.concatenate([getattr(self, name), values]))
         if self.blocks and type(self.blocks[-1]) is type(instances):
             new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
         else:
@@ -66,7 +66,8 @@ class Constraints:
 
     def values(self, factor: Array) -> Array:
         """tr(W C_j) for all j, W = L L' of trace one with the given L."""
-        return self.signs * (np.concatenate([block.dot_again(factor) for block in self.blocks]) - self.bounds)
+        values = [block.dot_again(factor) for block in self.blocks]
+        return self.signs * ((values[0] if len(values) == 1 else np.concatenate(values)) - self.bounds)
 
     def combined(self, alpha: Array) -> Array:
         """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""

@@ -44,7 +44,7 @@ class Rows:
             rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
             with np.errstate(over="ignore"):
                 norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
-        extremes = np.zeros((len(norms), 2))
+        extremes = np.zeros((len(self), 2))
         extremes[:, 1] = norms
         return extremes
 
@@ -85,20 +85,25 @@ class Rows:
             return None
         n, d = self.data.shape
         counts = np.diff(self.data.indptr).astype(np.int64)
-        if (counts**2).sum() > 8 * self.data.nnz:
+        indptr = np.concatenate([[0], np.cumsum(counts**2)])
+        if indptr[-1] > 8 * self.data.nnz:
             return None
         row = np.repeat(np.arange(n), counts**2)
-        place = np.arange(len(row)) - np.repeat(np.cumsum(counts**2) - counts**2, counts**2)
+        place = np.arange(len(row)) - indptr[row]
         left = self.data.indptr[row] + place // counts[row]
         right = self.data.indptr[row] + place % counts[row]
         index, values = self.data.indices.astype(np.int64), self.data.data.astype(np.float64)
-        entries = (values[left] * values[right], (row, index[left] * d + index[right]))
+        entries = (values[left] * values[right], index[left] * d + index[right], indptr)
         return sparse.csr_matrix(entries, shape=(n, d * d))
 
     def joined(self, other: Rows) -> Rows:
-        if sparse.issparse(self.data) or sparse.issparse(other.data):
-            return Rows(sparse.vstack([self.data, other.data], format="csr"))
-        return Rows(np.vstack([self.data, other.data]))
+        if not (sparse.issparse(self.data) or sparse.issparse(other.data)):
+            return Rows(np.concatenate([self.data, other.data]))
+        above, below = sparse.csr_matrix(self.data), sparse.csr_matrix(other.data)
+        indptr = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:].astype(np.int64)])
+        parts = [np.concatenate([getattr(above, name), getattr(below, name)]) for name in ("data", "indices")]
+        shape = (len(self) + len(other), above.shape[1])
+        return Rows(sparse.csr_matrix((*parts, indptr), shape=shape))  # vstack takes longer than many rows to learn
 
 
 class Matrices(Rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -17,7 +18,7 @@ from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, warn_caller
 from .._online.threads import few_threads
 from .._online.types import MatrixLike
-from .._online.validation import read_only
+from .._online.validation import is_finite, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
@@ -315,7 +316,7 @@ class DefiniteBoost(KernelLearner):
         self._constraints = self._constraints.extended(data.X, data.y, data.senses)
         self.alpha_ = np.append(self.alpha_, np.zeros(len(data)))
         self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
-        self._geometry = copy.deepcopy(self._geometry)  # rounds change it in place
+        self._geometry = copy.copy(self._geometry)  # with weights of its own: rounds change them in place
 
     @property
     def _hopeless(self) -> bool:
@@ -343,8 +344,8 @@ class DefiniteBoost(KernelLearner):
 
     def _check_finite(self, residuals: Array) -> None:
         """Raise a ValueError if something overflowed."""
-        found = np.append(residuals, [self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads])
-        if not np.isfinite(found).all():
+        found = self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads
+        if not (all(map(isfinite, found)) and is_finite(residuals)):
             size = (
                 np.maximum(np.abs(self._constraints.lows), np.abs(self._constraints.highs)) / self._constraints.spreads
             )
@@ -359,11 +360,11 @@ class DefiniteBoost(KernelLearner):
         """Move one multiplier; True if there is nothing left to do."""
         values, violations, residuals = self._conditions()
         self._check_finite(residuals)
-        j = int(np.argmax(violations))
+        j = int(violations.argmax())
         if self._only_violations:
             residuals = violations
         elif violations[j] < residuals.max():
-            j = int(np.argmax(residuals))
+            j = int(residuals.argmax())
         if self.verbose and i % 100 == 0:
             print(
                 f"[{type(self).__name__}] round {i}: optimality {residuals[j]:.3g}, largest violation "

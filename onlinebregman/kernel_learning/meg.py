@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.matrices.spreads import added_losses, rates
+from .._kernels.loop.spreads import learn_instances, learn_plain
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.mirror import MirrorMixin
@@ -248,6 +248,11 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         -------
         {self}
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and type(X) is np.ndarray and sample_weight is None:
+            with few_threads(learner.n_features):
+                if learn_plain(learner, vars(self), Rows(X), y, self._scaled):
+                    return self
         return self._partial_fit(X, y, sample_weight)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -379,7 +384,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         self._in_force = ()
         self._learner = self._make_learner(self._first)
         self.n_collapsed_ = 0
-        self.spread_ = self._loss_sum = 0.0
+        self.spread_: float = 0.0
+        self._loss_sum = 0.0
 
     _sums, _maxima = ("n_collapsed_", "_loss_sum"), ("spread_", "_largest_weight")
 
@@ -387,37 +393,18 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         """One pass over the instances; returns the mean loss before each was learned."""
         X, y, weights = data.X, data.y, data.weights
         before, total = self._loss_sum, len(y) if weights is None else weights.sum()
-        index, steps, spread, heaviest, n_collapsed, too_large = rates(
-            X.extremes, y, weights, order, self.spread_, before, self._scaled
-        )
-        if too_large >= 0:
-            raise ValueError(
-                f"Row {too_large} is too large: its spread {spread:g}, its target {y[too_large]:g} or the "
-                "square of one of them overflows, or the sum of the losses. Scale the instances and their targets."
-            )
-        self.n_collapsed_ += n_collapsed
-        if len(index):
-            self.spread_: float = spread
-            self._largest_weight = max(self._largest_weight, heaviest)
-            scores = self._scores(X, y, index, steps)
-            self._loss_sum = added_losses(before, scores, y, weights, index)
-        return (self._loss_sum - before) / total if total > 0 else 0.0
-
-    def _scores(self, X: Rows, y, index, steps) -> np.ndarray:
-        """Learn instances with these multiples of the rate; returns tr(W X) of each before it was learned."""
-        X.configure(self._learner.geometry)
-        in_order = len(index) == len(y) and (len(y) == 1 or (index[:-1] < index[1:]).all())
-        rows = X.data if in_order else X.data[index]
-        scores = np.empty(len(index))
         with few_threads(self.n_features_in_):
-            refused = self._learner.learn(rows, y if in_order else y[index], steps, None, scores)
+            refused = learn_instances(self._learner, vars(self), X, y, weights, order, self._scaled)
         if refused is not None:
-            row = index[refused[1]]
+            reason, row, spread = refused
             raise ValueError(
-                f"The step at row {row} (target {y[row]:g}) with eta0={self.eta0:g} is too large for floating point "
-                "numbers; lower eta0 or scale the instances."
+                f"Row {row} is too large: its spread {spread:g}, its target {y[row]:g} or the square of one of them "
+                "overflows, or the sum of the losses. Scale the instances and their targets."
+                if reason == "too large"
+                else f"The step at row {row} (target {y[row]:g}) with eta0={self.eta0:g} is too large for floating "
+                "point numbers; lower eta0 or scale the instances."
             )
-        return scores
+        return (self._loss_sum - before) / total if total > 0 else 0.0
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

@@ -28,8 +28,8 @@ def check_flat(X, remedy: str) -> None:
 
 def check_size(X: np.ndarray) -> np.ndarray:
     """Rows whose squared distances are finite."""
-    if X.dtype == np.float64 and not max(X.max(), -X.min()) < 1e100:  # a float32 is never so large
-        row, column = (int(i) for i in np.argwhere(np.abs(X) >= 1e100)[0])
+    if X.dtype == np.float64 and not np.vdot(X, X) < 1e200 and (large := np.abs(X) >= 1e100).any():
+        row, column = (int(i) for i in np.argwhere(large)[0])
         raise ValueError(
             f"X[{row}, {column}] = {X[row, column]:g}, whose square may overflow; scale the features "
             "(sklearn.preprocessing.StandardScaler), or leave the row out."

@@ -68,6 +68,12 @@ cdef class SquaredLoss(Loss):
     cdef double value(self, double a, double y) noexcept nogil:
         return 0.5 * (a - y) * (a - y)
 
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return a - y
+
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
+        slope[0], curvature[0] = a - y, 1.0  # short rows notice how many methods are called
+
 
 cdef class TwiceSquaredLoss(SquaredLoss):
     """(a - y)^2, link the identity."""
@@ -81,6 +87,9 @@ cdef class TwiceSquaredLoss(SquaredLoss):
     cdef double curvature(self, double a, double y) noexcept nogil:
         return 2.0
 
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
+        slope[0], curvature[0] = 2.0 * (a - y), 2.0
+
 
 cdef class DistanceLoss(SquaredLoss):
     """(a - |y|)^2 / 2: both senses of a bound on the side where it does not hold."""
@@ -90,6 +99,9 @@ cdef class DistanceLoss(SquaredLoss):
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return a - fabs(y)
+
+    cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
+        slope[0], curvature[0] = a - fabs(y), 1.0
 
 
 cdef class BoundLoss(Loss):

@@ -24,6 +24,7 @@ cdef extern from "ops/spectral.h":
                         double* out) noexcept nogil
 
 
+ROTATIONS = np.dtype([("i", np.intp), ("j", np.intp), ("c", float), ("s", float)])
 cdef double SMALLEST = 1e-80     # change of eigenvalues: below, squares of differences would underflow
 
 
@@ -39,7 +40,7 @@ cdef class Secular:
     def __cinit__(self, Py_ssize_t d):
         self.d = d
         self.order, self.slot = np.empty((2, d), dtype=np.intp)
-        self.kept = np.empty(d, dtype=[("i", np.intp), ("j", np.intp), ("c", float), ("s", float)])
+        self.kept = np.empty(d, dtype=ROTATIONS)
         cdef Py_ssize_t room = d + OB_SPARE
         self.values, self.u, self.pole, self.v, self.w, self.origin, self.tau, self.energy, self.loewner, self.row = (
             np.zeros((10, room))

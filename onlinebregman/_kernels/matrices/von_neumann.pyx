@@ -66,7 +66,7 @@ cdef class VonNeumannGeometry(Geometry):
         if np.shape(log_prior) != (d, d):
             raise ValueError(f"log_prior must be a square matrix; got shape {np.shape(log_prior)}")
         self.per_feature = 2 * d + 2
-        super().__init__(np.r_[np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()])
+        super().__init__(np.concatenate([np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()]))
         self.trace = 0.0 if trace is None else trace
         self.positive = 1
         self.moves_all = self.quadratic = True
@@ -103,9 +103,9 @@ cdef class VonNeumannGeometry(Geometry):
     def factor(self):
         """L of shape (d, d) with W = L L', columns from the smallest eigenvalue to the largest."""
         d = self.n_features
-        values, vectors = np.split(np.asarray(self.weights)[d:(2 + d) * d], [d])
-        order = np.argsort(values, kind="stable")
-        return (vectors.reshape(d, d)[order] * np.sqrt(values[order])[:, None]).T
+        rows = np.asarray(self.weights)[d:(2 + d) * d].reshape(1 + d, d)
+        order = rows[0].argsort(kind="stable")
+        return (rows[1:][order] * np.sqrt(rows[0][order])[:, None]).T
 
     @property
     def log_coef(self):
