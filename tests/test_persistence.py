@@ -290,7 +290,17 @@ def examples():
 
 
 # Working memory: made anew, never saved.
-NOT_SAVED = {"AtomicLearner", "DensityLearner", "Ensemble", "GaussianLearner", "LearnerMark", "Mark", "Mixer", "Rows"}
+NOT_SAVED = {
+    "AtomicLearner",
+    "DensityLearner",
+    "Drawing",
+    "Ensemble",
+    "GaussianLearner",
+    "LearnerMark",
+    "Mark",
+    "Mixer",
+    "Rows",
+}
 NOT_SAVED |= {"SecondOrderLearner", "Secular", "Snapshot", "Transaction"}
 
 

@@ -4,8 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from onlinebregman import MirrorDescentRegressor
 from onlinebregman._online.threads import few_threads
 
 WITH_VARIANTS = False
@@ -56,6 +58,47 @@ def test_threads_predict_while_another_one_learns(estimator, rows, learn, output
 
     learner = threading.Thread(target=learns)
     threads = [learner, *(threading.Thread(target=asks) for _ in range(2))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+@pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_threads_predict_while_another_one_sets_parameters(divergence, average, sparse):
+    """What is read without a lock stays where it is: numbers of what was memory before would be infinite here."""
+    d = 20_000
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4, d))
+    y = X[:, 0]
+    model = MirrorDescentRegressor(divergence=divergence, penalty="l1", alpha=1e-9)
+    if sparse:
+        X = sp.csr_matrix(X)
+    X, x = X.astype(np.float64), X[:1]
+    model.partial_fit(X, y)
+    done, errors = threading.Event(), []
+
+    def sets():
+        try:
+            for k in range(150):
+                model.set_params(track_regret=k % 2 == 1, average=average and k % 3 == 1)
+                model.partial_fit(x, y[:1])
+                rubbish = [np.full(blocks * d, np.inf) for blocks in (1, 2, 3, 4)]
+                del rubbish
+        finally:
+            done.set()
+
+    def asks():
+        try:
+            while not done.is_set():
+                assert np.isfinite(model.predict(X)).all()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=sets), *(threading.Thread(target=asks) for _ in range(2))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -56,20 +56,35 @@ class Uniforms:
 
     def __init__(self, rng: np.random.RandomState, ahead: ArrayLike = ()) -> None:
         self._rng, self._ahead, self._next = rng, np.asarray(ahead, dtype=np.float64), 0
+        self._shared = True  # is the generator, with a copy or with whoever gave it?
 
     def copied(self) -> Uniforms:
         """One that goes on by itself."""
+        self._shared = True
         return alike(self)
 
     def random_sample(self, n: int) -> np.ndarray:
         """The next n numbers, not to be written to."""
         missing = self._next + n - len(self._ahead)
         if missing > 0:
-            self._rng = twin(self._rng)  # copies keep the other one
-            more = self._rng.random_sample(-(-missing // _AHEAD) * _AHEAD)
-            self._ahead, self._next = np.concatenate([self._ahead[self._next :], more]), 0
+            self.more(-(-missing // _AHEAD) * _AHEAD)
         start, self._next = self._next, self._next + n
         return self._ahead[start : self._next]
+
+    def ahead(self) -> np.ndarray:
+        """Those that are drawn, and not given out: not to be written to."""
+        return self._ahead[self._next :]
+
+    def more(self, n: int = _AHEAD) -> np.ndarray:
+        """The same, and n more."""
+        if self._shared:  # copies keep the other one
+            self._rng, self._shared = twin(self._rng), False
+        self._ahead, self._next = np.concatenate([self.ahead(), self._rng.random_sample(n)]), 0
+        return self._ahead
+
+    def skip(self, n: int) -> None:
+        """Count n of them as given out."""
+        self._next += n
 
     def __reduce__(self):
         return Uniforms, (self._rng, self._ahead[self._next :])
@@ -128,6 +143,20 @@ class Reservoir:
         if self._shared:
             self._rows, self._classes, self._shared = self._rows.copy(), self._classes.copy(), False
 
+    def grow(self) -> None:
+        """Have arrays with room at their end."""
+        self._rows, self._classes, self._shared = _with_room(self._rows), _with_room(self._classes), False
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rows and classes with the room behind them, to be written to, and whether a copy shares them."""
+        if not self._rows.flags.writeable:  # of a file, or of memory of someone else
+            self.own()
+        return self._rows, self._classes, self._shared
+
+    def go_on(self, n: int, seen: list[int]) -> None:
+        """Count what was put into the arrays: n rows are kept, `seen` of each class came."""
+        self._n, self.seen = n, seen
+
     def add(self, row: np.ndarray, number: int, rng: Uniforms) -> None:
         """Take in a row of class `number`; classes are numbered in the order they come."""
         if number == len(self.seen):
@@ -135,8 +164,7 @@ class Reservoir:
         self.seen[number] += 1
         if self.seen[number] <= self.size:
             if self._n == len(self._rows):
-                self._rows, self._classes = map(_with_room, (self._rows, self._classes))
-                self._shared = False
+                self.grow()
             place, self._n = self._n, self._n + 1
         else:
             slot = int(draw(rng, self.seen[number], 1)[0])
@@ -187,6 +215,15 @@ class RunningSample:
             for slot, value in kept:
                 self._values[slot] = value
         self.seen += len(values)
+
+    @property
+    def values(self) -> np.ndarray:
+        """What it holds: not to be written to."""
+        return self._values
+
+    def go_on(self, values: np.ndarray, seen: int) -> None:
+        """Hold these values of so many that came."""
+        self._values, self.seen = values, seen
 
     def percentiles(self, percents) -> list[float]:
         """Percentiles of the sample."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._kernels.matrices.neighbors import draw_triplets
 from .._online.types import MatrixLike
 from ._memory import Reservoir, Uniforms, alike, draw
 from ._targets import Targets
@@ -144,23 +145,25 @@ class NeighborTriplets(Sampler):
         self.origin: np.ndarray | None = None
 
     def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
-        for i, x, number, weight in self._stream(X, y, weights):
+        taken = np.flatnonzero(weights > 0)
+        X, weights = np.ascontiguousarray(X[taken], dtype=np.float64), weights[taken]
+        numbers = [self.labels.setdefault(label, len(self.labels)) for label in y[taken].tolist()]
+        numbers, start, many = np.array(numbers, dtype=np.intp), 0, -(-_ROWS_A_BLOCK // self.per_row)
+        while start < len(X):
             if self.n_rows >= self.next_look:
-                self._look(components(), x)
-            place = self.components @ (x - self.origin)
-            row = np.concatenate([x, place, [place @ place]])
-            if len(self.memory):
-                yield from self._triplets(i, row, number, weight)
-            if not again:
-                self.memory.add(row, number, self.rng)
+                self._look(components(), X[start])
+            part = slice(start, min(start + many, start + self.next_look - self.n_rows, len(X)))
+            triplets, margins, rows = draw_triplets(
+                self, X[part], numbers[part], _NEAREST_SIMILAR, _NEAREST_IMPOSTORS, again
+            )
+            self.n_rows += part.stop - start
+            if len(triplets):
+                senses, rows = np.full(len(triplets), -1.0), rows + start
+                yield Block(triplets, margins, senses, weights[rows], margins, taken[rows])
+            start = part.stop
 
     def _width(self, n_features: int) -> int:
         return 2 * n_features + 1
-
-    def _parts(self, remembered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, their places and the squared lengths of those."""
-        d = self.n_features
-        return remembered[..., :d], remembered[..., d:-1], remembered[..., -1]
 
     def _look(self, components: np.ndarray, x: np.ndarray) -> None:
         """Renew the places of the remembered rows."""
@@ -168,33 +171,11 @@ class NeighborTriplets(Sampler):
             self.origin = x.copy()  # places around 0 keep their digits
         self.components = components
         self.memory.own()
-        rows, places, squares = self._parts(self.memory.rows)
-        places[:] = (rows - self.origin) @ components.T
-        squares[:] = np.einsum("ij,ij->i", places, places)
+        rows, d = self.memory.rows, self.n_features
+        places = rows[:, d:-1]
+        places[:] = (rows[:, :d] - self.origin) @ components.T
+        rows[:, -1] = np.einsum("ij,ij->i", places, places)
         self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
-
-    def _triplets(self, i: int, row: np.ndarray, number: int, weight: float) -> Iterator[Block]:
-        anchor, place, square = self._parts(row)
-        rows, places, squares = self._parts(self.memory.rows)
-        mine = self.memory.classes == number
-        distances = squares - 2 * (places @ place) + square
-        itself = distances <= 1e-12 * distances.max()  # a row that comes again, or one equal to it
-        similar = _nearest(distances, np.flatnonzero(mine & ~itself), _NEAREST_SIMILAR)
-        impostors = _nearest(distances, np.flatnonzero(~mine), _NEAREST_IMPOSTORS)
-        self.targets.measure_similar(rows[similar] - anchor)
-        margin = self.targets.margin
-        if not len(similar) or not len(impostors) or margin is None:
-            return
-        n = self.per_row
-        near, far = rows[similar[draw(self.rng, len(similar), n)]], rows[impostors[draw(self.rng, len(impostors), n)]]
-        yield Block(
-            np.concatenate([far - anchor, near - anchor], axis=1),
-            np.full(n, margin),
-            np.full(n, -1.0),
-            np.full(n, weight),
-            np.full(n, margin),
-            np.full(n, i),
-        )
 
 
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
@@ -202,13 +183,6 @@ SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
 
 def _joined(blocks: list[Block]) -> Block:
     return Block(*map(np.concatenate, zip(*blocks, strict=True)))
-
-
-def _nearest(distances: np.ndarray, candidates: np.ndarray, count: int) -> np.ndarray:
-    """Those of the candidates with the `count` least distances."""
-    if len(candidates) > count:
-        candidates = candidates[np.argpartition(distances[candidates], count)[:count]]
-    return candidates
 
 
 def differences(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -41,10 +41,14 @@ class Percentiles:
         """Take in distances; look at the sample now and then, by how many there have been."""
         self.sample.add(distances, rng)
         if self.sample.seen >= max(self.next_look, self.least):
-            values = self.sample.percentiles(self.percents)
-            if values[-1] > 0:
-                self.values = values
-            self.next_look = _REFRESH * self.sample.seen
+            self.look()
+
+    def look(self) -> None:
+        """Look at the sample."""
+        values = self.sample.percentiles(self.percents)
+        if values[-1] > 0:
+            self.values = values
+        self.next_look = _REFRESH * self.sample.seen
 
 
 class Targets:
@@ -88,6 +92,16 @@ class Targets:
         """Take in differences z of anchors and similar rows."""
         if self._margin.measured and len(z):
             self._margin.add(self._squared(z), self._rng)
+
+    @property
+    def prior(self) -> np.ndarray | None:
+        """The metric in which distances are measured; None for the identity."""
+        return self._prior
+
+    @property
+    def margins(self) -> Percentiles:
+        """What the margin is, of squared distances to similar rows."""
+        return self._margin
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from onlinebregman import LogDetMetricLearner
 from onlinebregman.metric_learning import _pairs
 from onlinebregman.metric_learning._memory import Reservoir, RunningSample, Uniforms
-from onlinebregman.metric_learning._pairs import NeighborTriplets
+from onlinebregman.metric_learning._pairs import Block, NeighborTriplets
 from onlinebregman.metric_learning._targets import Targets
 
 
@@ -29,8 +29,16 @@ def wine():
 
 
 def sampler(d, memory_size=100, per_row=20, seed=0):
-    rng = np.random.RandomState(seed)
+    rng = Uniforms(np.random.RandomState(seed))
     return NeighborTriplets(d, memory_size, per_row, Targets(np.eye(d), None, None, rng), rng)
+
+
+def by_row(blocks):
+    """The same, a block for each row."""
+    for block in blocks:
+        assert (np.diff(block.numbers) >= 0).all()
+        for number in np.unique(block.numbers):
+            yield Block(*(part[block.numbers == number] for part in block))
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
@@ -40,7 +48,7 @@ def test_triplets_are_an_anchor_its_neighbours_and_its_impostors():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
     L = np.diag([1.0, 5.0, 0.1])  # near in this metric
-    blocks = list(sampler(3).draw(X, y, np.ones(60), lambda: L, again=False))
+    blocks = list(by_row(sampler(3).draw(X, y, np.ones(60), lambda: L, again=False)))
     squared = pairwise_distances(X @ L) ** 2
     margins = []
     for row, block in zip(range(60 - len(blocks), 60), blocks, strict=True):
@@ -61,10 +69,54 @@ def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
     X, y = wine
     drawn = sampler(13)
     list(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=False))
-    blocks = list(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=True))
+    blocks = list(by_row(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=True)))
     assert sum(drawn.memory.seen) == len(X) and len(blocks) == len(X)
     for block in blocks:
         assert (block.rows[:, 13:] != 0).any(axis=1).all()
+
+
+def test_triplets_join_the_nearest_of_full_memories():
+    """Rows of two classes, long after the first were replaced: the remembered ones are looked through one by one."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 6)), rng.integers(2, size=400)
+    drawn, L = sampler(6, memory_size=30), rng.normal(size=(6, 6))
+    list(drawn.draw(X, y, np.ones(400), lambda: L, again=False))
+    assert drawn.memory.seen == np.bincount(y)[list(drawn.labels)].tolist() and len(drawn.memory) == 60
+    x, kept, classes = rng.normal(size=(1, 6)), drawn.memory.rows[:, :6].copy(), drawn.memory.classes.copy()
+    assert {tuple(row) for row in kept} <= {tuple(row) for row in X}
+    (block,) = drawn.draw(x, y[:1], np.ones(1), lambda: L, again=False)
+    squared = pairwise_distances(x @ L.T, kept @ L.T)[0]
+    for columns, mask, count in (
+        (slice(6, 12), classes == drawn.labels[y[0]], _pairs._NEAREST_SIMILAR),
+        (slice(0, 6), classes != drawn.labels[y[0]], _pairs._NEAREST_IMPOSTORS),
+    ):
+        nearest = kept[mask][np.argsort(squared[mask])[:count]] - x
+        found = block.rows[:, columns]
+        assert {tuple(row) for row in found} <= {tuple(row) for row in nearest}
+        assert len(np.unique(found, axis=0)) > 2  # 20 draws of 5
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda drawn: setattr(drawn, "components", np.eye(3)),
+        lambda drawn: setattr(drawn, "origin", np.zeros(3)),
+        lambda drawn: setattr(drawn.memory, "_rows", np.zeros((200, 5))),
+        lambda drawn: setattr(drawn.memory, "_n", 10**6),
+        lambda drawn: setattr(drawn.memory, "_classes", np.zeros(3, dtype=np.intp)),
+        lambda drawn: setattr(drawn.targets, "_prior", np.eye(2)),
+        lambda drawn: drawn.labels.update({0: 7}),
+    ],
+)
+def test_what_does_not_fit_is_refused(wine, spoil):
+    """Of a file that was tampered with: the loop that draws does not look at lengths."""
+    X, y = wine
+    drawn = sampler(13)
+    list(drawn.draw(X[:100], y[:100], np.ones(100), lambda: np.eye(13), again=False))
+    drawn.next_look = 10**9
+    spoil(drawn)
+    with pytest.raises(ValueError, match="must"):
+        list(drawn.draw(X[:20], y[:20], np.ones(20), lambda: np.eye(13), again=False))
 
 
 def test_the_metric_is_looked_up_by_row_counts(wine):

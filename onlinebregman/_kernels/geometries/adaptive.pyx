@@ -71,11 +71,6 @@ cdef struct Notes:
     Py_ssize_t larger         # how many values are larger than any before
 
 
-def resized(values, size):
-    """The first of these values, and zeros where there are no more."""
-    return np.r_[np.asarray(values), np.zeros(size)][:size]
-
-
 cdef inline double reciprocal_root(double total) noexcept nogil:
     return 1.0 / sqrt(total) if total >= DBL_MIN else 0.0
 
@@ -99,23 +94,9 @@ cdef class AdaptiveGeometry(Geometry):
     def __init__(self, weights, upper=INFINITY, state=None):
         self.per_feature = 1
         super().__init__(weights, False, upper)
-        self.arrange(self.blocks)
+        self.per_feature, self.spare = self.blocks, self.n_features
+        self.weights = aligned(np.r_[self.weights, np.zeros((self.blocks - 1) * self.n_features)], self.spare)
         self._resume(state)
-
-    def arrange(self, blocks):
-        """Let the state have this number of blocks; further ones are 0."""
-        size = blocks * self.n_features
-        self.weights, self.per_feature = aligned(resized(self.weights, size)), blocks
-        if self.averaging:
-            self.average_sum, self.stamp = resized(self.average_sum, size), resized(self.stamp, size)
-        if self.penalised and self.composes():
-            self.threshold_stamp = resized(self.threshold_stamp, size)
-
-    cpdef tuple arrangement(self):
-        return self.weights, self.per_feature, self.tracking, self.threshold_stamp
-
-    cpdef rearrange(self, tuple arrangement):
-        self.weights, self.per_feature, self.tracking, self.threshold_stamp = arrangement
 
     def _arguments(self):
         return self.state_weights, self.upper
@@ -129,7 +110,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.tracking = self.per_feature > self.blocks
         if self.tracking:
             self.per_feature = self.blocks + 1
-        self.weights = aligned(vector_of(blocks, max(self.per_feature, self.blocks) * self.n_features))
+        self.weights = aligned(vector_of(blocks, max(self.per_feature, self.blocks) * self.n_features), self.spare)
         super().set_state(state, averaging, threshold_stamp)
         if box is not None:
             self.confine(*box)
@@ -151,10 +132,12 @@ cdef class AdaptiveGeometry(Geometry):
 
     def coef(self, average_over=0.0):
         """See `Geometry.coef`."""
-        if average_over == 0:
+        cdef double[::1] total = self.average_sum, stamp = self.stamp
+        cdef double clock = self.state.clock
+        cdef Py_ssize_t n = self.n_features
+        if average_over == 0 or total is None:
             return self.state_weights
-        n, time = self.n_features, self.state.clock - np.asarray(self.stamp)
-        return average_of(self.state_weights, np.asarray(self.average_sum)[:n], time[:n], average_over)
+        return average_of(self.state_weights, np.asarray(total)[:n], clock - np.asarray(stamp)[:n], average_over)
 
     # --- averaging: of the weights alone ------------------------------------------------------------------------
 
@@ -178,15 +161,29 @@ cdef class AdaptiveGeometry(Geometry):
         return bool(self.tracking)
 
     def start_tracking(self):
+        cdef Py_ssize_t start = self.blocks * self.n_features
         if not self.tracking:
             self.arrange(self.blocks + 1)
+            self.weights[start:] = 0.0
+            if self.threshold_stamp is not None:
+                self.threshold_stamp[start:] = 0.0
+            if self.averaging:
+                self.average_sum[start:] = 0.0
+                self.stamp[start:] = 0.0
             self.state.pulled = self.state.gained = 0.0
-            self.tracking = True
 
     def stop_tracking(self):
-        if self.tracking:
-            self.arrange(self.blocks)
-            self.tracking = False
+        self.arrange(self.blocks)
+
+    cdef void arrange(self, Py_ssize_t per_feature) noexcept:
+        """In place: other threads may be reading."""
+        cdef Py_ssize_t size = per_feature * self.n_features
+        self.tracking, self.per_feature = per_feature > self.blocks, per_feature
+        self.weights.shape[0] = size
+        if self.threshold_stamp is not None:
+            self.threshold_stamp.shape[0] = size
+        if self.averaging:
+            self.average_sum.shape[0] = self.stamp.shape[0] = size
 
     def nearer_by(self, u, double intercept):
         """sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""

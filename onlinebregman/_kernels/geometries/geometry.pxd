@@ -64,6 +64,7 @@ cdef class Geometry:
     cdef public double upper         # largest weight
     cdef readonly object failure     # the exception by which a geometry in Python refused a row
     cdef double[::1] weights
+    cdef Py_ssize_t spare            # how many more may follow, here as in all vectors of their length, in the same memory
     cdef GeometryState state
     # While only some weights are backed up, a step on all of them is not made but sets `needs_backup`; the caller backs
     # all up and repeats.
@@ -78,8 +79,7 @@ cdef class Geometry:
     cdef bint eager
     cdef double[::1] threshold_stamp
 
-    cpdef tuple arrangement(self)
-    cpdef rearrange(self, tuple arrangement)
+    cdef void arrange(self, Py_ssize_t per_feature) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil

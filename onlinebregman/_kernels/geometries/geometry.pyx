@@ -13,6 +13,8 @@ A row is read and never written to. What a geometry works out about it goes into
 predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
 same helpers; cost O(nonzeros).
 
+Threads that predict hold no lock: `weights` and `threshold_stamp` stay where they are as long as the geometry lives.
+
 Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for
 one of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
 """
@@ -35,9 +37,9 @@ cdef extern from "ops/row.h":
                           Py_ssize_t n) noexcept nogil
 
 
-def aligned(values):
-    """A copy on a boundary of 64 bytes: a cache line, and the widest vector register."""
-    room = np.empty(values.shape[0] + 8)
+def aligned(values, more=0):
+    """A copy on a boundary of 64 bytes: a cache line, and the widest vector register. Behind it is room for `more`."""
+    room = np.empty(values.shape[0] + more + 8)
     start = -(room.ctypes.data // 8) % 8
     room[start : start + values.shape[0]] = values
     return room[start : start + values.shape[0]]
@@ -132,12 +134,12 @@ cdef class Geometry:
         self.state = state
         self.penalised = self.state.l1 > 0 or self.state.l2 > 0
         if threshold_stamp is not None:
-            self.threshold_stamp = vector_of(threshold_stamp, size)
+            self.threshold_stamp = aligned(vector_of(threshold_stamp, size), self.spare)
         elif self.state.lagging or (self.penalised and self.composes()):
             raise ValueError("the state of a geometry with a penalty must have the stamps of its weights")
         self.averaging = averaging is not None
         if self.averaging:
-            self.average_sum, self.stamp = (vector_of(values, size) for values in averaging)
+            self.average_sum, self.stamp = (aligned(vector_of(values, size), self.spare) for values in averaging)
 
     def __reduce__(self):
         return type(self), (*self._arguments(), self.get_state())
@@ -145,8 +147,8 @@ cdef class Geometry:
     def start_averaging(self):
         """Average the weights from now on."""
         if not self.averaging:
-            self.average_sum = np.zeros(self.weights.shape[0])
-            self.stamp = np.full(self.weights.shape[0], self.state.clock)
+            self.average_sum = aligned(np.zeros(self.weights.shape[0]), self.spare)
+            self.stamp = aligned(np.full(self.weights.shape[0], self.state.clock), self.spare)
             self.averaging = True
 
     def stop_averaging(self):
@@ -161,19 +163,15 @@ cdef class Geometry:
     def stop_tracking(self):
         """Forget it."""
 
-    cpdef tuple arrangement(self):
-        """What `start_tracking` and `stop_tracking` bind anew, to go back to; None if nothing."""
-        return None
-
-    cpdef rearrange(self, tuple arrangement):
-        """Go back to it."""
+    cdef void arrange(self, Py_ssize_t per_feature) noexcept:
+        """Go back to a number of weights per feature that there was, before or after tracking started or stopped."""
 
     def penalise(self, l1, l2):
         """Follow each step from now on by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
         self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
         self.penalised = l1 > 0 or l2 > 0
         if self.penalised and self.composes():
-            self.threshold_stamp = np.zeros(self.weights.shape[0])
+            self.threshold_stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
 
     def _now(self):
         """The stored weights; a new array where they have proximal steps to make up for."""
@@ -189,10 +187,11 @@ cdef class Geometry:
 
     def coef(self, average_over=0.0):
         """The weights, or their average over a number of steps; a new array."""
+        cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may forget them meanwhile
+        cdef double clock = self.state.clock
         weights = self._now()
-        if average_over > 0:
-            time = self.state.clock - np.asarray(self.stamp)
-            return self._to_coef(average_of(weights, np.asarray(self.average_sum), time, average_over))
+        if average_over > 0 and total is not None:
+            return self._to_coef(average_of(weights, np.asarray(total), clock - np.asarray(stamp), average_over))
         return self._to_coef(weights * self.scale())
 
     def _to_coef(self, weights):

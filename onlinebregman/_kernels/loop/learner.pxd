@@ -20,7 +20,7 @@ cdef class LearnerMark(Mark):
     cdef bint averaging
     cdef double[::1] average_sum, stamp
     cdef Py_ssize_t n_rates
-    cdef tuple arrangement
+    cdef Py_ssize_t per_feature
 
 
 @cython.final

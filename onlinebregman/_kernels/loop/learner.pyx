@@ -201,27 +201,30 @@ cdef class Learner(AtomicLearner):
             The estimator's parameters these settings follow from. The fast path is open as long as the estimator
             holds these very objects.
         """
-        check_idle(self.busy)
-        self.settings.update = UPDATES[update]
-        self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
-        self.settings.fit_intercept = fit_intercept
-        self.settings.average_from = float(average) if average else INFINITY
-        if average:
-            self.geometry.start_averaging()
-        elif self.geometry.averaging:
-            self.geometry.stop_averaging()
-            self.run.averaged = self.run.intercept_sum = 0.0
-        self.settings.track_regret = track_regret
-        if track_regret and self.origin is None:
-            self.origin = self.position
-            self.geometry.start_tracking()
-        elif not track_regret:
-            self.origin = None
-            self.geometry.stop_tracking()
-            self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
-            self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
-            self.run.rate_rose = 0.0
-        self.validated = tuple(dict(validated).items())
+        self.claim()
+        try:
+            self.settings.update = UPDATES[update]
+            self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
+            self.settings.fit_intercept = fit_intercept
+            self.settings.average_from = float(average) if average else INFINITY
+            if average:
+                self.geometry.start_averaging()
+            elif self.geometry.averaging:
+                self.geometry.stop_averaging()
+                self.run.averaged = self.run.intercept_sum = 0.0
+            self.settings.track_regret = track_regret
+            if track_regret and self.origin is None:
+                self.origin = self.position
+                self.geometry.start_tracking()
+            elif not track_regret:
+                self.origin = None
+                self.geometry.stop_tracking()
+                self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
+                self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
+                self.run.rate_rose = 0.0
+            self.validated = tuple(dict(validated).items())
+        finally:
+            self.release()
 
     cpdef bint in_force(self, dict attributes):
         """Are the estimator's attributes the very parameters this learner was configured with?"""
@@ -433,7 +436,7 @@ cdef class Learner(AtomicLearner):
         mark.validated, mark.origin, mark.loss = self.validated, self.origin, self.loss
         mark.upper, mark.averaging = self.geometry.upper, self.geometry.averaging
         mark.average_sum, mark.stamp = self.geometry.average_sum, self.geometry.stamp
-        mark.arrangement = self.geometry.arrangement()
+        mark.per_feature = self.geometry.per_feature
         mark.n_rates = len(self.rates)
         return mark
 
@@ -443,6 +446,6 @@ cdef class Learner(AtomicLearner):
         self.validated, self.origin, self.loss = mark.validated, mark.origin, mark.loss
         self.geometry.upper, self.geometry.averaging = mark.upper, mark.averaging
         self.geometry.average_sum, self.geometry.stamp = mark.average_sum, mark.stamp
-        self.geometry.rearrange(mark.arrangement)
+        self.geometry.arrange(mark.per_feature)
         del self.rates[mark.n_rates:]
         return 0

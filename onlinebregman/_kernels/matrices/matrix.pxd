@@ -5,6 +5,7 @@ cdef struct Instance:         # X of the loaded row
     double score              # tr(W X)
     # Its largest and smallest eigenvalue, hi >= 0 >= lo: of X itself, or against W (LogDet), or bounds (von Neumann)
     double hi, lo
+    bint prepared             # has it been deflated (von Neumann)?
 
 
 cdef class MatrixGeometry(Geometry):

@@ -56,7 +56,6 @@ cdef class VonNeumannGeometry(Geometry):
     cdef public Py_ssize_t positive
     cdef public bint matrices
     cdef Secular secular
-    cdef bint prepared           # has the loaded row been deflated?
     # along w(c): eigenvalues of log W(c) and W(c), the roots of those, what was added to log W's; LAPACK's memory
     cdef double[::1] g_line, p_line, q_line, shift, work
     cdef int[::1] integers
@@ -234,7 +233,7 @@ cdef class VonNeumannGeometry(Geometry):
         cdef double norm
         work.w = work.vectors
         instance.score = instance.lo = instance.hi = 0.0
-        self.prepared = False
+        instance.prepared = False
         if self.matrices:
             self.turn_matrix(work, self.vectors())
             for part in range(d):
@@ -272,6 +271,7 @@ cdef class VonNeumannGeometry(Geometry):
 
     cdef void walk(self, Workspace* work, double c, double* x) noexcept nogil:
         """To G - c X without eigenvectors: its eigenvalues, and in their basis the parts x of the row."""
+        cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, other, parts = self.parts(work)
         memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
         memset(&self.shift[0], 0, d * sizeof(double))
@@ -281,9 +281,9 @@ cdef class VonNeumannGeometry(Geometry):
         if c == 0:
             return
         for part in range(parts):
-            if parts > 1 or not self.prepared:
+            if parts > 1 or not instance.prepared:
                 self.secular.deflate(&self.g_line[0], x + part * stride)
-                self.prepared = parts == 1
+                instance.prepared = parts == 1
             self.secular.solve(-c * self.sign(part))
             self.secular.write(&self.g_line[0], &self.shift[0])
             if parts == 1:
@@ -330,6 +330,7 @@ cdef class VonNeumannGeometry(Geometry):
         return self.trace * (log_sum_exp(&self.g_line[0], d) - log_sum_exp(&self.weights[0], d))
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
+        cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t part, parts = self.parts(work)
         if c == 0:
             return
@@ -342,7 +343,7 @@ cdef class VonNeumannGeometry(Geometry):
         for part in range(parts):
             if part > 0:
                 self.turn(work, part, work.w)
-            if parts > 1 or not self.prepared:
+            if parts > 1 or not instance.prepared:
                 self.secular.deflate(&self.weights[0], work.w)
             if not self.secular.nudge(-c * self.sign(part)):
                 self.secular.solve(-c * self.sign(part))
