@@ -345,7 +345,7 @@ class DefiniteBoost(KernelLearner):
     def _check_finite(self, residuals: Array) -> None:
         """Raise a ValueError if something overflowed."""
         found = self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads
-        if not (all(map(isfinite, found)) and is_finite(residuals)):
+        if not (all(isfinite(value) for value in found) and is_finite(residuals)):
             size = (
                 np.maximum(np.abs(self._constraints.lows), np.abs(self._constraints.highs)) / self._constraints.spreads
             )

@@ -144,11 +144,11 @@ class NeighborTriplets(Sampler):
         self.components: np.ndarray | None = None
         self.origin: np.ndarray | None = None
 
-    def draw(self, X: MatrixLike, y: ArrayLike, weights, components, *, again):
+    def draw(self, X, y: np.ndarray, weights, components, *, again):
         taken = np.flatnonzero(weights > 0)
         X, weights = np.ascontiguousarray(X[taken], dtype=np.float64), weights[taken]
-        numbers = [self.labels.setdefault(label, len(self.labels)) for label in y[taken].tolist()]
-        numbers, start, many = np.array(numbers, dtype=np.intp), 0, -(-_ROWS_A_BLOCK // self.per_row)
+        labels = [self.labels.setdefault(label, len(self.labels)) for label in y[taken].tolist()]
+        numbers, start, many = np.array(labels, dtype=np.intp), 0, -(-_ROWS_A_BLOCK // self.per_row)
         while start < len(X):
             if self.n_rows >= self.next_look:
                 self._look(components(), X[start])
