@@ -150,7 +150,7 @@ def _batches(options: argparse.Namespace) -> Batches:
     kind = options.format or kinds.get(Path(name).suffix, "csv")
     if kind == "svmlight":
         if options.n_features is None:
-            raise ValueError("svmlight files do not say how many features there are; give --n-features.")
+            raise ValueError("svmlight files do not contain the number of features; give --n-features.")
         return SVMLightBatches(options.data, options.n_features)
     target: Any = None if options.target == "none" else options.target
     if isinstance(target, str) and target.lstrip("-").isdigit():
@@ -169,7 +169,7 @@ def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
             return given
     if options.data == "-":
         raise ValueError(
-            "Standard input can be read but once, and a classifier needs all labels first; give --classes."
+            "Standard input can only be read once, and a classifier needs all labels in advance; give --classes."
         )
     labels = [np.unique(y) for _, y in batches]
     if not labels:

@@ -14,8 +14,8 @@ class ParametricObject:
         """divergence.method(*arguments), or an error that says what is missing."""
         if not hasattr(divergence, method):
             raise ValueError(
-                f"{divergence!r} cannot {purpose} {self!r}: its class has to define {method}. A class derived from "
-                "SeparableDivergence has it."
+                f"{divergence!r} cannot {purpose} {self!r}: its class must define {method}, as subclasses of "
+                "SeparableDivergence do."
             )
         return getattr(divergence, method)(*arguments)
 

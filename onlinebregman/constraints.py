@@ -86,7 +86,9 @@ class UpperBound(Constraint):
     def __init__(self, bound: float | ArrayLike) -> None:
         self.bound: float | Array = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
-            raise ValueError(f"bound = {spell(self.bound)} admits no weights; use numbers, or infinity for no bound.")
+            raise ValueError(
+                f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}, which admits no weights."
+            )
 
     @property
     def upper(self) -> float | Array:

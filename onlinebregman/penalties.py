@@ -103,7 +103,7 @@ class ElasticNet(Penalty):
         self.alpha: float = _check_alpha(alpha)
         self.l1_ratio: float = l1_ratio
         if isinstance(l1_ratio, bool) or not isinstance(l1_ratio, Real) or not 0 <= l1_ratio <= 1:
-            raise ValueError(f"l1_ratio = {l1_ratio!r} is not a number from 0 to 1; 1 is L1 and 0 is L2.")
+            raise ValueError(f"l1_ratio must be a number from 0 (L2) to 1 (L1); got {l1_ratio!r}.")
 
     @property
     def l1(self) -> float:
@@ -206,13 +206,13 @@ def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_rat
         return ElasticNet(alpha, l1_ratio)
     if penalty not in PENALTIES:
         raise ValueError(
-            f"penalty = {penalty!r} is not known; use one of {', '.join(map(repr, PENALTIES))}, None, or a Penalty "
-            "such as onlinebregman.penalties.L1(alpha=0.01)."
+            f"penalty must be one of {', '.join(map(repr, PENALTIES))}, None, or a Penalty such as "
+            f"onlinebregman.penalties.L1(alpha=0.01); got {penalty!r}."
         )
     return L1(alpha) if penalty == "l1" else L2(alpha)
 
 
 def _check_alpha(alpha: float) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 <= alpha < np.inf:
-        raise ValueError(f"alpha = {alpha!r} is not a finite number >= 0; use 0 for no penalty.")
+        raise ValueError(f"alpha must be a finite number >= 0; got {alpha!r}.")
     return float(alpha)

@@ -129,7 +129,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
             arrays = {name: archive.read(name) for name in archive.namelist() if name != "model.json"}
         written_as = tree["format"]
     except Exception as error:  # what a flipped bit can do to an archive is anything
-        raise ValueError(f"{path} is no model, or damaged: {error!r}.") from error
+        raise ValueError(f"{path} is not a model, or damaged: {error!r}.") from error
     if written_as != FORMAT:
         raise ValueError(f"{path} is of format {written_as}; this version reads format {FORMAT}.")
     reader = _Reader(arrays, trusted)
@@ -216,7 +216,7 @@ class _Writer:
     def _object(self, value: Any, where: str) -> dict[str, Any]:
         reduced = None if inspect.isroutine(value) else value.__reduce_ex__(4)
         if not isinstance(reduced, tuple) or any(part is not None for part in reduced[3:]):
-            raise TypeError(f"{where} is {value!r}, which cannot be kept as numbers and names; use joblib or pickle.")
+            raise TypeError(f"{where} is {value!r}, which cannot be saved as numbers and names; use joblib or pickle.")
         function, args, *state = reduced
         if function is _NEW:
             function, *args = args
@@ -225,7 +225,7 @@ class _Writer:
             made = "call"
         else:
             raise TypeError(
-                f"{where} is {value!r}, which only the function {function!r} can make again; use joblib or pickle."
+                f"{where} is {value!r}, which only the function {function!r} can reconstruct; use joblib or pickle."
             )
         node = {made: _name_of(function), "args": [self.node(item, where) for item in args]}
         if state and state[0] is not None:
@@ -332,7 +332,7 @@ class _Reader:
         own = isinstance(found, type) and found.__module__.partition(".")[0] == "onlinebregman"
         if not own and not (isinstance(found, type) and issubclass(found, BaseEstimator)):
             raise _NotTrustedError(
-                f"The model is made of a {name}, which is not trusted; if you know it, give it as `trusted`."
+                f"The model contains a {name}, which is not trusted; if you trust it, add it to `trusted`."
             )
         return found
 

@@ -128,7 +128,9 @@ class OnlinePipeline(Pipeline):
         """
         self._check_steps()
         if self.transform_input is not None:
-            raise ValueError("transform_input is for fit; set it to None, and hand partial_fit the rows to be learned.")
+            raise ValueError(
+                "transform_input is only for fit; set it to None, and pass the rows to be learned to partial_fit."
+            )
         steps = [(name, step) for name, step in self.steps if step is not None and step != "passthrough"]
         for name, step in steps:
             check_online(step, f"Step {name!r}")
@@ -149,7 +151,7 @@ class OnlinePipeline(Pipeline):
         if not isinstance(steps, list) or not all(
             isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in steps
         ):
-            raise ValueError(f"steps = {steps!r}, but it has to be a list of tuples (name, estimator).")
+            raise ValueError(f"steps must be a list of tuples (name, estimator); got {steps!r}.")
         for name, step in steps:
             check_instance(step, f"Step {name!r}")
         self._validate_steps()
@@ -172,15 +174,15 @@ class OnlinePipeline(Pipeline):
             if not _takes(learning[name], parameter):
                 raise ValueError(
                     f"partial_fit does not take {key!r}: that of step {name!r} ({_kind(learning[name])}) has no "
-                    f"parameter {parameter!r} to be given; leave it out."
+                    f"parameter {parameter!r}; omit it."
                 )
             given[name][parameter] = value
         if sample_weight is not None:
             name, last = self.steps[-1]
             if name not in given or "sample_weight" not in parameters_of(last.partial_fit):
                 raise ValueError(
-                    f"sample_weight is for the last step, but {name!r} ({_kind(last)}) takes none; leave it out, or "
-                    "give it to a step that does, as step__sample_weight."
+                    f"sample_weight is for the last step, but {name!r} ({_kind(last)}) does not accept it; omit it, "
+                    "or pass it to a step that does, as step__sample_weight."
                 )
             given[name]["sample_weight"] = sample_weight
         return lambda name: (given.get(name, {}), {})
@@ -262,7 +264,7 @@ def check_instance(estimator: Any, what: str) -> None:
     """Raise a ValueError if this is a class of estimators, and not one of them."""
     if isinstance(estimator, type):
         name = estimator.__name__
-        raise ValueError(f"{what} is the class {name}; give an estimator of it, {name}().")
+        raise ValueError(f"{what} must be an estimator; got the class {name}. Use {name}().")
 
 
 def parameters_of(method: Callable) -> Mapping[str, inspect.Parameter]:
@@ -280,8 +282,8 @@ def check_online(step: Any, what: str) -> None:
     """Raise a ValueError if the estimator would have to learn, but cannot do so in steps."""
     if not (learns(step) or isinstance(step, FrozenEstimator)) and get_tags(step).requires_fit:
         raise ValueError(
-            f"{what} ({_kind(step)}) has no partial_fit, so it cannot learn in steps; use an "
-            "online one, or fit it beforehand and wrap it in sklearn.frozen.FrozenEstimator."
+            f"{what} ({_kind(step)}) has no partial_fit and cannot learn incrementally; use an online estimator, or "
+            "fit it beforehand and wrap it in sklearn.frozen.FrozenEstimator."
         )
 
 

@@ -24,7 +24,7 @@ __all__ = [
 
 def _positive(value: float, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        raise ValueError(f"{name} = {value!r} is not a positive finite number; use {name} > 0.")
+        raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
     return float(value)
 
 
@@ -59,7 +59,7 @@ class Schedule:
     @staticmethod
     def _check_power(power: float, name: str) -> float:
         if isinstance(power, bool) or not isinstance(power, Real) or not 0 <= power < np.inf:
-            raise ValueError(f"{name} = {power!r} is not a finite number >= 0; use 0.5, 1.0, or 0 for a constant rate.")
+            raise ValueError(f"{name} must be a finite number >= 0; got {power!r}.")
         return float(power)
 
     @overload
@@ -70,7 +70,7 @@ class Schedule:
         """eta_t, a float for a number t >= 1, an array of the same shape for an array of them."""
         t = np.asarray(t, dtype=np.float64)
         if not (t >= 1).all():
-            raise ValueError(f"t = {t[~(t >= 1)].flat[0]:g} is not the number of a row; rows count from t = 1.")
+            raise ValueError(f"t must be a row number >= 1; got {t[~(t >= 1)].flat[0]:g}.")
         eta = self.scale / np.power(t, self.power)
         return float(eta) if np.ndim(eta) == 0 else eta
 
@@ -235,8 +235,8 @@ def resolve_schedule(learning_rate: LearningRate | Schedule, eta0: float = 0.1, 
         return learning_rate
     if not isinstance(learning_rate, str) or learning_rate not in LEARNING_RATES:
         raise ValueError(
-            f"learning_rate = {learning_rate!r} is not known; use one of {', '.join(map(repr, LEARNING_RATES))} "
-            "or a Schedule such as onlinebregman.schedules.Constant(0.1)."
+            f"learning_rate must be one of {', '.join(map(repr, LEARNING_RATES))}, or a Schedule such as "
+            f"onlinebregman.schedules.Constant(0.1); got {learning_rate!r}."
         )
     if learning_rate == "constant":
         return Constant(eta0)

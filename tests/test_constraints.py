@@ -159,7 +159,7 @@ def test_constraints_are_parameters_of_estimators():
             lambda: Box([0.0, 0.0], [1.0, 1.0, 1.0]),
             r"upper end of the box has shape \(3,\), the weights have shape \(2,\)",
         ),
-        (lambda: Simplex(0.0), "a simplex needs a positive finite sum"),
+        (lambda: Simplex(0.0), "total must be a positive finite number"),
         (lambda: L1Ball(-1.0), "radius = -1: a ball needs a positive finite radius"),
         (lambda: L2Ball(np.inf), "radius = inf: a ball needs a positive finite radius"),
     ],
@@ -196,7 +196,7 @@ def test_divergences_that_cannot_project_say_what_is_missing():
     ]:
         for div in (Quartic(), LogDet()):
             with pytest.raises(
-                ValueError, match=rf"{type(div).__name__}\(\) cannot project .* define {method}\. A class"
+                ValueError, match=rf"{type(div).__name__}\(\) cannot project .* define {method}, as subclasses"
             ):
                 constraint.project(div, np.ones(2))
 

@@ -67,7 +67,7 @@ COMPRESSED = {  # what is done to a CSR or CSC, and what the error says; the row
     "values in a list": (replace("data", lambda a: a.tolist()), "data is of type list"),
     "no values": (replace("data", lambda a: None), "data is of type NoneType"),
     "complex values": (replace("data", lambda a: a + 1j), "Complex data not supported"),
-    "times as values": (replace("data", lambda a: a.astype("m8[s]")), "times are no numbers"),
+    "times as values": (replace("data", lambda a: a.astype("m8[s]")), "must be numeric; got times"),
     "words as values": (replace("data", lambda a: np.full(len(a), "a")), "could not convert"),
 }
 ENTRIES = {
@@ -231,8 +231,8 @@ def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, lear
 
 PAIRS = [("a", float), ("b", float)]
 NO_NUMBERS = {
-    "times": (lambda a: np.arange(a.size).astype("M8[s]").reshape(a.shape), "times are no numbers"),
-    "durations": (lambda a: np.arange(a.size).astype("m8[h]").reshape(a.shape), "times are no numbers"),
+    "times": (lambda a: np.arange(a.size).astype("M8[s]").reshape(a.shape), "must be numeric; got times"),
+    "durations": (lambda a: np.arange(a.size).astype("m8[h]").reshape(a.shape), "must be numeric; got times"),
     "complex": (lambda a: a + 0j, "Complex data not supported: .* has dtype complex128. Give"),
     "structured": (lambda a: np.zeros(a.shape, dtype=PAIRS), "structured dtype"),
     "structured, one field": (lambda a: np.zeros(a.shape, dtype=[("a", float)]), "structured dtype"),
@@ -309,7 +309,7 @@ NO_CLASSES = [
     ((k for k in (0, 1)), r"classes is a generator; give the labels as a list"),
     ([0, "a"], r"classes = \[0, 'a'\] are words and numbers"),
     (np.array([0, None], dtype=object), "cannot be sorted"),
-    (np.array([0, 1], dtype="M8[s]"), "times are no numbers"),
+    (np.array([0, 1], dtype="M8[s]"), "must be numeric; got times"),
     ([0, 1j], "Complex data not supported"),
     (np.ma.array([0, 1, 2], mask=[0, 0, 1]), r"classes is masked \(row 2\)"),
 ]

@@ -244,8 +244,8 @@ def test_empty_folder(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1 has to name the columns"),
-        ("target\n1\n", "line 1 has to name the columns"),
+        ("", "line 1 must name the columns"),
+        ("target\n1\n", "line 1 must name the columns"),
         ("a,target\n", "has a header and no rows"),
         ("a,target\n1,2\n1\n", "line 3 has 1 fields, the header has 2"),
         ("a,target\n1,2\n1,\n", "row 2 of the data has no target"),

@@ -84,7 +84,7 @@ def test_pairs_of_many_objects_are_left_as_they_are():
     before = pairs.copy()
     pair_rows(pairs, 2**32)
     assert np.array_equal(pairs, before)
-    with pytest.raises(ValueError, match="has to be a whole number of objects"):
+    with pytest.raises(ValueError, match="n_objects must be an integer >= 1"):
         pair_rows(pairs, 2**70)
 
 
@@ -97,10 +97,10 @@ def test_a_target_that_is_no_vector_and_not_finite(y, unchanged):
 
 def test_bounds_for_comparators_that_overflow():
     model = MirrorDescentRegressor(divergence="squared_euclidean", track_regret=True).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="overflows in float64"):
+    with pytest.raises(ValueError, match="bound for this comparator overflows"):
         model.regret_certificate([1e300, 0.0, 0.0, 0.0])
     pnorm = PNormRegressor(p=3.0, track_regret=True).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="overflows in float64"):
+    with pytest.raises(ValueError, match="bound for this comparator overflows"):
         pnorm.regret_certificate([1e300, 0.0, 0.0, 0.0])
     bets = ScaleInvariantRegressor().partial_fit(X, Y)
     for bound in (bets.regret_bound, bets.regret_certificate):
@@ -237,7 +237,7 @@ def test_a_sparse_matrix_of_a_negative_number_of_rows():
 @pytest.mark.parametrize("number", [np.inf, np.nan, 2.0, 0, -1, "two"])
 def test_a_number_of_neighbours_that_is_none(number):
     model = MetricKNeighborsClassifier().fit(X, Y > 0)
-    with pytest.raises(ValueError, match="n_neighbors must be a whole number of at least 1, or None; got"):
+    with pytest.raises(ValueError, match="n_neighbors must be an integer >= 1, or None; got"):
         model.kneighbors(X[:2], number)
     assert model.kneighbors(X[:2], np.int64(3), False).shape == (2, 3)
 

@@ -299,7 +299,7 @@ def test_weights_that_the_last_step_does_not_take_are_refused(last, unchanged):
 
 def test_transform_input_is_refused(unchanged):
     pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor(), transform_input=["X_val"])
-    with unchanged(pipeline, "transform_input is for fit"):
+    with unchanged(pipeline, "transform_input is only for fit"):
         pipeline.partial_fit(X, Y)
 
 

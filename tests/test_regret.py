@@ -376,11 +376,11 @@ def test_errors_of_the_certificate():
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
         model.partial_fit(X, y).regret_certificate(np.zeros(4))
     cases = [
-        ("relative_entropy", [0.1, -0.2, 0.3, 0.4], r"coef\[1\] = -0.2, .* have to be > 0"),
+        ("relative_entropy", [0.1, -0.2, 0.3, 0.4], r"coef must be > 0 .*; got coef\[1\] = -0.2"),
         ("simplex_entropy", [0.1, 0.2, 0.3, 0.4], "coef sums to 1, .* sum to total=1.5"),
         ("signed simplex_entropy", [1.0, -1.0, 0.0, 0.0], "absolute values of coef sum to 2"),
         ("burg", [0.1, 0.0, 0.3, 0.4], "outside the domain w > 0"),
-        ("binary_entropy", [0.1, 1.2, 0.3, 0.4], r"coef\[1\] = 1.2, .* between 0 and 1"),
+        ("binary_entropy", [0.1, 1.2, 0.3, 0.4], r"coef must be between 0 and 1 .*; got coef\[1\] = 1.2"),
         ("squared_euclidean", [0.1, np.nan, 0.3, 0.4], "coef"),
         ("p_norm", [0.1, 0.2], r"coef has shape \(2,\), but X has 4 features"),
     ]

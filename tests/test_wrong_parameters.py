@@ -95,11 +95,11 @@ class NoEstimator:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ("zzz", r"steps = 'zzz', but it has to be a list of tuples \(name, estimator\)"),
-        (3, "steps = 3, but it has to be a list"),
-        (None, "steps = None, but it has to be a list"),
-        ([ImplicitGDRegressor()], "it has to be a list of tuples"),
-        ([(1, ImplicitGDRegressor())], "it has to be a list of tuples"),
+        ("zzz", r"steps = 'zzz', but must be a list of tuples \(name, estimator\)"),
+        (3, "steps must be a list of tuples .*; got 3"),
+        (None, "steps must be a list of tuples .*; got None"),
+        ([ImplicitGDRegressor()], "must be a list of tuples"),
+        ([(1, ImplicitGDRegressor())], "must be a list of tuples"),
         ([("a", ImplicitGDRegressor)], r"Step 'a' is the class ImplicitGDRegressor; give .* ImplicitGDRegressor\(\)"),
         ([("s", LogDetMetricLearner), ("a", ImplicitGDRegressor())], "Step 's' is the class LogDetMetricLearner"),
     ],

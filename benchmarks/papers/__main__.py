@@ -35,13 +35,13 @@ PAPERS = {
     "selection using multiplicative updates* (1998)",
 }
 FIGURES = Path(__file__).parent / "figures"
-INTRODUCTION = """# The papers' experiments, rerun
+INTRODUCTION = """# The experiments of the papers, reproduced
 
-Written by `python -m benchmarks.papers`, which reruns them and draws each figure beside what the paper reports. What is
-done exactly, with all parameters and seeds, stands at the top of NAME.py. `--runs N` sets how often an experiment is
-repeated, `--full` takes the full number. Losses are (a - y)^2 / 2 where it does not say otherwise. "agrees" and
-"differs" are decided by the code, from the tables; rates and starts were not tuned for them except where it says so;
-"-" stands where the paper claims nothing.
+Written by `python -m benchmarks.papers`, which repeats the experiments and compares each figure with the results of
+the paper. The exact procedure, with all parameters and seeds, is described at the top of NAME.py. `--runs N` sets the
+number of repetitions, `--full` uses the full number. Losses are (a - y)^2 / 2 unless stated otherwise. "agrees" and
+"differs" are decided by the code, from the tables; rates and starting weights were not tuned for them unless stated;
+"-" means that the paper makes no claim.
 """
 
 
@@ -61,10 +61,10 @@ def section(name: str, experiment, claims: list[Claim], known: dict) -> str:
     title = experiment.__doc__.splitlines()[0].rstrip(".")
     lines = [f"### {experiment.PLACE}: {title}\n"]
     rows = [(claim.says, claim.found, claim.verdict) for claim in claims]
-    lines.append(markdown(pd.DataFrame(rows, columns=["the paper says", "what came out", "verdict"])))
+    lines.append(markdown(pd.DataFrame(rows, columns=["claim of the paper", "result here", "verdict"])))
     full = "" if known["runs"] >= experiment.FULL else f" of {experiment.FULL} in full"
     lines.append(f"\n![{title}](figures/{name}.png)")
-    lines.append(f"\n{experiment.WHY}\n\nLeft open, and chosen: {experiment.OPEN}\n")
+    lines.append(f"\n{experiment.WHY}\n\nNot specified in the paper, chosen here: {experiment.OPEN}\n")
     lines.append(f"`{name}.py`; repetitions: {known['runs']}{full}; {known['seconds']:.0f} s.\n")
     return "\n".join(lines)
 

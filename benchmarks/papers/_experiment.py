@@ -43,11 +43,11 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A
 
 
 class Claim(NamedTuple):
-    """What a paper says, what came out, and whether the one is the other."""
+    """A claim of a paper, the result here, and whether they agree."""
 
     says: str
     found: str
-    holds: bool | None  # None: the paper says nothing that could be held against it
+    holds: bool | None  # None: the paper makes no claim to compare with
 
     @property
     def verdict(self) -> str:

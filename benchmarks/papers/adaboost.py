@@ -25,10 +25,10 @@ from ._experiment import COLORS, Claim, Tables, parallel
 
 PAPER, PLACE = "TRW04", "Section 4.3"
 RUNS, FULL = 5, 20
-OPEN = "data and hypotheses, of which the paper names none; ties between stumps go to the first."
+OPEN = "data and hypotheses, which the paper does not specify; ties between stumps go to the first."
 WHY = (
-    'The votes are those of selection="violation", the paper\'s rule. For stumps of both signs, as here, the default '
-    "has the same rounds: to take a vote back is to vote for the opposite."
+    'The votes are those of selection="violation", the rule of the paper. For stumps of both signs, as here, the '
+    "default has the same rounds: withdrawing a vote is the same as voting for the opposite."
 )
 ROUNDS, SMALL_ROUNDS = 300, 15
 

@@ -16,12 +16,12 @@ from ._stand_in import distances, error, kernel
 PAPER, PLACE = "TRW04", "Figure 3"
 RUNS, FULL = 1, 1
 OPEN = (
-    "the kernel, as for figure 2: the stand-in has 241 such pairs, not 980. The step is the minimiser of the "
-    "bound behind Theorem 4.1 (the printed (13) is that for eigenvalues between -1 and 1 alone). Beside the "
-    "paper's selection rule and step stand the class's own rule, which also moves a constraint back that holds "
-    "with room to spare, and exact and corrective projections."
+    "the kernel, as for figure 2: the substitute has 241 such pairs instead of 980. The step is the minimiser of "
+    "the bound behind Theorem 4.1 (the printed (13) is that for eigenvalues between -1 and 1). The selection rule "
+    "and step of the paper are compared with the default rule of the class, which also reduces the multipliers of "
+    "inactive constraints, and with exact and corrective projections."
 )
-WHY = "Nothing here differs but the kernel."
+WHY = "Nothing differs except the kernel."
 PAPERS = "approximate, most violated"
 PROJECTIONS = {  # name: projection, selection
     PAPERS: ("approximate", "violation"),

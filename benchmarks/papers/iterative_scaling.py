@@ -17,7 +17,10 @@ from ._experiment import COLORS, Claim, Tables, parallel
 PAPER, PLACE = "S18", "Section 2: the algorithm and its convergence"
 RUNS, FULL = 4, 20
 OPEN = "the domain, the features and the sample; the lecture has no experiment."
-WHY = "The constants of section 2.1 make it slow: steps are as small as features over n times their maximum."
+WHY = (
+    "The constants of section 2.1 make it slow: steps are proportional to the features divided by n times their "
+    "maximum."
+)
 ROUNDS = np.unique(np.geomspace(1, 100_000, 81).round().astype(int))
 
 

@@ -17,10 +17,11 @@ from ._experiment import COLORS, Claim, Tables, parallel
 PAPER, PLACE = "W", "Bounds for linear regression with the squared loss"
 RUNS, FULL = 10, 100
 OPEN = (
-    "everything but the bounds; and whether L is (a - y)^2 or half of it. With the half, as here, gradient descent and "
-    "the p-norm algorithm have D(u, w_1) = U^2 / 2, half of what the slides have; both bounds are tested."
+    "everything except the bounds; and whether L is (a - y)^2 or half of it. With the half, as here, gradient "
+    "descent and the p-norm algorithm have D(u, w_1) = U^2 / 2, half of the value on the slides; both bounds are "
+    "tested."
 )
-WHY = "The bounds hold with room to spare, so their order says little of that of the losses."
+WHY = "The bounds hold with a large margin, so that their order says little about the order of the losses."
 N, T = 200, 2000
 CS = (0.1, 0.3, 1.0, 3.0, 10.0)
 P = 2 * np.log(N)

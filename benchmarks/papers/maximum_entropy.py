@@ -28,8 +28,8 @@ from ._experiment import Claim, Tables
 
 PAPER, PLACE = "S18", "Section 1: the example of species"
 RUNS, FULL = 1, 1
-OPEN = "the data; the lecture has the butterflies of an area in words alone, and no numbers."
-WHY = "Duality, to the accuracy of the solvers."
+OPEN = "the data; the lecture only describes the butterflies of an area, without numbers."
+WHY = "Duality holds to the accuracy of the solvers."
 N_GIVEN = 120
 ALPHAS = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 ROUNDS = 100

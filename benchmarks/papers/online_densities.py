@@ -16,8 +16,8 @@ from ._experiment import COLORS, Claim, Tables, parallel
 
 PAPER, PLACE = "W", "Bounds for the forward algorithm; minimax"
 RUNS, FULL = 10, 100
-OPEN = "the data; the slides give bounds, and no measurement."
-WHY = "All is as on the slides. Incremental off-line with k = 1 is forward with k = 0."
+OPEN = "the data; the slides give bounds, but no measurements."
+WHY = "All results are as on the slides. Incremental off-line with k = 1 is forward with k = 0."
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000)
 STREAMS = {
     "gaussian": ("random signs", "all ones", "away from the forward prediction"),

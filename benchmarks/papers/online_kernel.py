@@ -16,11 +16,12 @@ from ._stand_in import distances, error, kernel
 PAPER, PLACE = "TRW04", "Figure 2"
 RUNS, FULL = 1, 10
 OPEN = (
-    "the kernel of the 52 gyrB proteins is not to be had; its stand-in, the cosines of 52 spectra of coffees of "
-    "three origins, has other distances and classes, so only what does not depend on them can agree. Targets are "
-    "half squared distances, tr(U X) with the paper's X (its text calls them squared distances)."
+    "the kernel of the 52 gyrB proteins is not available; its substitute, the cosines of 52 spectra of coffees of "
+    "three origins, has other distances and classes, so that only results that do not depend on them can agree. "
+    "Targets are half squared distances, tr(U X) with the X of the paper (whose text calls them squared "
+    "distances)."
 )
-WHY = "What follows from the theory comes out. How many pairs it takes depends on the kernel."
+WHY = "The consequences of the theory are reproduced. The required number of pairs depends on the kernel."
 LENGTH = 300_000
 
 

@@ -25,12 +25,12 @@ from ._experiment import COLORS, Claim, Tables
 PAPER, PLACE = "Portfolios", "Cover's and Helmbold's examples"
 RUNS, FULL = 1, 1
 OPEN = (
-    "which of the columns are the two stocks: those that gain 8.92 and 4.13, as Cover's pair does; for which "
-    "stocks and at which rate EG is to be better (0.05 here, and the pair first)."
+    "which of the columns are the two stocks: those that gain 8.92 and 4.13, as the pair of Cover does; for which "
+    "stocks and at which rate EG should be better (0.05 here, and the pair first)."
 )
 WHY = (
-    "On all 36 stocks EG at such rates hardly leaves equal weights restored each day (27.08); on the pair its "
-    "wealth falls as the rate rises, and equal weights are near the best ones."
+    "On all 36 stocks EG at such rates hardly deviates from equal weights rebalanced each day (27.08); on the "
+    "pair its wealth decreases as the rate increases, and equal weights are close to the best ones."
 )
 IROQUOIS_AND_KIN_ARK = ("T", "W")
 PRINTED = {  # Cover 1991

@@ -14,14 +14,14 @@ from ._experiment import COLORS, Claim, Tables, losses, parallel
 PAPER, PLACE = "KB10", "Figure 1, first three panels"
 RUNS, FULL = 20, 100
 OPEN = (
-    "the number of runs (20; the curves look like one), and the noise: the text says variance 0.1, with which no "
-    "method could stay below 300 at scale 1, where the axis ends at 60; with the standard deviation 0.1 taken "
-    "here the axes fit."
+    "the number of runs (20; the curves of the paper look like one run), and the noise: the text says variance "
+    "0.1, with which no method could stay below 300 at scale 1, where the axis ends at 60; with the standard "
+    "deviation of 0.1 used here the axes fit."
 )
 WHY = (
-    "The order is the paper's, the size at 2.5 is not: x.x is about 10.4 there, so that explicit errors grow by "
-    "up to nine times a row at first and shrink only after some 27 rows, where eta_t x.x < 2. A total below "
-    "1000 needs smaller first steps than 1/sqrt(t)."
+    "The order is that of the paper, the magnitude at 2.5 is not: x.x is about 10.4 there, so that explicit "
+    "errors grow by up to nine times per row at first and only decrease after about 27 rows, when eta_t x.x < 2. "
+    "A total below 1000 needs smaller first steps than 1/sqrt(t)."
 )
 SCALES = {1.0: 60, 2.0: 400, 2.5: 1000}  # and where the paper's axes end
 SAYS = {

@@ -2,10 +2,11 @@
 Boosting for matrices
 =====================
 
-Which kernel is nearest to the identity, if pairs of similar objects shall lie within a
-given distance of each other? DefiniteBoost looks for the most violated of these
-inequalities in each round, as AdaBoost looks for the hypothesis with the largest edge,
-and multiplies: the dual objective falls each round by at least a known factor.
+Which kernel is nearest to the identity if pairs of similar objects must lie within a
+given distance of each other? In each round, DefiniteBoost finds the most violated of
+these inequalities, as AdaBoost finds the hypothesis with the largest edge, and makes a
+multiplicative step: in each round the dual objective decreases by at least a known
+factor.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +25,9 @@ similar = (1 - kernel)[a, b] < 0.2
 pairs = np.column_stack([a, b])[similar]
 
 # %%
-# A round may be a step in closed form, which has a guarantee beforehand, or go on until
-# its constraint holds. With `projection="corrective"` all multipliers move at once, which
-# takes two rounds here.
+# A round makes either a step in closed form, with an a priori guarantee, or a step after
+# which its constraint holds exactly. With `projection="corrective"` all multipliers
+# change at once, which takes two rounds here.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="constrained")
 for projection, color in (("approximate", "C0"), ("exact", "C1")):

@@ -1,11 +1,11 @@
 """
-Densities, and what not knowing them cost
-=========================================
+Densities and their regret
+==========================
 
-The loss of a density is minus the logarithm of what it gave to the next row. A family
-that learns its parameters on the way pays for them by a regret that grows with the
-logarithm of the number of rows, and a mixture of families pays no more than
-:math:`\\ln K` for not knowing which of :math:`K` it is.
+The loss of a density is its negative log-likelihood for the next row. For a family whose
+parameters are learned online, the regret grows with the logarithm of the number of rows,
+and for a mixture of families the cost of not knowing which of :math:`K` is the best is at
+most :math:`\\ln K`.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,9 @@ from onlinebregman.inspection import ExpertWeightsDisplay, RegretDisplay
 # %%
 # The regret of coins
 # -------------------
-# Coins with three different chances, learned from nothing: the regret against the best
-# chance in hindsight stays below :math:`\frac12 \ln(T + 1) + 1`, whatever the coin.
+# Coins with three different probabilities, learned without prior information: the regret
+# against the best probability in hindsight stays below :math:`\frac12 \ln(T + 1) + 1` for
+# every coin.
 
 rng = np.random.default_rng(0)
 n_rows = np.unique(np.geomspace(1, 20_000, 100).astype(int))
@@ -39,8 +40,8 @@ plt.show()
 # %%
 # Which family?
 # -------------
-# Waiting times, each of which is the sum of three exponential ones: a mixture of four
-# densities finds out that they are gamma variables.
+# Waiting times, each of which is the sum of three exponential variables: a mixture of
+# four densities recognises that they are gamma variables.
 
 waits = rng.gamma(3.0, size=(150, 1))
 families = [

@@ -2,10 +2,10 @@
 Five of 500 features
 ====================
 
-Gradient descent looks for weights that are small in the Euclidean norm, and spreads them
-over all features. Exponentiated gradient multiplies weights instead of adding to them:
-few large weights among many small ones are what it finds first, and the number of
-features costs it but a logarithm.
+Gradient descent prefers weights with a small Euclidean norm, which are spread over all
+features. Exponentiated gradient multiplies weights instead of adding to them: it quickly
+finds a few large weights among many small ones, and its loss bound grows only with the
+logarithm of the number of features.
 """
 
 import matplotlib.pyplot as plt
@@ -21,9 +21,9 @@ X = rng.normal(size=(1000, 500))
 y = X @ truth + 0.1 * rng.normal(size=1000)
 
 # %%
-# Both learn the stream at 16 rates at once (:class:`~onlinebregman.LearningRatePath`),
-# and we look at the better one. EG knows that the absolute values of the weights sum to
-# at most 1, and that is all it is told.
+# Both learn the stream with 16 rates at once (:class:`~onlinebregman.LearningRatePath`),
+# of which the best is shown. The only prior knowledge of EG is that the absolute values
+# of the weights sum to at most 1.
 
 models = {
     "gradient descent": ImplicitGDRegressor(fit_intercept=False),

@@ -1,11 +1,11 @@
 """
-Combining forecasts whose best changes
-======================================
+Tracking the best forecast
+==========================
 
-Four forecasters of one series, each of which is good for a while. A mixture that gives
-weight to whoever was right so far is nearly as good as the best of them; one that deals
-out a part of the weight again after each row (fixed share) is nearly as good as the best
-*sequence* of them, and that is much better here.
+Four forecasters of one series are each good for some time. A mixture that weights them by
+their past losses is nearly as good as the best of them; one that redistributes a part of
+the weight after each row (fixed share) is nearly as good as the best *sequence* of
+forecasters, which is much better here.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,8 @@ errors = np.where(np.arange(4) == who[:, np.newaxis], 0.1, 0.6)
 forecasts = series[:, np.newaxis] + errors * rng.normal(size=(1200, 4))
 
 # %%
-# The forecasts are the columns of `X`. `history` keeps the weights of the last rows.
+# The forecasts are the columns of `X`. `history` is the number of rows whose weights are
+# stored.
 
 names = ["one", "two", "three", "four"]
 mixtures = {

@@ -1,10 +1,10 @@
 r"""
-Rates that blow up, and steps that do not
-=========================================
+Explicit and implicit steps
+===========================
 
-A gradient step goes as far as the rate says. An implicit step,
-:math:`w' = \operatorname{argmin} D(w', w) + \eta L(w')`, asks what the loss is at the place
-where it arrives, and never goes beyond the target of its row.
+The length of a gradient step is proportional to the learning rate. An implicit step,
+:math:`w' = \operatorname{argmin} D(w', w) + \eta L(w')`, evaluates the loss at the new
+weights, and never overshoots the target of its row.
 """
 
 import matplotlib.pyplot as plt
@@ -21,11 +21,11 @@ def descent(update, eta0):
 
 
 # %%
-# On the left a model that predicts 0 learns one row, whose target is 1: what does it
-# predict for this row afterwards? On the right it learns 2000 rows of 20 features, and
-# the error is that of one pass, each row predicted before it is learned. The gradient
-# step is good just below the rate at which it blows up. The implicit step may have any
-# rate above 0.1, and one that is ten times too large costs next to nothing.
+# Left: a model that predicts 0 learns one row with target 1; the plot shows its
+# prediction for this row after the step. Right: it learns 2000 rows of 20 features; the
+# error is that of one pass, each row predicted before it is learned. The gradient step is
+# best just below the rate at which it diverges. The implicit step works with any rate
+# above 0.1, and a rate that is ten times too large costs almost nothing.
 
 row, target = np.array([[1.0, 2.0]]), np.array([1.0])
 X, y = make_scaled_regression(2000, 20, scale=2.0, random_state=0)
@@ -55,6 +55,6 @@ right.legend(loc="upper right")
 plt.show()
 
 # %%
-# Other geometries have implicit steps, too. The step of a non-negative weight cannot even
-# leave its domain: see :class:`~onlinebregman.EGRegressor` and
+# Other geometries also have implicit steps. For non-negative weights they cannot leave
+# the domain: see :class:`~onlinebregman.EGRegressor` and
 # :class:`~onlinebregman.BurgRegressor`.

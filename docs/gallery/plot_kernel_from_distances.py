@@ -2,10 +2,10 @@
 A kernel from distances
 =======================
 
-Fifty-two flowers, of which nothing is known but the distances of pairs, one pair at a
-time. The matrix exponentiated gradient finds a kernel, a positive definite matrix of
-trace one, that has these distances; its total loss is bounded beforehand, and nearest
-neighbours find the species in it.
+A kernel between fifty-two flowers, learned from distances of pairs, one pair at a time.
+Matrix exponentiated gradient finds a kernel, a positive definite matrix of trace one,
+that has these distances; its total loss has an a priori bound, and nearest neighbours in
+the kernel recover the species.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ def error(distances):
 
 
 # %%
-# The learner is shown random pairs and half their squared distances:
+# The learner gets random pairs and half their squared distances:
 
 learner = MEGKernelLearner(random_state=0)
 n_pairs, losses, errors = [], [], []

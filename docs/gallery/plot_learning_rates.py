@@ -2,10 +2,11 @@
 All learning rates in one pass
 ==============================
 
-:class:`~onlinebregman.LearningRatePath` learns one model at many rates, each row read
-once, and keeps the best; :class:`~onlinebregman.LearningRateMixture` weighs them by their
-losses so far, and needs no rate at all. Rows are predicted before they are learned, so
-that no row is held out.
+:class:`~onlinebregman.LearningRatePath` learns one model with many learning rates,
+reading each row once, and predicts with the best;
+:class:`~onlinebregman.LearningRateMixture` weights them by their losses so far, without a
+rate to choose. Rows are predicted before they are learned, so that no rows have to be
+held out.
 """
 
 import matplotlib.pyplot as plt
@@ -20,10 +21,10 @@ X, y = load_diabetes(return_X_y=True)
 X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 # %%
-# Two geometries have their best rates in different places; the dashed lines are what the
-# mixtures of all rates lost. On the right the weights of the 24 members of the second
-# mixture while it learns: the first rows are for large rates, later ones for smaller
-# rates, which average over the noise.
+# The best rates of two geometries differ; the dashed lines are the losses of the mixtures
+# of all rates. Right: the weights of the 24 members of the second mixture during
+# learning: large rates are best for the first rows, smaller rates, which average over the
+# noise, for later rows.
 
 models = [ImplicitGDRegressor(), EGRegressor(weights="signed", total=3.0)]
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")

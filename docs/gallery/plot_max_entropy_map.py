@@ -2,10 +2,10 @@
 A map from a few sightings
 ==========================
 
-Where does a species live? Of every place on the map the height, the rain and the distance
-to the river are known, and there are 300 sightings. The distribution of largest entropy
-among those whose features have the averages seen says no more than that: it is the least
-committed map.
+Where does a species live? Height, rainfall and the distance to the river are known for
+every place on the map, and there are 300 sightings. Of all distributions whose feature
+expectations match the observed averages, the one of maximum entropy makes the fewest
+additional assumptions.
 """
 
 import matplotlib.pyplot as plt
@@ -25,9 +25,9 @@ likes = np.exp(-10 * (places[:, 0] - 0.4) ** 2 - 6 * places[:, 2])
 sightings = rng.choice(len(places), size=300, p=likes / likes.sum())
 
 # %%
-# Squares of the features let it prefer a middle height. `alpha` lets averages differ by
-# 0.5 % of a feature's range, so that 300 sightings are not taken for the truth, and
-# leaves multipliers of features that say nothing at 0.
+# Squares of the features allow a preferred height. `alpha` lets averages differ by 0.5 %
+# of the range of a feature, to account for the noise of 300 sightings, and keeps the
+# multipliers of irrelevant features at 0.
 
 model = MaxEntDensity(domain=np.hstack([places, places**2]), alpha=0.005).fit(sightings)
 

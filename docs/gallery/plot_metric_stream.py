@@ -3,9 +3,9 @@ A metric learned on a stream
 ============================
 
 :class:`~onlinebregman.LogDetMetricLearner` learns from labelled rows which differences
-between them matter: rows of one class shall be near each other, rows of two classes far
-apart. Nearest neighbours in the learned metric make fewer errors, the more rows it has
-seen; of these it remembers but a bounded sample.
+between them matter: rows of the same class should be close to each other, rows of
+different classes far apart. The error of nearest neighbours in the learned metric
+decreases with the number of rows learned; only a bounded sample of them is stored.
 """
 
 import matplotlib.pyplot as plt
@@ -40,9 +40,9 @@ def learn(X, y, n_chunks):
 # The errors fall
 # ---------------
 # The balance scale: two weights at two distances from the pivot, and the side to which it
-# tips. Of its metric we look at the weights alone, where the distances are equal. Rows in
-# which both weights are larger are the same to it, and what matters is which of them is
-# larger: the lever rule, found in labels.
+# tips. The plot shows the metric in the two weights, for equal distances. It ignores
+# whether both weights are larger, and separates rows by which weight is larger: the lever
+# rule, learned from labels.
 
 streams = {
     "digits": load_digits(return_X_y=True),
@@ -70,8 +70,8 @@ plt.show()
 # %%
 # Before and after
 # ----------------
-# All 625 cases in two dimensions: their principal components, and the two directions that
-# are longest in the metric.
+# All 625 cases in two dimensions: their principal components, and the two leading
+# directions of the metric.
 
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
 mapped = {

@@ -2,9 +2,10 @@
 Nothing to tune
 ===============
 
-A rate, a schedule, a scaler, a loss: on a stream there is no second pass to search for
-them. :class:`~onlinebregman.ParameterFreeClassifier` learns with many of them at once and
-mixes what they say. Three streams, as they come, beside `SGDClassifier` at seven rates.
+On a stream there is no second pass in which to search for a learning rate, a schedule, a
+scaler or a loss. :class:`~onlinebregman.ParameterFreeClassifier` learns with many
+settings at once and mixes their predictions. Three unscaled streams, compared with
+`SGDClassifier` at seven rates.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ from onlinebregman.model_selection import progressive_val_score
 
 # %%
 # The streams: columns between 0.001 and 4000; word counts of two kinds of messages,
-# weighted by TF-IDF; and rows of which the truth turns slowly.
+# weighted by TF-IDF; and rows whose true weights rotate slowly.
 
 rng = np.random.default_rng(0)
 cells, benign = load_breast_cancer(return_X_y=True)
@@ -43,8 +44,8 @@ streams = {
 }
 
 # %%
-# Rows come in twenties. Grey lines are the rates of `SGDClassifier`: a good one differs
-# from stream to stream.
+# Rows arrive in chunks of twenty. Grey lines are the rates of `SGDClassifier`: the best
+# rate differs from stream to stream.
 
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained", sharey=True)
 for ax, (name, (X, y)) in zip(panels, streams.items(), strict=True):
@@ -67,7 +68,7 @@ figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center"
 plt.show()
 
 # %%
-# Who has led on the stream that turns:
+# The weights of the members on the rotating stream:
 
 display = ExpertWeightsDisplay.from_estimator(result.estimator, kind="area", n_shown=6)
 display.ax_.legend(fontsize=7, loc="lower left")

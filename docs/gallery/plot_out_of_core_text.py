@@ -2,9 +2,8 @@
 Text that does not fit in memory
 ================================
 
-Messages come in chunks, are hashed into 65 536 columns and learned; models
-keep nothing of them. A row of 50 words costs a linear model microseconds, whatever the
-number of columns.
+Messages arrive in chunks, are hashed into 65 536 columns and learned; models do not store
+them. A row of 50 words takes a linear model microseconds, for any number of columns.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +16,8 @@ from onlinebregman import MirrorDescentClassifier, ParameterFreeClassifier
 from onlinebregman.inspection import ProgressiveScoreDisplay
 
 # %%
-# A generator stands for the files: 20 chunks of 200 messages about two topics, which
-# share most of their words. Frequent words are the same in both, as they are in real
-# text.
+# A generator takes the place of files: 20 chunks of 200 messages about two topics, which
+# share most of their words. Frequent words are the same in both, as in real text.
 
 rng = np.random.default_rng(0)
 common = 1 / np.arange(10, 20_010)  # how often words come
@@ -42,8 +40,8 @@ def chunks():
 
 
 # %%
-# Each chunk is predicted before it is learned. `ParameterFreeClassifier` has many models
-# with many rates inside.
+# Each chunk is predicted before it is learned. `ParameterFreeClassifier` contains many
+# models with many rates.
 
 models = {
     "SGDClassifier()": SGDClassifier(random_state=0),

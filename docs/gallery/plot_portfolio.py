@@ -1,10 +1,10 @@
 """
-What a portfolio becomes
-========================
+An online portfolio
+===================
 
-A capital that is dealt out anew each day by fixed weights can gain where no asset does.
-Exponentiated gradient moves the weights after each day towards the best fixed ones, which
-nobody knows beforehand; how much less it gains is bounded.
+A portfolio that is rebalanced each day to fixed weights can gain even if no asset does.
+After each day, exponentiated gradient moves the weights towards the best fixed weights,
+which are only known in hindsight; the difference in growth is bounded.
 """
 
 import matplotlib.pyplot as plt
@@ -15,9 +15,9 @@ from onlinebregman.experts import best_constant_portfolio
 from onlinebregman.inspection import ExpertWeightsDisplay
 
 # %%
-# Three assets over 4000 days: two of them go up and down, each in its own way, and are
-# where they were in the end; the third loses a little each day. In the legend is what a
-# capital of 1 has become.
+# Three assets over 4000 days: two of them go up and down independently and end where they
+# started; the third loses a little each day. The legend shows the final value of a
+# capital of 1.
 
 rng = np.random.default_rng(2)
 prices = np.zeros((4001, 2))  # their logarithms
@@ -47,7 +47,7 @@ lower.legend(loc="lower left")
 plt.show()
 
 # %%
-# The logarithm of the wealth is within a bound of that of the best fixed weights, for
-# this very run:
+# The difference between the logarithms of the wealth of the best fixed weights and of the
+# portfolio is bounded for this run:
 
 print(f"{np.log(best.wealth / model.wealth_):.3f} <= {model.regret_bound_:.3f}")

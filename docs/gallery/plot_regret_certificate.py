@@ -2,9 +2,9 @@
 Regret and its certificate
 ==========================
 
-How much more does an online model lose than the best fixed weights, chosen with
-hindsight? With `track_regret=True` a model adds up, while it learns, what bounds this for
-its very run: no assumption on the data, and nothing to believe.
+How much more does an online model lose than the best fixed weights, chosen in hindsight?
+With `track_regret=True` a model accumulates a bound on this for its own run while it
+learns, without assumptions on the data.
 """
 
 import matplotlib.pyplot as plt
@@ -21,9 +21,9 @@ y = X @ u + 0.3 * rng.normal(size=2000)
 y[1000:1200] *= -1  # an adversary's 200 rows
 
 # %%
-# Against the best weights on the simplex. While the truth is another one the regret
-# *falls*: the fixed weights lose more than the model that adapts; afterwards it pays for
-# having done so. Certificates (dashed) hold all the time.
+# Regret against the best weights on the simplex. While the true weights differ from
+# these, the regret *decreases*: the fixed weights lose more than the model, which adapts;
+# afterwards the model has to adapt back. The certificates (dashed) hold throughout.
 
 best = offline_comparator(X, y, domain="simplex")
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -43,9 +43,9 @@ ax.legend(loc="upper left", ncols=2)
 plt.show()
 
 # %%
-# Mixtures have a bound of their own. Ten forecasters of rain are more or less sure of
-# themselves; the log loss of a Bayes mixture is at most :math:`\ln 10` above that of the
-# best of them, and with a fixed share it pays a little for each row.
+# Mixtures have their own bound. Ten forecasters of rain differ in confidence; the log
+# loss of a Bayes mixture is at most :math:`\ln 10` above that of the best of them, and
+# with a fixed share there is a small additional cost per row.
 
 logits = rng.normal(size=2000)
 rain = rng.uniform(size=2000) < 1 / (1 + np.exp(-logits))

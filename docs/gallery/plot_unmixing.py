@@ -2,10 +2,10 @@
 What is in a spectrum
 =====================
 
-The light of a pixel is a mixture of known spectra, with shares that cannot be negative
+The light of a pixel is a mixture of known spectra, with proportions that are non-negative
 and sum to one. Each wavelength is a row: the values of the known spectra are its
-features, that of the pixel its target. Weights on the simplex are what exponentiated
-gradient moves in, so that no constraint has to be imposed afterwards.
+features, that of the pixel its target. Exponentiated gradient keeps weights on the
+simplex, so that no constraint has to be imposed afterwards.
 """
 
 import matplotlib.pyplot as plt
@@ -26,9 +26,9 @@ shares[[1, 4, 8]] = [0.5, 0.35, 0.15]
 pixel = spectra @ shares + 0.03 * rng.normal(size=200)
 
 # %%
-# Twelve materials are known, three are there. Ten passes over the 200 noisy wavelengths,
-# each of them learned as if it came alone; least squares with non-negative weights on all
-# of them at once misplaces 4 %, too.
+# Twelve materials are known, three are present. Ten passes over the 200 noisy
+# wavelengths, learned one at a time; least squares with non-negative weights on all of
+# them at once also misplaces 4 %.
 
 settings = {"eta0": 64.0, "fit_intercept": False, "max_iter": 10, "tol": None}
 settings["random_state"] = 0

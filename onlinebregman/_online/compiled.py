@@ -121,21 +121,21 @@ def _make_adaptive(
     loss: Loss | None,
 ) -> Geometry:
     if doubled:
-        raise ValueError(f"{divergence!r} is for weights of any sign; leave signed=True out.")
+        raise ValueError(f"{divergence!r} is for weights of any sign; use signed=False.")
     if not (penalty is None or type(penalty) in (L1, L2, ElasticNet)):
         raise ValueError(
-            f"{divergence!r} has no proximal step of {penalty!r} while it adapts: its metric is not known before the "
-            "row; use L1, L2 or ElasticNet, or divergence='squared_euclidean'."
+            f"{divergence!r} is adaptive and has no proximal step of {penalty!r}, as its metric is not known before "
+            "the row; use L1, L2 or ElasticNet, or divergence='squared_euclidean'."
         )
     if not (constraint is None or type(constraint) in (UpperBound, Box)):
         raise ValueError(
-            f"{divergence!r} has no projection onto {constraint!r} while it adapts: that moves all weights, in a "
-            "metric that differs from row to row; use UpperBound or Box, or divergence='squared_euclidean'."
+            f"{divergence!r} is adaptive and has no projection onto {constraint!r}, which would change all weights in "
+            "a different metric at each row; use UpperBound or Box, or divergence='squared_euclidean'."
         )
     if type(divergence) not in _ADAPTIVE:
         raise ValueError(
-            f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or a divergence "
-            "of your own that does not adapt."
+            f"{divergence!r} has no compiled form; use AdaGrad, NormalizedAdaGrad or DiagonalNewton, or your own "
+            "divergence that is not adaptive."
         )
     upper: float | np.ndarray = np.inf
     if isinstance(constraint, UpperBound) and np.ndim(constraint.bound) == 0:

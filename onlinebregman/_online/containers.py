@@ -34,8 +34,8 @@ def readable(values, name: str = "X", *, labels: bool = False):
     )
     if isinstance(values, dict) or (of_rows and len(values) and isinstance(values[0], dict)):
         raise ValueError(
-            f"{name} is made of dicts, but rows are arrays of numbers here; use "
-            "sklearn.feature_extraction.DictVectorizer or FeatureHasher to make them."
+            f"{name} must be an array of numbers; got dicts. Convert them with "
+            "sklearn.feature_extraction.DictVectorizer or FeatureHasher."
         )
     values = unmasked(values, name)
     if isinstance(values, list | tuple):
@@ -56,8 +56,8 @@ def unmasked(values, name: str):
         place = [int(i) for i in np.argwhere(mask)[0]]
         where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
         raise ValueError(
-            f"Input {name} is masked ({where}). Leave such rows out, or fill what is masked with numbers that mean "
-            f"something, {name}.filled(value)."
+            f"Input {name} is masked ({where}). Remove such rows, or fill the masked values with meaningful numbers, "
+            f"{name}.filled(value)."
         )
     return np.ma.getdata(values)
 
@@ -71,7 +71,7 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
     if kind in ("M", "m") or getattr(dtype, "is_temporal", bool)():  # the latter of polars
         numbers = " / numpy.timedelta64(1, 'h')" if kind == "m" else ".astype('datetime64[s]').astype(float)"
         instead = f"labels, such as {name}.astype(str)" if labels else f"numbers in a unit you choose: {name}{numbers}"
-        raise ValueError(f"{name} has dtype {dtype}, but times are no numbers here. Give {instead}.")
+        raise ValueError(f"{name} must be numeric; got times of dtype {dtype}. Give {instead}.")
     if kind == "V":
         raise ValueError(
             f"{name} has the structured dtype {dtype}. Give plain columns, such as "
@@ -100,7 +100,7 @@ def sound_csr(X, name: str = "X"):
         )
     try:
         if min(X.shape) < 0:
-            raise _Malformed(f"it has the shape {X.shape}, but no number of rows or columns is negative")
+            raise _Malformed(f"it has the shape {X.shape}, but numbers of rows and columns must not be negative")
         return _READERS[X.format](X)
     except _Malformed as fault:
         raise ValueError(
@@ -120,9 +120,9 @@ def _array(X, part: str, ndim: int = 1) -> np.ndarray:
     """One of the arrays inside X, with this number of dimensions."""
     values = getattr(X, part, None)
     if not isinstance(values, np.ndarray):
-        raise _Malformed(f"{part} is of type {type(values).__name__}, but it has to be an array")
+        raise _Malformed(f"{part} is of type {type(values).__name__}, but must be an array")
     if values.ndim != ndim:
-        raise _Malformed(f"{part} has {values.ndim} dimensions, but it has to have {ndim}")
+        raise _Malformed(f"{part} has {values.ndim} dimensions, but must have {ndim}")
     return np.require(unmasked(values, part), requirements=["C", "A"])
 
 
@@ -136,7 +136,7 @@ def _values(X, ndim: int = 1) -> np.ndarray:
 
 def _integers(values: np.ndarray, part: str) -> np.ndarray:
     if values.dtype.kind not in "iu":
-        raise _Malformed(f"{part} has dtype {values.dtype}, but it has to hold integers")
+        raise _Malformed(f"{part} has dtype {values.dtype}, but must hold integers")
     return values if values.dtype in (np.int32, np.int64) else values.astype(np.int64)
 
 
@@ -161,7 +161,7 @@ def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
     if len(indptr) != n_major + 1:
         raise _Malformed(f"indptr has {len(indptr)} entries, but {n_major} {major}s need {n_major + 1}")
     if indptr[0] != 0:
-        raise _Malformed(f"indptr starts at {indptr[0]} and not at 0, so that {major} 0 has no beginning")
+        raise _Malformed(f"indptr must start at 0; got {indptr[0]}")
     if indptr.max() > room:
         first = int(np.argmax(indptr > room))
         raise _Malformed(
@@ -171,7 +171,7 @@ def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         first = int(np.argmax(falls))
-        raise _Malformed(f"indptr falls from {indptr[first]} to {indptr[first + 1]} at {major} {first}")
+        raise _Malformed(f"indptr decreases from {indptr[first]} to {indptr[first + 1]} at {major} {first}")
     data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     _check_range(
         indices, n_minor, minor, lambda entry: f"{major} {int(np.searchsorted(indptr, entry, side='right')) - 1}"

@@ -40,7 +40,7 @@ class StreamClassifierMixin(ClassifierMixin):
             if not np.array_equal(given, self.classes_):
                 raise ValueError(
                     f"classes = {given.tolist()} is not the same as on the first call to partial_fit, "
-                    f"{self.classes_.tolist()}; leave it out."
+                    f"{self.classes_.tolist()}; omit it."
                 )
         return self._known_codes(
             y,
@@ -51,7 +51,7 @@ class StreamClassifierMixin(ClassifierMixin):
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that will ever come.")
+            raise ValueError("classes must be passed on the first call to partial_fit; give all class labels.")
         if not partial:
             check_classification_targets(y)
         self.classes_: np.ndarray = check_classes(classes) if partial else finite_labels(np.unique(y))
@@ -92,12 +92,12 @@ class StreamClassifierMixin(ClassifierMixin):
         if self.class_weight != "balanced":
             weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
             if not ((weights >= 0) & (weights < np.inf)).all():
-                raise ValueError(f"class_weight = {self.class_weight} has a weight that is not a finite number >= 0.")
+                raise ValueError(f"class_weight must have finite weights >= 0; got {self.class_weight}.")
             return weights
         if partial:
             raise ValueError(
-                "class_weight='balanced' is for fit, which sees how often each class comes; give partial_fit the "
-                "weights themselves, for example from sklearn.utils.compute_class_weight on a sample of the labels."
+                "class_weight='balanced' is only for fit, which knows the class frequencies; for partial_fit give "
+                "the weights, for example from sklearn.utils.compute_class_weight on a sample of the labels."
             )
         counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
         return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)
@@ -163,5 +163,5 @@ def finite_labels(classes: np.ndarray) -> np.ndarray:
     """The same, unless there is a number among them that cannot be the label of a row."""
     labels = classes.tolist()
     if any(isinstance(label, float) and not isfinite(label) for label in labels):
-        raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels of rows; leave them out.")
+        raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels; remove them.")
     return classes

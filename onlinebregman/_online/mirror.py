@@ -125,8 +125,8 @@ class MirrorMixin(DocumentedMixin):
         """theta = sum share_s theta_s, theta_s = f(w_s)."""
         if getattr(self, "track_regret", False):
             raise TypeError(
-                f"{type(self).__name__} cannot be mixed with track_regret=True: a certificate is for one run; leave it "
-                "out."
+                f"{type(self).__name__} cannot be mixed with track_regret=True, since a certificate is for one run; "
+                "use track_regret=False."
             )
         mixed = copy.copy(self)
         mixed._parallel = True
@@ -154,7 +154,8 @@ class MirrorMixin(DocumentedMixin):
                 geometry = mixed_geometry(start, parts, self._geometry_at(theta))
         if not np.isfinite(geometry.state_weights).all():
             raise ValueError(
-                "The weights of parallel runs have no finite mixture: they diverge, or are at opposite ends."
+                "The weights of parallel runs have no finite mixture: they diverge, or lie at opposite ends of the "
+                "domain."
             )
         return mixed_learner(start, parts, shares, geometry, standardizer)
 
@@ -272,14 +273,14 @@ class MirrorMixin(DocumentedMixin):
                 "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
                 "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",
                 "too large": f"The squares of the features of rows up to {name}, by which standardize=True scales "
-                "columns, add up to infinity. Scale features to below 1e150.",
-                "loss overflowed": f"The loss of {name} (target {target}), or what it adds up to, overflows"
-                f"{under}: the weights diverge, or features and targets are too large. {remedy}",
+                "columns, sum to infinity. Scale features to below 1e150.",
+                "loss overflowed": f"The loss of {name} (target {target}), or the sum of losses, overflows{under}: the "
+                f"weights diverge, or features and targets are too large. {remedy}",
                 "left domain": f"At {name} (target {target}) the step{under} leaves the domain "
                 f"{self._divergence.domain!r} of the weights. {remedy}",
                 "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
                 "update='gradient' needs X >= 0 and y >= 0. "
-                + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or leave them out."),
+                + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or remove them."),
                 "bad target": f"The target {target} at {name} is not admissible for {self._learned_loss!r}.",
             }[reason]
         )

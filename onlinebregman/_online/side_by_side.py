@@ -61,7 +61,9 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _begin(self, data: Examples) -> None:
         said = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
         if {True, False} <= set(said):
-            raise ValueError("Models that learn the same rows share their statistics: set standardize alike in all.")
+            raise ValueError(
+                "Models that learn the same rows share their statistics; set the same standardize for all of them."
+            )
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
@@ -106,7 +108,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         number = self._learner.refusing
         if number < 0:
             raise ValueError(
-                f"The losses up to row {row} add up to infinity; scale features and targets "
+                f"The losses up to row {row} sum to infinity; scale features and targets "
                 "(sklearn.preprocessing.StandardScaler)."
             )
         estimator = self.estimators_[number]

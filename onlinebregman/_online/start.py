@@ -41,7 +41,7 @@ def starting_weights(
     if outside.any():
         worst = int(np.argmax(outside))
         limits = f"> {lower:g}" if upper == np.inf else f"between {lower:g} and {upper:g}"
-        raise ValueError(f"{name}[{worst}] = {weights[worst]:g}, but this estimator's weights have to be {limits}.")
+        raise ValueError(f"{name} must be {limits} for this estimator; got {name}[{worst}] = {weights[worst]:g}.")
     if total is None:
         return weights
     with np.errstate(over="ignore"):
@@ -61,7 +61,7 @@ def _vector(values, n_features: int, default: float | None, name: str) -> np.nda
         weights = np.full(n_features, float(weights))
     if weights.shape != (n_features,):
         raise ValueError(
-            f"{name} has shape {weights.shape}, but X has {n_features} features; give one weight a feature."
+            f"{name} has shape {weights.shape}, but X has {n_features} features; give one weight per feature."
         )
     check_finite(weights, name)
     return weights

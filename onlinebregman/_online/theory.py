@@ -53,7 +53,7 @@ def adaptive_rate_bound(rates: tuple[float, float], divergence: float, comparato
     L <= 2 eta_1 / eta_T L_u + D(u, w_1) / eta_T.
     """
     if not 0 <= comparator_loss < inf:
-        raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
+        raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
     first, last = rates
     if first == 0:  # rows of zeros, for which all predict the same
         return float(comparator_loss)
@@ -115,7 +115,7 @@ def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
         if key not in KEYS:
             raise ValueError(f"data_bounds has the key {key!r}; it may have: {', '.join(map(repr, KEYS))}.")
         if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept")):
-            raise ValueError(f"data_bounds[{key!r}] = {value!r}, but it has to be a positive finite number.")
+            raise ValueError(f"data_bounds[{key!r}] must be a positive finite number; got {value!r}.")
     return bounds
 
 
@@ -129,8 +129,8 @@ def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int,
     """The largest D(u, w_1), from the start that prefers no feature."""
     if signed and divergence.lower < 0:
         raise ValueError(
-            f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights have any sign by "
-            "themselves, so leave signed out."
+            f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights can have any sign, "
+            "so use signed=False."
         )
     distance = divergence.largest_divergence(2 * n_features if signed else n_features, bounds.get("u", inf))
     if distance == inf:

@@ -66,8 +66,8 @@ def finite(what: str) -> Callable[[Method], Method]:
             bad = _first_bad(values)
             if bad is not None:
                 raise ValueError(
-                    f"The {what} of row {bad[0]} is not finite in float64; leave the row out, or scale the features "
-                    "as in rows that were learned (sklearn.preprocessing.StandardScaler)."
+                    f"The {what} of row {bad[0]} is not finite in float64; remove the row, or scale the features as "
+                    "in the rows that were learned (sklearn.preprocessing.StandardScaler)."
                 )
             return values
 
@@ -79,7 +79,7 @@ def finite(what: str) -> Callable[[Method], Method]:
 def a_number(bound: float) -> float:
     """A bound, which may be infinite; where what it is made of overflows, a ValueError says so."""
     if np.isnan(bound):
-        raise ValueError("The bound for this comparator overflows in float64; compare with one of smaller weights.")
+        raise ValueError("The bound for this comparator overflows; use a comparator with smaller weights.")
     return bound
 
 
@@ -241,7 +241,7 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n_rows:
-        raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight a row.")
+        raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight per row.")
     if are_positive(weights):
         return weights
     check_finite(weights, "sample_weight")
@@ -252,8 +252,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(
-            f"Negative values in data passed to sample_weight: {weights[row]:g} at row {row}; "
-            "use weights >= 0 (0 leaves a row out)."
+            f"Negative values in data passed to sample_weight: {weights[row]:g} at row {row}; use weights >= 0 (rows "
+            "of weight 0 are ignored)."
         )
     if not allow_all_zero and not weights.any():
         raise ValueError(
@@ -275,7 +275,7 @@ def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.nda
     outside = ((pairs < 0) | (pairs >= n)).any(axis=1)
     if outside.any():
         row = int(np.argmax(outside))
-        raise ValueError(f"{name}[{row}] = {pairs[row].tolist()}: {what} numbers have to be from 0 to {n - 1}.")
+        raise ValueError(f"{name}[{row}] = {pairs[row].tolist()}: {what} numbers must be from 0 to {n - 1}.")
     return pairs.astype(np.intp, copy=False)
 
 
@@ -283,14 +283,14 @@ def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndar
     """A finite symmetric matrix, of size n_features if given, float64; an asymmetry beyond rounding is named."""
     matrix = check_numbers(matrix, name)
     if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} has shape {matrix.shape}, but it has to be square.")
+        raise ValueError(f"{name} must be square; got shape {matrix.shape}.")
     check_finite(matrix, name)
     gap = np.abs(matrix - matrix.T)
     if gap.max() > 1e-10 * np.abs(matrix).max():
         i, j = np.unravel_index(np.argmax(gap), gap.shape)
         raise ValueError(
-            f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; "
-            "use (A + A.T) / 2 if the difference means nothing."
+            f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; use (A + "
+            "A.T) / 2 if the difference is due to rounding."
         )
     if n_features is not None and len(matrix) != n_features:
         raise ValueError(f"{name} has {len(matrix)} rows and columns, but there are {n_features} features.")

@@ -287,7 +287,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         own = {type(self.estimator), *(type(value) for value in self.estimator.get_params().values())}
         model, extra = load_model(path, trusted=own, return_extra=True)
         if not isinstance(extra, dict) or extra.keys() != {"signature", "rounds"}:
-            raise ValueError(f"{path} is no checkpoint of DistributedOnline; give another file.")
+            raise ValueError(f"{path} is not a checkpoint of DistributedOnline; give another file.")
         if extra["signature"] != signature:
             pairs = zip(("estimator", "mode", "mixing", "rows of shards"), extra["signature"], signature, strict=True)
             name, old, new = next(pair for pair in pairs if pair[1] != pair[2])

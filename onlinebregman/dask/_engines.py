@@ -59,14 +59,15 @@ class Cluster:
             return task.result()
         except KilledWorker as error:
             raise RuntimeError(
-                f"{_name(error.task)}, or one that waited beside it, killed every worker that it was sent to: it needs "
-                "more memory than they have, or it crashes. Cut the data into more chunks, or read the workers' logs."
+                f"{_name(error.task)}, or a task scheduled with it, killed every worker that ran it: it needs more "
+                "memory than they have, or it crashes. Split the data into more chunks, or check the logs of the "
+                "workers."
             ) from error
         except FutureCancelledError as error:
             raise RuntimeError(
-                f"{where} was lost: the scheduler is gone, or rows that cannot be made again are (Client.scatter keeps "
-                "no recipe for them; use dask.array.from_array, or have the workers read them). Fit again: with a "
-                "checkpoint it goes on after the last round that was finished."
+                f"{where} was lost: the scheduler is gone, or rows that cannot be recomputed (such as those of "
+                "Client.scatter; use dask.array.from_array, or let the workers read them). Fit again: with a "
+                "checkpoint it resumes after the last finished round."
             ) from error
 
 

@@ -154,7 +154,7 @@ def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
         reader = csv.reader(file)
         names = next(reader, [])
         if not names or names == ["target"]:
-            raise ValueError(f"{path}: line 1 has to name the columns, at least one of them a feature.")
+            raise ValueError(f"{path}: line 1 must name the columns, at least one of them a feature.")
         rows = []
         for row in reader:
             if len(row) != len(names):

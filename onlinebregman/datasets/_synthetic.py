@@ -19,13 +19,13 @@ Stream = (
 def _check_number(name: str, value: float, *, positive: bool) -> None:
     in_range = isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < np.inf
     if not in_range or (positive and value == 0):
-        raise ValueError(f"{name} = {value!r} is not a finite number {'> 0' if positive else '>= 0'}.")
+        raise ValueError(f"{name} must be a finite number {'> 0' if positive else '>= 0'}; got {value!r}.")
 
 
 def _check_shape(n_samples: int, n_features: int) -> None:
     for name, value in (("n_samples", n_samples), ("n_features", n_features)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} = {value!r} is not a whole number >= 1.")
+            raise ValueError(f"{name} must be an integer >= 1; got {value!r}.")
 
 
 def make_positive_sphere(

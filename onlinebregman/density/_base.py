@@ -29,7 +29,7 @@ def in_float64(method: Method) -> Method:
         if not (np.isfinite(values) | (np.ndim(values) == 0 and values == -np.inf)).all():
             raise ValueError(
                 f"{method.__name__} of this {type(self).__name__} is not finite in float64: rows, weights and the "
-                "prior are of too different a size, or a mean is at the edge of the family; scale the features "
+                "prior differ too much in scale, or a mean is at the edge of the family; scale the features "
                 "(sklearn.preprocessing.StandardScaler) and the weights, or change prior_weight."
             )
         return values
@@ -43,8 +43,8 @@ def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | n
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; leave "
-            "the row out, or scale the features (sklearn.preprocessing.StandardScaler)."
+            f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; remove "
+            "the row, or scale the features (sklearn.preprocessing.StandardScaler)."
         )
     return log_density
 

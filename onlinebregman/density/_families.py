@@ -213,7 +213,7 @@ def _check_variance(variance: float | ArrayLike, n_features: int) -> float | np.
         i = int(np.argmin(good))
         name = "variance" if one else f"variance[{i}]"
         raise ValueError(
-            f"{name} = {variance.flat[i]:g}, but a variance is positive and finite, as is 1 / variance; scale the "
+            f"{name} = {variance.flat[i]:g}, but a variance and its inverse must be positive and finite; scale the "
             "features (sklearn.preprocessing.StandardScaler)."
         )
     return float(variance) if one else variance

@@ -162,9 +162,9 @@ def _in_float64() -> Iterator[None]:
         yield
     except np.linalg.LinAlgError:
         raise ValueError(
-            "covariance_ is singular in float64: the rows vary too little in some direction beside others, and the "
-            "prior is too light to make up for it; raise prior_weight or prior_covariance, or scale the features "
-            "(sklearn.preprocessing.StandardScaler)."
+            "covariance_ is singular in float64: the rows vary too little in some direction relative to others, and "
+            "the weight of the prior is too small to compensate; raise prior_weight or prior_covariance, or scale "
+            "the features (sklearn.preprocessing.StandardScaler)."
         ) from None
 
 

@@ -261,7 +261,7 @@ class OnlineExponentialFamily(OnlineDensity):
             return len(self._mean) * (np.log(now.rows + 1) / 2 + 1)
         raise AttributeError(
             f"no theorem bounds the regret of strategy={self._learned_strategy!r} in family={self._learned_family!r} "
-            "with this prior and these weights; regret_ is what it is"
+            "with this prior and these weights; regret_ is the actual regret"
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -302,14 +302,14 @@ class OnlineExponentialFamily(OnlineDensity):
         if self.strategy == "minimax":
             if self.family != "gaussian" or self.horizon is None:
                 raise ValueError(
-                    f"strategy='minimax' is known for family='gaussian' and a given horizon, got "
-                    f"family={self.family!r} and horizon={self.horizon}; set both, or use strategy='forward'."
+                    f"strategy='minimax' requires family='gaussian' and a horizon; got family={self.family!r} and "
+                    f"horizon={self.horizon}; set both, or use strategy='forward'."
                 )
             return GaussianMinimax(self.horizon)
         if self.strategy == "last_step_minimax" and self.family not in ("bernoulli", "gaussian"):
             raise ValueError(
-                f"strategy='last_step_minimax' is known for the families 'bernoulli' and 'gaussian', got "
-                f"{self.family!r}; use strategy='forward'."
+                f"strategy='last_step_minimax' requires family='bernoulli' or 'gaussian'; got {self.family!r}; use "
+                "strategy='forward'."
             )
         if self.strategy == "last_step_minimax" and self.family == "bernoulli":
             return LastStepBernoulli(self._k)
@@ -341,7 +341,7 @@ class OnlineExponentialFamily(OnlineDensity):
         if (weights[numbers] != 1).any():
             wrong = int(numbers[np.argmax(weights[numbers] != 1)])
             raise ValueError(
-                f"strategy='minimax' counts rows: its weights are 0 or 1, got {weights[wrong]:g} for row "
+                f"strategy='minimax' counts rows, so that weights must be 0 or 1; got {weights[wrong]:g} for row "
                 f"{wrong}; use strategy='forward'."
             )
         before, horizon = self._learner.rows, len(rule.alpha)

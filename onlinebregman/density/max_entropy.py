@@ -295,16 +295,14 @@ class MaxEntDensity(Density, OnlineEstimator):
             X = check_dense_rows(self, X, reset=reset and not named)
             if reset and self._fixed and X.shape[1] != self.domain_.shape[1]:
                 raise ValueError(
-                    f"X has {X.shape[1]} columns, but the domain has "
-                    f"{self.domain_.shape[1]}; observations are rows of the domain, or their numbers."
+                    f"X has {X.shape[1]} columns, but the domain has {self.domain_.shape[1]}; observations must be "
+                    "rows of the domain, or their numbers."
                 )
             return X
         outside = (numbers < 0) | (numbers >= len(self.domain_))
         if outside.any():
             row = int(np.argmax(outside))
-            raise ValueError(
-                f"X[{row}] = {numbers[row]}: points of the domain have numbers from 0 to {len(self.domain_) - 1}."
-            )
+            raise ValueError(f"X[{row}] = {numbers[row]}: numbers of points must be from 0 to {len(self.domain_) - 1}.")
         return numbers.astype(np.intp)
 
     def _read_domain(self) -> None:
@@ -313,7 +311,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._index = None  # built when rows come, not numbers
         if self.domain is None:
             if self.features is not None:
-                raise ValueError("features are those of a domain; give domain, the points they are computed for.")
+                raise ValueError("features need a domain; give domain, the points for which they are computed.")
             return
         domain = check_numbers(self.domain, "domain", dtype=FLOATS)
         check_finite(domain, "domain")
@@ -331,7 +329,7 @@ class MaxEntDensity(Density, OnlineEstimator):
             shown = ", ".join(f"{value:g}" for value in X[row, :5]) + (", ..." if X.shape[1] > 5 else "")
             raise ValueError(
                 f"Row {row} of X, [{shown}], is not a point of the domain ({len(self.domain_)} rows); observations "
-                "have to equal rows of the domain exactly, or be their numbers."
+                "must equal rows of the domain exactly, or be their numbers."
             )
 
     def _begin(self, data: Examples) -> None:
@@ -348,7 +346,10 @@ class MaxEntDensity(Density, OnlineEstimator):
             self.transformer_: Any = clone(self.features).fit(points)
             values = self.transformer_.transform(points)
             if issparse(values):
-                raise ValueError("The features of the domain are sparse; have the transformer give dense ones.")
+                raise ValueError(
+                    "The features of the domain must be dense; got a sparse matrix. Set the transformer to dense "
+                    "output."
+                )
             values = check_numbers(values, "features of the domain", dtype=FLOATS)
             check_finite(values, "features of the domain")
             n_points = len(self.domain_)
@@ -381,7 +382,7 @@ class MaxEntDensity(Density, OnlineEstimator):
             self.empirical_expectations_: np.ndarray = self._origin + self._observed
         if not (self._weight < np.inf and np.isfinite(self.empirical_expectations_).all()):
             raise ValueError(
-                "The observations, times their weights, add up to infinity; scale the weights, or the features "
+                "The weighted observations sum to infinity; scale the weights, or the features "
                 "(sklearn.preprocessing.StandardScaler)."
             )
 
@@ -423,8 +424,8 @@ class MaxEntDensity(Density, OnlineEstimator):
         if self.tol is not None and self.entropy_bound_ > self.tol:
             remedy = "raise max_iter" if self.n_iter_ >= self.max_iter else "use solver='newton'"
             warn_caller(
-                f"MaxEntDensity stopped after {self.n_iter_} iterations, when another round would still gain "
-                f"{self.entropy_bound_:.3g} > tol={self.tol:g}; {remedy}, or relax the matching with alpha.",
+                f"MaxEntDensity stopped after {self.n_iter_} iterations, where another round would still reduce the "
+                f"loss by {self.entropy_bound_:.3g} > tol={self.tol:g}; {remedy}, or relax the matching with alpha.",
                 ConvergenceWarning,
             )
 

@@ -201,7 +201,7 @@ class Divergence(ABC):
         """
         raise ValueError(
             f"{self!r} has no bound on D(u, w_1). SquaredEuclidean, PNorm, SimplexEntropy and VonNeumann(trace) have "
-            "one; a class of your own defines largest_divergence."
+            "one; your own class must define largest_divergence."
         )
 
     def smoothness(self, x_bound: float) -> float:
@@ -219,7 +219,7 @@ class Divergence(ABC):
     def _not_smooth(self) -> ValueError:
         return ValueError(
             f"{self!r} has no bound D(w, w(c)) <= M c^2/2: its x'S x grows with w. SquaredEuclidean, SimplexEntropy, "
-            "PNorm, BinaryEntropy and VonNeumann(trace) have one; a class of your own defines smoothness and row_size."
+            "PNorm, BinaryEntropy and VonNeumann(trace) have one; your own class must define smoothness and row_size."
         )
 
     def _direction(self, x: ArrayLike) -> Array:
@@ -228,7 +228,7 @@ class Divergence(ABC):
     def _pair(self, u: ArrayLike, w: ArrayLike) -> tuple[Array, Array]:
         u, w = as_array(u), as_array(w)
         if u.shape != w.shape:
-            raise ValueError(f"u has shape {u.shape} and w has shape {w.shape}; give two points of the same space.")
+            raise ValueError(f"u and w must have the same shape; got {u.shape} and {w.shape}.")
         self.check_domain(u, closed=True)
         self.check_domain(w, closed=True)
         return u, w
@@ -268,7 +268,7 @@ class VectorDivergence(Divergence):
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         w = as_array(w)
         if w.ndim != 1:
-            raise ValueError(f"{self!r} needs a vector of shape (n,), got shape {w.shape}; pass one row at a time.")
+            raise ValueError(f"{self!r} needs a vector of shape (n,); got shape {w.shape}. Pass one row at a time.")
         if closed and self._closed:
             good = (w >= self.lower) & (w <= self.upper) & np.isfinite(w)
         else:

@@ -52,8 +52,8 @@ def resolve_divergence(divergence: str | Divergence, n_features: int | None = No
         return divergence
     if divergence not in DIVERGENCES:
         raise ValueError(
-            f"divergence = {divergence!r} is not known; use one of {', '.join(map(repr, DIVERGENCES))} or a Divergence "
-            "such as onlinebregman.divergences.SimplexEntropy(total=2.0)."
+            f"divergence must be one of {', '.join(map(repr, DIVERGENCES))}, or a Divergence such as "
+            f"onlinebregman.divergences.SimplexEntropy(total=2.0); got {divergence!r}."
         )
     if divergence == "p_norm":
         return PNorm(automatic_p(n_features))

@@ -92,7 +92,7 @@ def check_total(total: float) -> float:
     """`total` of a simplex as a float; ValueError unless positive and finite."""
     total = float(total)
     if not 0 < total < np.inf:
-        raise ValueError(f"total = {total:g}: a simplex needs a positive finite sum; use total=1.0 for probabilities.")
+        raise ValueError(f"total must be a positive finite number; got {total:g}. Use total=1.0 for probabilities.")
     return total
 
 
@@ -100,9 +100,7 @@ def check_radius(radius: float) -> float:
     """`radius` of a ball as a float; ValueError unless positive and finite."""
     radius = float(radius)
     if not 0 < radius < np.inf:
-        raise ValueError(
-            f"radius = {radius:g}: a ball needs a positive finite radius; leave the constraint out for none."
-        )
+        raise ValueError(f"radius must be a positive finite number; got {radius:g}. Omit the constraint for no bound.")
     return radius
 
 
@@ -110,7 +108,7 @@ def check_bound(x_bound: float) -> float:
     """A bound on the size of rows as a float; ValueError unless finite and not negative."""
     x_bound = float(x_bound)
     if not 0 <= x_bound < np.inf:
-        raise ValueError(f"x_bound = {x_bound:g} bounds no rows; use the largest row_size(x), a finite number >= 0.")
+        raise ValueError(f"x_bound must be a finite number >= 0, the largest row_size(x); got {x_bound:g}.")
     return x_bound
 
 

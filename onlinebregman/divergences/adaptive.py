@@ -65,7 +65,7 @@ class AdaptiveDivergence(SquaredEuclidean):
         raise self._not_smooth()
 
     def _not_smooth(self) -> ValueError:
-        return ValueError(f"{self!r} adapts to the rows, so that no rate follows from bounds on them; choose eta0.")
+        return ValueError(f"{self!r} is adaptive, so that bounds on rows determine no rate; choose eta0.")
 
 
 class AdaGrad(AdaptiveDivergence):
@@ -165,7 +165,9 @@ class DiagonalNewton(AdaptiveDivergence):
 
     def __init__(self, curvature: float | None = None) -> None:
         if curvature is not None and not 0 < curvature < np.inf:
-            raise ValueError(f"curvature = {curvature!r} is not a positive finite number; use None for the loss's own.")
+            raise ValueError(
+                f"curvature must be a positive finite number, or None for that of the loss; got {curvature!r}."
+            )
         self.curvature = curvature
 
     def curvature_of(self, loss: Loss) -> float:

@@ -79,7 +79,7 @@ class Scaled(Divergence):
 
     def __init__(self, primal: Divergence, scale: float) -> None:
         if not 0 < scale < np.inf:
-            raise ValueError(f"scale = {scale:g}: a multiple of a divergence needs a positive finite scale.")
+            raise ValueError(f"scale must be a positive finite number; got {scale:g}.")
         self.primal = primal
         self.scale: float = float(scale)
 

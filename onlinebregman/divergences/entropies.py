@@ -186,7 +186,7 @@ class SimplexEntropy(VectorDivergence):
     def project_simplex(self, w: ArrayLike, total: float | None = None) -> Array:
         """argmin of the relative entropy over the simplex, for any w > 0: rescaling. `total` can only be U or None."""
         if total is not None and total != self.total:
-            raise ValueError(f"total = {total:g} is not that of {self!r}; use SimplexEntropy(total={total:g}).")
+            raise ValueError(f"total must be that of {self!r}; got {total:g}. Use SimplexEntropy(total={total:g}).")
         super().check_domain(w)
         w = as_array(w)
         return w * (self.total / w.sum())
@@ -214,8 +214,8 @@ class SimplexEntropy(VectorDivergence):
         if low.sum() >= self.total and not low.all():
             i = int(np.argmin(low))
             raise ValueError(
-                f"The box has no point in the domain {self.domain}: its lower ends sum to {low.sum():g} and leave "
-                f"nothing for the weight at index {i}; widen it."
+                f"The box has no point in the domain {self.domain}: its lower ends sum to {low.sum():g} and leave no "
+                f"room for the weight at index {i}; widen it."
             )
         ends = np.concatenate([low / w, high / w])
         ends = np.sort(ends[np.isfinite(ends)])
@@ -240,8 +240,8 @@ class SimplexEntropy(VectorDivergence):
         self.check_domain(w)
         if self.total > check_radius(radius) * (1 + SLACK):
             raise ValueError(
-                f"sum abs(w) is {self.total:g} all over the domain of {self!r}, more than radius = {radius:g}; "
-                f"use a radius of at least {self.total:g}, or a smaller total."
+                f"sum abs(w) is {self.total:g} in the whole domain of {self!r}, more than radius = {radius:g}; use a "
+                f"radius of at least {self.total:g}, or a smaller total."
             )
         return as_array(w).copy()
 
@@ -273,8 +273,8 @@ class SimplexEntropy(VectorDivergence):
     def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
         """Not available: sum abs(u) is the same for all u of the simplex, and sum u^2 pulls them towards the centre."""
         raise ValueError(
-            f"{self!r} takes no penalty: on the simplex sum abs(w) = {self.total:g} for all weights, and entropy keeps "
-            "them from 0 by itself. Use RelativeEntropy, whose sum is free, or the total."
+            f"{self!r} supports no penalty: on the simplex sum abs(w) = {self.total:g} for all weights, and the "
+            "entropy already keeps them away from 0. Use RelativeEntropy, whose sum is free, or choose total."
         )
 
     def smoothness(self, x_bound: float) -> float:
@@ -349,7 +349,7 @@ class Burg(SeparableDivergence):
             i, (low, high) = int(np.argmin(scale > 0)), self.step_range(w, x)
             raise ValueError(
                 f"The step c = {c:g} leaves the domain {self.domain} of {self!r} at index {i}, where 1 + c x w = "
-                f"{scale[i]:g}; c has to lie between {low:g} and {high:g}: use the implicit update or a smaller "
+                f"{scale[i]:g}; c must lie between {low:g} and {high:g}: use the implicit update or a smaller "
                 "learning rate."
             )
         return w / scale

@@ -125,7 +125,7 @@ class WeightedSquaredEuclidean(SeparableDivergence):
         self.weights: Array = as_array(weights)
         sound = (self.weights > 0) & (self.weights < np.inf)
         if self.weights.ndim != 1 or not sound.all():
-            raise ValueError(f"weights = {weights}: give one positive finite number for each coordinate.")
+            raise ValueError(f"weights must be one positive finite number for each coordinate; got {weights}.")
 
     def potential(self, w: ArrayLike) -> float:
         return float(self.weights @ as_array(w) ** 2) / 2

@@ -55,7 +55,7 @@ class MatrixDivergence(Divergence):
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         w = as_array(w)
         if w.ndim != 2 or w.shape[0] != w.shape[1]:
-            raise ValueError(f"{self!r} needs a symmetric matrix of shape (d, d), got shape {w.shape}.")
+            raise ValueError(f"{self!r} needs a symmetric matrix of shape (d, d); got shape {w.shape}.")
         if not np.isfinite(w).all():
             self._refuse(w, np.isfinite(w), "remove or impute missing and infinite values", "W")
         good = np.abs(w - w.T) <= 1e-8 * np.abs(w).max(initial=0.0)
@@ -312,7 +312,7 @@ class LogDet(MatrixDivergence):
         """
         self.check_domain(w)
         if not 0 < upper < np.inf:
-            raise ValueError(f"upper = {upper!r} is not a positive finite number.")
+            raise ValueError(f"upper must be a positive finite number; got {upper!r}.")
         values, vectors = _spectrum(as_array(w))
         return as_array(w).copy() if values[-1] <= upper else _assemble(np.minimum(values, upper), vectors)
 
@@ -339,8 +339,8 @@ class LogDet(MatrixDivergence):
         scale = np.sqrt(np.maximum(u.diagonal(), TINY))
         if not np.linalg.eigvalsh(u / scale / scale[:, None])[0] > len(u) * EPS:
             raise ValueError(
-                f"The projection of W onto <W, X> = {b:g} is not positive definite to float64, as this is too far from "
-                f"<W, X> = {self.dot(w, x):g}; choose a b nearer to it."
+                f"The projection of W onto <W, X> = {b:g} is not positive definite in float64, as it is too far from "
+                f"<W, X> = {self.dot(w, x):g}; choose a b closer to it."
             )
         return u
 
@@ -358,7 +358,7 @@ class LogDet(MatrixDivergence):
         if not scale > 0:
             low, high = self.step_range(w, x)
             raise ValueError(
-                f"The step c = {c:g} leaves the domain {self.domain} of {self!r}; c has to lie between {low:g} and "
+                f"The step c = {c:g} leaves the domain {self.domain} of {self!r}; c must lie between {low:g} and "
                 f"{high:g}: use the implicit update or a smaller learning rate."
             )
 

@@ -57,7 +57,7 @@ class PNorm(VectorDivergence):
     def __init__(self, p: float = 2.0) -> None:
         self.p: float = float(p)
         if not 2 <= self.p < np.inf:
-            raise ValueError(f"p = {p:g} is not a finite number >= 2; use p=2 for gradient descent, 2 ln n for EG.")
+            raise ValueError(f"p must be a finite number >= 2; got {p:g}. Use p=2 for gradient descent, 2 ln n for EG.")
 
     @property
     def q(self) -> float:

@@ -156,7 +156,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         """
         check_is_fitted(self)
         if not isinstance(n_switches, Integral) or n_switches < 0:
-            raise ValueError(f"n_switches = {n_switches!r}: give a whole number, 0 or more.")
+            raise ValueError(f"n_switches must be an integer >= 0; got {n_switches!r}.")
         return self._mix.regret_bound(n_switches)
 
     def _fitted_mix(self) -> ExpertWeights:
@@ -198,8 +198,8 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
                 check_instance(pair[1], f"Expert {pair[0]!r}")
         if not self.estimators or not all(map(_is_pair, self.estimators)):
             raise ValueError(
-                "'estimators' should be a non-empty list of (name, estimator) tuples; leave it out if the columns of X "
-                "are the experts' forecasts."
+                "'estimators' should be a non-empty list of (name, estimator) tuples; omit it if the columns of X "
+                "are the forecasts of the experts."
             )
         names, experts = zip(*self.estimators, strict=True)
         self._validate_names(names)
@@ -216,7 +216,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
             return np.full(n_experts, 1.0 / n_experts)
         prior = np.asarray(self.prior, dtype=np.float64)
         if prior.shape != (n_experts,) or not (prior > 0).all() or not np.isfinite(prior.sum()):
-            raise ValueError(f"prior = {self.prior!r}: give one positive number for each of the {n_experts} experts.")
+            raise ValueError(
+                f"prior must be one positive number for each of the {n_experts} experts; got {self.prior!r}."
+            )
         return prior / prior.sum()
 
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
@@ -246,7 +248,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
                     weighted = weight * losses
                     mix.learn(logs, weighted if costs is losses else weight * costs, weight * loss, weighted)
                     if not (isfinite(mix.loss) and isfinite(mix.costs.min())):
-                        raise ValueError(f"The losses up to row {row} add up to infinity; scale them, or the weights.")
+                        raise ValueError(f"The losses up to row {row} sum to infinity; scale them, or the weights.")
                     if self.history:
                         history.append(np.exp(logs))
                 for k, (extra, weighs) in learners:
@@ -287,8 +289,8 @@ def _how(expert, classes, sample_weight) -> tuple[dict, bool]:
     takes = parameters_of(expert.partial_fit)
     if sample_weight is not None and "sample_weight" not in takes:
         raise ValueError(
-            f"sample_weight is given, but the expert {type(expert).__name__} takes none; leave it out, or use experts "
-            "that do."
+            f"sample_weight is given, but the expert {type(expert).__name__} does not accept it; omit it, or use "
+            "experts that do."
         )
     extra = {"classes": classes} if classes is not None and "classes" in takes else {}
     return extra, sample_weight is not None

@@ -137,8 +137,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"X has {p[row, column]:g} at row {row}, column {column}, which is no probability; give numbers from 0 "
-                "to 1, or estimators that learn from the rows."
+                f"X has {p[row, column]:g} at row {row}, column {column}, which is not a probability; give numbers "
+                "from 0 to 1, or estimators that learn from the rows."
             )
         if len(self.classes_) == 2:
             return np.stack([1 - p, p], axis=2)
@@ -151,8 +151,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if far.any():
             where, expert = (int(i) for i in np.argwhere(far)[0])
             raise ValueError(
-                f"The probabilities of expert {expert} at row {where if row is None else row} add up to "
-                f"{p[where, expert].sum():g}, not to 1; divide by the sum."
+                f"The probabilities of expert {expert} at row {where if row is None else row} must sum to 1; got "
+                f"{p[where, expert].sum():g}. Divide by the sum."
             )
 
     def _probabilities(self, k: int, X) -> Array:
@@ -164,7 +164,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if not np.array_equal(expert.classes_, self.classes_):
             raise ValueError(
                 f"Expert {self._name(k)} knows the classes {expert.classes_.tolist()}, the mixture "
-                f"{self.classes_.tolist()}; all have to be the same."
+                f"{self.classes_.tolist()}; they must be the same."
             )
         return np.asarray(expert.predict_proba(X), dtype=np.float64)
 
@@ -174,8 +174,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if wrong.any():
             k = int(np.argmax(wrong))
             raise ValueError(
-                f"Expert {self._name(k)} gives {p[k]} at row {row}, which are no probabilities; leave it out, or give "
-                "one that has learned beforehand, in a sklearn.frozen.FrozenEstimator."
+                f"Expert {self._name(k)} gives {p[k]} at row {row}, which are not probabilities; remove it, or give "
+                "one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
         self._check_sums(p[np.newaxis], row)
         return p
@@ -188,8 +188,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         log_mixed = log_sum_exp(log_weights - losses)
         if log_mixed == -np.inf:
             raise ValueError(
-                f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, which came "
-                f"at row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
+                f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, the label "
+                f"of row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
             )
         if self._learned_strategy == "average":
             return RowCosts(-log_mixed, losses, losses)

@@ -34,7 +34,7 @@ def check_relatives(relatives: ArrayLike) -> Array:
     """Price relatives of shape (n_days, n_assets), none negative; an error names the first that is."""
     x = np.ascontiguousarray(relatives, dtype=np.float64)
     if x.ndim != 2 or x.size == 0:
-        raise ValueError(f"Price relatives have shape {x.shape}; give one row a day and one column an asset.")
+        raise ValueError(f"Price relatives must have one row per day and one column per asset; got shape {x.shape}.")
     check_finite(x, "relatives")
     if (x < 0).any():
         row, column = (int(i) for i in np.argwhere(x < 0)[0])
@@ -48,7 +48,7 @@ def check_relatives(relatives: ArrayLike) -> Array:
 def _check_weights(weights: ArrayLike, n_assets: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
     if w.shape[-1:] != (n_assets,) or not (w >= 0).all() or not np.allclose(w.sum(axis=-1), 1.0):
-        raise ValueError(f"weights have to be {n_assets} numbers >= 0 of sum 1 (or a row of them for each day).")
+        raise ValueError(f"weights must be {n_assets} numbers >= 0 of sum 1 (or such a row for each day).")
     return w
 
 
@@ -176,9 +176,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     n_days, n_assets = x.shape
     lost = ~x.any(axis=1)
     if lost.any():
-        raise ValueError(
-            f"All assets are lost in row {int(np.argmax(lost))}, and no portfolio keeps anything; leave the day out."
-        )
+        raise ValueError(f"All assets lose their whole value in row {int(np.argmax(lost))}; remove the day.")
 
     def mean_loss(w):
         gains = np.maximum(x @ w, 1e-300)  # where SLSQP tries to hold nothing but assets that are lost that day

@@ -186,7 +186,7 @@ class RemembersWeights:
         """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts); not writeable."""
         history = vars(self).get("_history")
         if history is None:
-            raise AttributeError("weights_history_ is kept of rows that are learned with history > 0")
+            raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
         return history.rows
 
     def _forget(self, n_experts: int) -> None:

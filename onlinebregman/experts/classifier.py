@@ -113,8 +113,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
             return 1.0 if self.loss == "log_loss" else 0.5
         if self.loss == "log_loss":
             raise ValueError(
-                "The gradient of log-loss is not bounded, so that learning_rate='theory' is not for strategy='eg' with "
-                "it; use 'adaptive', a number, or loss='brier'."
+                "The gradient of the log loss is unbounded, so that learning_rate='theory' is not available for "
+                "strategy='eg'; use 'adaptive', a number, or loss='brier'."
             )
         if self.n_rows is None:
             raise ValueError("learning_rate='theory' with strategy='eg' needs n_rows, the number of rows.")

@@ -177,7 +177,7 @@ class DensityMixture(Density, ExpertMixture):
         """
         check_is_fitted(self)
         if not self.estimators_:
-            raise ValueError("There is nothing to draw rows from: the experts are columns of X; give estimators.")
+            raise ValueError("Rows cannot be sampled, as the experts are columns of X; give estimators.")
         for k, expert in enumerate(self.estimators_):
             if not hasattr(expert, "sample"):
                 raise ValueError(f"Expert {self._name(k)} ({type(expert).__name__}) has no sample; use those that do.")
@@ -213,8 +213,8 @@ class DensityMixture(Density, ExpertMixture):
             row, k = (int(i) for i in np.argwhere(wrong)[0])
             value = "NaN" if np.isnan(logs[row, k]) else "infinity"
             raise ValueError(
-                f"Expert {self._name(k)} gives {value} as log-density of row {first_row + row}; leave the row or the "
-                "expert out, or give one that has learned beforehand, in a sklearn.frozen.FrozenEstimator."
+                f"Expert {self._name(k)} gives {value} as log-density of row {first_row + row}; remove the row or the "
+                "expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
         return logs
 
@@ -227,7 +227,7 @@ class DensityMixture(Density, ExpertMixture):
         log_mixed = log_sum_exp(log_weights + forecast)
         if log_mixed == -np.inf:
             raise ValueError(
-                f"All experts with weight give density 0 to row {row}; leave it out, or add an expert with a density "
+                f"All experts with weight give density 0 to row {row}; remove it, or add an expert with a density "
                 "that is positive everywhere."
             )
         losses = -forecast

@@ -194,14 +194,14 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
                 gain = float(np.sum(weights * relatives))
                 if gain == 0:
                     raise ValueError(
-                        f"All that the portfolio holds is lost in row {day}; leave the day out, or add an asset that "
-                        "keeps its value, a column of ones."
+                        f"The whole portfolio is lost in row {day}; remove the day, or add an asset that keeps its "
+                        "value, a column of ones."
                     )
                 mix.learn(logs, relatives / -gain, -np.log(gain), -np.log(relatives))
                 if not np.isfinite([mix.loss, mix.gap, *mix.costs, mix.rate * np.ptp(mix.costs)]).all():
                     raise ValueError(
-                        f"The price relatives of row {day} (from {relatives.min():g} to {relatives.max():g}) are too "
-                        "far apart to be added up; correct them, or lower learning_rate."
+                        f"The price relatives of row {day} (from {relatives.min():g} to {relatives.max():g}) differ "
+                        "too much in scale; correct them, or lower learning_rate."
                     )
                 if self.history:
                     history.append(weights)

@@ -211,8 +211,8 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         if not np.isfinite(forecast).all():
             expert = int(np.argmin(np.isfinite(forecast)))
             raise ValueError(
-                f"Expert {self._name(expert)} forecasts {forecast[expert]} at row {row}; let it learn more cautiously, "
-                "or leave it out."
+                f"Expert {self._name(expert)} forecasts {forecast[expert]} at row {row}; lower its learning rate, or "
+                "remove it."
             )
         return forecast
 

@@ -66,7 +66,7 @@ class Display(DocumentedMixin):
             import matplotlib.pyplot as pyplot
         except ImportError as error:
             raise ImportError(
-                f"{cls.__name__} draws with matplotlib, which is not installed: `python -m pip install matplotlib`."
+                f"{cls.__name__} needs matplotlib, which is not installed: `python -m pip install matplotlib`."
             ) from error
         return pyplot
 
@@ -75,7 +75,7 @@ def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:
     """A vector of numbers, as long as another; NaN is a gap."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"{name} has the shape {values.shape}; give a vector of at least one number.")
+        raise ValueError(f"{name} must be a vector of at least one number; got shape {values.shape}.")
     if like is not None and len(values) != len(like):
         raise ValueError(f"{name} has {len(values)} numbers, but there are {len(like)} points; give one for each.")
     return values

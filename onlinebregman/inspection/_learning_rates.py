@@ -117,7 +117,7 @@ class LearningRateDisplay(Display):
         check_is_fitted(estimator)
         if not hasattr(estimator, "eta0s_"):
             raise ValueError(
-                f"{type(estimator).__name__} is no model at many rates; give a LearningRatePath or LearningRateMixture."
+                f"estimator must be a LearningRatePath or LearningRateMixture; got {type(estimator).__name__}."
             )
         mixture_loss = getattr(estimator, "cumulative_loss_", None)
         name = type(estimator.estimators_[0]).__name__ if name is None else name

@@ -74,19 +74,19 @@ class MetricDisplay(Display):
     ) -> None:
         self.metric: Array = np.asarray(metric, dtype=np.float64)
         if self.metric.shape != (2, 2) or not np.allclose(self.metric, self.metric.T):
-            raise ValueError(f"metric has the shape {self.metric.shape}; give a symmetric matrix of two features.")
+            raise ValueError(f"metric must be a symmetric matrix of two features; got shape {self.metric.shape}.")
         if not np.linalg.eigvalsh(self.metric)[0] > 0:
             raise ValueError(
-                "The metric is not positive definite: there are different rows at distance 0, and its circles have no "
-                "end. Choose other features."
+                "The metric is not positive definite: different rows have distance 0, and its circles are unbounded. "
+                "Choose other features."
             )
         if not (np.isfinite(radius) and radius > 0):
-            raise ValueError(f"radius = {radius!r}: give a positive number.")
+            raise ValueError(f"radius must be a positive number; got {radius!r}.")
         self.centers = np.zeros((1, 2)) if centers is None else np.asarray(centers, dtype=np.float64)
         self.X = None if X is None else np.asarray(X, dtype=np.float64)
         for name, rows in (("centers", self.centers), ("X", self.X)):
             if rows is not None and (rows.ndim != 2 or rows.shape[1] != 2):
-                raise ValueError(f"{name} has the shape {rows.shape}; give rows of two features.")
+                raise ValueError(f"{name} must be rows of two features; got shape {rows.shape}.")
         self.y = None if y is None else np.asarray(y)
         if self.y is not None and (self.X is None or len(self.X) != len(self.y)):
             raise ValueError("y are the labels of the rows X; give one for each.")
@@ -184,7 +184,7 @@ class MetricDisplay(Display):
             raise ValueError(f"{type(estimator).__name__} has no get_mahalanobis_matrix; give a metric learner.")
         W, chosen = learner.get_mahalanobis_matrix(), list(features)
         if len(chosen) != 2 or chosen[0] == chosen[1] or not all(0 <= column < len(W) for column in chosen):
-            raise ValueError(f"features = {features!r}: give the numbers of two columns, from 0 to {len(W) - 1}.")
+            raise ValueError(f"features must be the numbers of two columns, from 0 to {len(W) - 1}; got {features!r}.")
         if feature_names is None:
             known = getattr(estimator, "feature_names_in_", [f"feature {column}" for column in range(len(W))])
             feature_names = (known[chosen[0]], known[chosen[1]])

@@ -155,7 +155,7 @@ class RegretDisplay(Display):
             found = _against_weights(model, X, y, coef, intercept, n_points)
         elif hasattr(type(model), "regret_bound_"):
             if coef is not None or intercept is not None:
-                raise ValueError(f"{type(model).__name__} is held against its best member; leave out coef.")
+                raise ValueError(f"{type(model).__name__} is compared with its best member; omit coef.")
             found = _against_members(model, X, y, n_points)
         else:
             raise ValueError(
@@ -209,12 +209,12 @@ def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, A
     parameters = model.get_params(deep=False)
     if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
         raise ValueError(
-            f"{type(model).__name__}, as it is set, is no linear model with a certificate for its rates; compute the "
-            "regret and give it to the constructor."
+            f"{type(model).__name__} with these parameters is not a linear model with a certificate for its rates; "
+            "compute the regret and give it to the constructor."
         )
     if parameters.get("standardize"):
         raise ValueError(
-            "With standardize=True comparators are weights of columns that are scaled anew with each row; standardize "
+            "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
             "the rows beforehand (sklearn.preprocessing.StandardScaler)."
         )
     if intercept is not None and coef is None:

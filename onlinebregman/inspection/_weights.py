@@ -88,9 +88,9 @@ class ExpertWeightsDisplay(Display):
         {display}
         """
         if kind not in ("line", "area"):
-            raise ValueError(f"kind = {kind!r} is not known; use 'line' or 'area'.")
+            raise ValueError(f"kind must be 'line' or 'area'; got {kind!r}.")
         if n_shown < 1:
-            raise ValueError(f"n_shown = {n_shown!r}: show at least one expert.")
+            raise ValueError(f"n_shown must be an integer >= 1; got {n_shown!r}.")
         ax = self._open(ax)
         shown = np.sort(np.argsort(-self.weights.mean(axis=0), kind="stable")[:n_shown])
         curves, labels = self.weights[:, shown], [self.names[number] for number in shown]
@@ -143,10 +143,10 @@ class ExpertWeightsDisplay(Display):
         check_is_fitted(estimator)
         if not hasattr(estimator, "weights_history_"):
             remedy = " set history > 0 before it learns" if "history" in estimator.get_params() else " take a mixture"
-            raise ValueError(f"{type(estimator).__name__} has kept no weights over time;{remedy}.")
+            raise ValueError(f"{type(estimator).__name__} has stored no weights over time;{remedy}.")
         weights = estimator.weights_history_
         if not len(weights):
-            raise ValueError(f"{type(estimator).__name__} has not kept a row's weights yet; let it learn more rows.")
+            raise ValueError(f"{type(estimator).__name__} has not stored any weights yet; let it learn more rows.")
         last = estimator.t_
         n_rows = getattr(estimator, "weights_history_t_", np.arange(last - len(weights) + 1, last + 1))
         return cls(

@@ -149,8 +149,8 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         values = np.linalg.eigvalsh(init)
         if not values[0] > d * EPS * values[-1]:
             raise ValueError(
-                f"init is not positive definite (smallest eigenvalue {values[0]:g}, largest {values[-1]:g}), it "
-                "has no logarithm; add a multiple of the identity to it."
+                f"init is not positive definite (smallest eigenvalue {values[0]:g}, largest {values[-1]:g}), and has "
+                "no logarithm; add a multiple of the identity."
             )
         return init / np.trace(init)
 
@@ -163,7 +163,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     def _check_object_pairs(self, call: Call, pairs, distances, n_objects) -> tuple[Rows, Array]:
         if n_objects is None:
             if call.first:
-                raise ValueError("n_objects is missing: the first call has to say how many objects there are.")
+                raise ValueError("n_objects must be given in the first call.")
             n_objects = self.n_features_in_
         rows = pair_rows(pairs, n_objects)
         self._check_size(rows.shape[1], "n_objects is", call)

@@ -87,7 +87,7 @@ class LossBoundsMixin(MirrorMixin):
                 "learning_rate='constant'."
             )
         if not 0 <= comparator_loss < np.inf:
-            raise ValueError(f"comparator_loss = {comparator_loss!r}, but a sum of squares is finite and >= 0.")
+            raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
         rate = used.rate if used.scaled else used.rate * self.spread_**2  # eta r^2
         U = self._comparator(kernel)
         divergence = self.divergence_.divergence(U, self._first)
@@ -171,12 +171,12 @@ class LossBoundsMixin(MirrorMixin):
         least, total = float(np.linalg.eigvalsh(U)[0]), float(np.trace(U))
         if not least >= -1e-12 * abs(total):
             raise ValueError(
-                f"kernel has the eigenvalue {least:g}, but kernels to compare with are positive semidefinite; project "
-                "it (SquaredFrobenius().project_psd) and divide by its trace."
+                f"kernel has the eigenvalue {least:g}, but kernels to compare with must be positive semidefinite; "
+                "project it (SquaredFrobenius().project_psd) and divide by its trace."
             )
         if not abs(total - 1) <= 1e-8:
             raise ValueError(
-                f"kernel has the trace {total:.10g}, but kernels to compare with have trace 1; divide by it."
+                f"kernel has the trace {total:.10g}, but kernels to compare with must have trace 1; divide by it."
             )
         return U
 
@@ -203,7 +203,7 @@ class LossBoundsMixin(MirrorMixin):
         if self.learning_rate != "theory":
             return super()._schedule()
         if self.init is not None:
-            raise ValueError("learning_rate='theory' is for the kernel at which init=None starts; leave init out.")
+            raise ValueError("learning_rate='theory' requires init=None.")
         return Constant(self._theory(self.update, self.data_bounds).eta0)
 
     def _theory(self, update: str, data_bounds: dict[str, float] | None) -> TheoryRate:

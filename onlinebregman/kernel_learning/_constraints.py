@@ -39,8 +39,8 @@ class Constraints:
             large = ~np.isfinite(ends).all(axis=1)
         if large.any():
             raise ValueError(
-                f"Row {int(np.argmax(large))} is too large: the square of its length overflows. Scale the rows by "
-                "some s and their bounds by s^2."
+                f"Row {int(np.argmax(large))} is too large: its squared norm overflows. Scale the rows by some s and "
+                "their bounds by s^2."
             )
         lows, highs = np.sort(ends * signs[:, None], axis=1).T
         spreads = np.where(highs > lows, highs - lows, 1.0)
@@ -99,5 +99,5 @@ def check_senses(sense, n: int) -> Array:
         )
     for i, value in enumerate(senses):
         if not (isinstance(value, str) and value in SENSES):
-            raise ValueError(f"sense[{i}] = {value!r} is not known; use '<=', '>=' or '=='.")
+            raise ValueError(f"sense must be '<=', '>=' or '=='; got sense[{i}] = {value!r}.")
     return np.array([SENSES[value] for value in senses])

@@ -206,7 +206,7 @@ def pair_rows(pairs: ArrayLike, n_objects: int) -> sparse.csr_matrix:
     [[ 0.71  0.   -0.71]]
     """
     if isinstance(n_objects, bool) or not isinstance(n_objects, Integral) or not 1 <= n_objects < 2**62:
-        raise ValueError(f"n_objects = {n_objects!r}, but it has to be a whole number of objects, at least 1.")
+        raise ValueError(f"n_objects must be an integer >= 1; got {n_objects!r}.")
     pairs = check_indices(pairs, int(n_objects), "pairs", "object")
     n = len(pairs)
     values = np.tile([np.sqrt(0.5), -np.sqrt(0.5)], n)
@@ -221,7 +221,7 @@ def check_matrices(matrices: ArrayLike, name: str) -> Array:
     """A stack of finite symmetric matrices, float64 of shape (n, d, d)."""
     matrices = check_numbers(matrices, name, allow_nd=True, ensure_2d=False)
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
-        raise ValueError(f"{name} has shape {matrices.shape}, but it has to be (n_matrices, d, d).")
+        raise ValueError(f"{name} must have shape (n_matrices, d, d); got {matrices.shape}.")
     return np.stack([check_symmetric(matrix, f"{name}[{i}]") for i, matrix in enumerate(matrices)])
 
 
@@ -229,13 +229,13 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
     """Finite factors of shape (n, rank, d), and their signs of shape (n, rank)."""
     factors = check_numbers(factors, "factors", allow_nd=True, ensure_2d=False)
     if factors.ndim != 3 or factors.shape[1] == 0:
-        raise ValueError(f"factors has shape {factors.shape}, but it has to be (n_samples, rank, d).")
+        raise ValueError(f"factors must have shape (n_samples, rank, d); got {factors.shape}.")
     check_finite(factors, "factors")
     signs = np.asarray(1 if signs is None else readable(signs, "signs"))
     if signs.shape not in ((), factors.shape[1:2], factors.shape[:2]):
         raise ValueError(
-            f"signs has shape {signs.shape}, but it has to be {factors.shape[1:2]}, one for each factor, or "
-            f"{factors.shape[:2]}."
+            f"signs must have shape {factors.shape[1:2]}, one for each factor, or {factors.shape[:2]}; got "
+            f"{signs.shape}."
         )
     signs = np.broadcast_to(signs, factors.shape[:2])
     bad = ~np.isin(signs, (-1, 0, 1))

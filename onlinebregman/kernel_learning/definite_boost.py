@@ -352,8 +352,8 @@ class DefiniteBoost(KernelLearner):
             row = int(np.argmax(size))
             raise ValueError(
                 f"The multipliers of the constraints overflow; constraint {row} is the most extreme one, with a bound "
-                f"{size[row]:g} times the length of its row, squared. Leave it out, or scale rows by some s and bounds "
-                "by s^2."
+                f"{size[row]:g} times the squared norm of its row. Remove it, or scale rows by some s and bounds by "
+                "s^2."
             )
 
     def _round(self, i: int) -> bool:
@@ -446,14 +446,14 @@ class DefiniteBoost(KernelLearner):
         found = f"constraint {worst} is violated most, by {self.max_violation_:g}"
         if self._hopeless:
             warn_caller(
-                "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict each "
-                f"other, and {found}. Loosen their bounds, or leave some out.",
+                "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict "
+                f"each other, and {found}. Relax their bounds, or remove some.",
                 ConvergenceWarning,
             )
         elif (residual := violations.max() if self._only_violations else self.kkt_residual_) > self.tol:
             warn_caller(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_="
-                f"{residual:g} above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ "
-                "falls on and on, the constraints cannot all be met.",
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_={residual:g} "
+                f"above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ keeps decreasing, the "
+                "constraints are infeasible.",
                 ConvergenceWarning,
             )

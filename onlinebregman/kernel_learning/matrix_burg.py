@@ -317,7 +317,7 @@ class MatrixBurgRegressor(
         if not (values[0] > 0 and values[-1] <= 1 + 1e-12):
             raise ValueError(
                 f"kernel has eigenvalues from {values[0]:g} to {values[-1]:g}, but those of matrices to compare with "
-                "are above 0 and at most 1."
+                "must be above 0 and at most 1."
             )
         return U
 
@@ -367,8 +367,8 @@ class MatrixBurgRegressor(
         values = np.linalg.eigvalsh(init)
         if not (values[0] > 0 and values[-1] < 1):
             raise ValueError(
-                f"init has eigenvalues from {values[0]:g} to {values[-1]:g}, but they have to lie between 0 and 1; "
-                "add a multiple of the identity, and divide by more than the largest one."
+                f"init has eigenvalues from {values[0]:g} to {values[-1]:g}, which must lie between 0 and 1; add a "
+                "multiple of the identity, and divide by more than the largest one."
             )
         return init
 

@@ -132,13 +132,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate under these terms, and its guarantee for a number of rows."""
         if self._learned_penalty is not None:
-            raise ValueError(
-                "learning_rate='theory' is for losses alone; use another learning_rate with a penalty, or penalty=None."
-            )
+            raise ValueError("learning_rate='theory' requires penalty=None; with a penalty use another learning_rate.")
         if self._start.init is not None:
-            raise ValueError(
-                "learning_rate='theory' is for weights that start where init=None puts them; leave it out."
-            )
+            raise ValueError("learning_rate='theory' requires init=None.")
         return theory_rate(
             self._divergence,
             self._learned_loss,
@@ -179,8 +175,8 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             )
         if any(self._terms.of("average", t)):
             raise AttributeError(
-                "regret_bound_ is for the weights that learn, but cumulative_loss_ is that of their average; learn "
-                "with average=False"
+                "regret_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
+                "learn with average=False"
             )
         theory = self._theory(terms, t)
         if theory.factor > 1 and "loss" not in terms.data_bounds:
@@ -300,11 +296,11 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
                 why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
                 if constraint is not None and not constraint.contains(minimal):
                     why = constraint.why_not(minimal, "(w+, w-)")
-                raise ValueError(f"coef is no difference of w+ and w- that this run could reach: {why}.")
+                raise ValueError(f"coef is not a difference of w+ and w- that this run could reach: {why}.")
             u = halves
         elif constraint is not None and not constraint.contains(u):
             raise ValueError(
-                f"The certificate is for comparators within the constraint alone: {constraint.why_not(u, 'coef')}."
+                f"The certificate is only for comparators within the constraint: {constraint.why_not(u, 'coef')}."
             )
         return u
 
@@ -318,7 +314,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _check_intercept(self, intercept: float, t: int, number: int) -> None:
         """While the intercept is not learned, only comparators that have the same one are nearer after a step."""
         if not np.isfinite(intercept):
-            raise ValueError(f"intercept = {intercept}; give a finite number.")
+            raise ValueError(f"intercept must be a finite number; got {intercept}.")
         held = [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
         if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
             raise ValueError(

@@ -281,8 +281,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     def _configure(self) -> None:
         if self.multi_class == "multinomial" and not self._learned_loss.sigmoid:
             raise ValueError(
-                f"multi_class='multinomial' is for loss='log_loss', that of the softmax of all scores, not for "
-                f"{self._learned_loss!r}; use multi_class='ovr'."
+                "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
+                f"{self._learned_loss!r}. Use multi_class='ovr'."
             )
         if self._joint and (self.update == "importance" or self.learning_rate == "theory"):
             what, instead = ("update", "implicit") if self.update == "importance" else ("learning_rate", "auto")

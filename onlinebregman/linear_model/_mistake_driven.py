@@ -83,7 +83,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         learner = self._fitted_learner()
         if len(self.classes_) != 2:
             raise ValueError(
-                f"The bound is for two classes, but there are {len(self.classes_)}; take one against the rest."
+                f"The bound is for two classes, but there are {len(self.classes_)}; use one-vs-rest labels."
             )
         if self.class_weight is not None:
             raise ValueError("The bound is for rows of weight 1; set class_weight=None.")
@@ -141,6 +141,6 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
 
     def _not_tracked(self):
         """There is no regret certificate."""
-        raise AttributeError(f"{type(self).__name__} has a mistake_bound, and no regret certificate.")
+        raise AttributeError(f"{type(self).__name__} has a mistake_bound, but no regret certificate.")
 
     regret_certificate = regret_bound = regret_bound_ = weighted_loss_ = property(_not_tracked)

@@ -55,7 +55,7 @@ class StandardizeMixin(DocumentedMixin):
     def _standardizer(self) -> Standardizer:
         standardizer = self._fitted_learner().standardizer
         if standardizer is None:
-            raise AttributeError("this model learns rows as they come; set standardize=True before it starts")
+            raise AttributeError("this model does not standardize rows; set standardize=True before learning starts")
         return standardizer
 
     @read_only

@@ -198,8 +198,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         (update, upper, with_intercept), *others = self._terms.of("gradient", learner.t)
         if update != "gradient" or others or any(self._terms.of("average", learner.t)):
             raise ValueError(
-                "Theorem 1 is about update='gradient' alone, with one upper_bound, one fit_intercept and average=False "
-                "for all rows; learn anew with these."
+                "Theorem 1 requires update='gradient', with one upper_bound, one fit_intercept and average=False for "
+                "all rows; learn anew with these."
             )
         u = starting_weights(self._divergence, coef, self.n_features_in_, False, name="coef")
         _check_upper(u, upper, "the bound")

@@ -302,7 +302,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             If a prediction overflows, `coverage` is not between 0 and 1, or the loss is not the squared one.
         """
         if not (isinstance(coverage, Real) and 0 < coverage < 1):
-            raise ValueError(f"coverage = {coverage!r}; give a number between 0 and 1, such as 0.9.")
+            raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}.")
         center, std = self._predict(X, False, "predict_interval")
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
@@ -318,7 +318,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         exact = isinstance(learner, ForwardLearner)
         if normal and not exact:
             raise ValueError(
-                f"{normal} is for the normal model of loss='squared_error'; this one is of {self._learned_loss!r}."
+                f"{normal} requires loss='squared_error', with its normal model; this model has {self._learned_loss!r}."
             )
         shares = np.empty(X.shape[0])
         settings = (forward, self.forgetting) if exact else ()
@@ -355,7 +355,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         if learner.n_ridge:
             raise AttributeError(
                 f"regret_bound_ is for forward predictions, but {learner.n_ridge} of {learner.t} rows were predicted "
-                "with forward=False, whose regret has no such bound; regret_ is what it is"
+                "with forward=False, whose regret has no such bound; regret_ is the actual regret"
             )
         return learner.regret_bound
 
@@ -372,8 +372,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         learner = self._fitted_learner()
         if not isinstance(learner, ForwardLearner):
             raise AttributeError(
-                f"{asked} is for loss='squared_error', whose least penalised loss is known after every row; this model "
-                f"is of {self._learned_loss!r}, and its regret has no such bound"
+                f"{asked} is for loss='squared_error', whose minimal penalised loss is known after every row; this "
+                f"model has {self._learned_loss!r}, whose regret has no such bound"
             )
         return learner
 
@@ -383,8 +383,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         together = loss == SquaredLoss()
         if not together and np.ndim(y) == 2 and np.shape(y)[1] > 1:
             raise ValueError(
-                f"y should be 1d, of shape (n_samples,), for {loss!r}: several targets share curvatures, and a matrix, "
-                "for loss='squared_error' alone; use sklearn.multioutput.MultiOutputRegressor."
+                f"y should be 1d, of shape (n_samples,), for {loss!r}: several targets can share a matrix only with "
+                "loss='squared_error'; use sklearn.multioutput.MultiOutputRegressor."
             )
         finite = sample_weight is not None
         X, y = check_rows(self, X, y=y, reset=call.first, multi_output=together, finite=finite)
@@ -396,7 +396,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             )
         if not together and (np.size(loss.kinks(y)) or np.size(loss.bends(y))):
             raise ValueError(
-                f"{loss!r} has kinks, or pieces without curvature, and steps here go by the curvature; use "
+                f"{loss!r} has kinks, or pieces without curvature, on which second-order steps are not defined; use "
                 "MirrorDescentRegressor, or a smooth loss such as 'poisson'."
             )
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))

@@ -108,8 +108,9 @@ class ParametricMirrorMixin(MirrorMixin):
     def _configure(self) -> None:
         if self._penalty() != self._learned_penalty:
             raise ValueError(
-                f"The penalty was {self._learned_penalty!r} when learning started, and is {self._penalty()!r} now; set "
-                "penalty, alpha and l1_ratio back, or learn anew (fit with warm_start=False, init=coef_ to go on)."
+                f"The penalty was {self._learned_penalty!r} when learning started, and is {self._penalty()!r} now; "
+                "set penalty, alpha and l1_ratio back, or learn anew (fit with warm_start=False, and init=coef_ to "
+                "continue)."
             )
         super()._configure()
 
@@ -131,7 +132,7 @@ class ParametricMirrorMixin(MirrorMixin):
         """The weights h of an adaptive divergence, 0 for columns that were always 0; a read-only copy."""
         metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
         if not metrics:
-            raise AttributeError(f"metric_ is for divergences that adapt, and {self._divergence!r} does not")
+            raise AttributeError(f"metric_ is for adaptive divergences, but {self._divergence!r} is not adaptive")
         return np.stack(metrics) if self.coef_.ndim == 2 else metrics[0]
 
 

@@ -61,7 +61,7 @@ class ScaleInvariantMixin(MirrorMixin):
         loss = self._learned_loss
         if not loss.lipschitz < np.inf:
             raise ValueError(
-                f"The slope of {loss!r} has no bound, which {type(self).__name__} needs; use another loss, such as "
+                f"{type(self).__name__} needs a loss with bounded slope; got {loss!r}. Use another loss, such as "
                 f"{self._alternative}."
             )
         return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
@@ -69,7 +69,7 @@ class ScaleInvariantMixin(MirrorMixin):
     @property
     def divergence_(self) -> NoReturn:
         """There is none: weights are bets."""
-        raise AttributeError(f"{type(self).__name__} moves in no divergence")
+        raise AttributeError(f"{type(self).__name__} has no divergence")
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.
@@ -147,11 +147,9 @@ class ScaleInvariantMixin(MirrorMixin):
         learner = self._fitted_learner()
         parts = _parts(learner)
         if self._largest_weight > 1:
-            raise ValueError("The bound is for rows of weight 1 or less; divide sample_weight by the largest.")
+            raise ValueError("The bound requires weights of at most 1; divide sample_weight by the largest.")
         if any(self._terms.of("average", learner.t)):
-            raise ValueError(
-                "The bound is for the weights that learn, not for their average; learn with average=False."
-            )
+            raise ValueError("The bound is for the weights before averaging; learn with average=False.")
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(parts), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
         check_finite(coefs, "coef")

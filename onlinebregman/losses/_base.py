@@ -21,7 +21,7 @@ def as_pair(a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
 def check_parameter(value: float, name: str, *, positive: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < np.inf or (positive and value == 0):
         needed = "> 0" if positive else ">= 0"
-        raise ValueError(f"{name} = {value!r} is not a finite number {needed}; use {name} {needed}.")
+        raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
     return float(value)
 
 

@@ -53,7 +53,7 @@ def resolve_loss(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(
-            f"loss = {loss!r} is not known; use one of {', '.join(map(repr, LOSSES))} "
-            "or a Loss such as onlinebregman.losses.HuberLoss(epsilon=0.5)."
+            f"loss must be one of {', '.join(map(repr, LOSSES))}, or a Loss such as "
+            f"onlinebregman.losses.HuberLoss(epsilon=0.5); got {loss!r}."
         )
     return LOSSES[loss]

@@ -170,7 +170,7 @@ class QuantileLoss(ResidualLoss):
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile: float = check_parameter(quantile, "quantile", positive=True)
         if self.quantile >= 1:
-            raise ValueError(f"quantile = {quantile!r} is not between 0 and 1; use 0 < quantile < 1.")
+            raise ValueError(f"quantile must be between 0 and 1, exclusive; got {quantile!r}.")
 
     @property
     def lipschitz(self) -> float:

@@ -148,8 +148,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self._fit(X, y, sample_weight)
         if len(self._sampler.labels) < 2:
             warn_caller(
-                "All rows were of one class, of which nothing was learned: the metric is what it was. Give rows of two "
-                "classes or more, or pairs with labels or targets of their own (fit_pairs)."
+                "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
+                "two or more classes, or pairs with labels or targets (fit_pairs)."
             )
         return self
 
@@ -293,8 +293,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         values = np.linalg.eigvalsh(U)
         if not values[0] >= -1e-12 * np.abs(values).max():
             raise ValueError(
-                f"U has the eigenvalue {values[0]:g}, but metrics to compare with are positive semidefinite; project "
-                "it (SquaredFrobenius().project_psd)."
+                f"U has the eigenvalue {values[0]:g}, but metrics to compare with must be positive semidefinite; "
+                "project it (SquaredFrobenius().project_psd)."
             )
         return self._certificate(learner, U)
 

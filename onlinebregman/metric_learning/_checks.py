@@ -14,7 +14,7 @@ def check_bounds(bounds) -> tuple[float, float] | None:
         return None
     values = np.asarray(bounds, dtype=np.float64)
     if values.shape != (2,) or not 0 <= values[0] < values[1] < np.inf:
-        raise ValueError(f"bounds = {bounds!r}, but it is two squared distances, 0 <= same class < different classes.")
+        raise ValueError(f"bounds must be two squared distances, 0 <= same class < different classes; got {bounds!r}.")
     return float(values[0]), float(values[1])
 
 
@@ -32,7 +32,7 @@ def check_size(X: np.ndarray) -> np.ndarray:
         row, column = (int(i) for i in np.argwhere(large)[0])
         raise ValueError(
             f"X[{row}, {column}] = {X[row, column]:g}, whose square may overflow; scale the features "
-            "(sklearn.preprocessing.StandardScaler), or leave the row out."
+            "(sklearn.preprocessing.StandardScaler), or remove the row."
         )
     return X
 
@@ -41,7 +41,7 @@ def check_column(values, n: int, name: str, what: str) -> np.ndarray:
     """Finite numbers, one a pair."""
     values = check_numbers(values, name, ensure_2d=False)
     if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} a pair.")
+        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} per pair.")
     check_finite(values, name)
     return values
 

@@ -92,7 +92,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         check_flat(Y, "give the first rows of all pairs as X, their second ones as Y: pairs[:, 0] and pairs[:, 1]")
         X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
         if X.shape != Y.shape:
-            raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; give two rows a pair.")
+            raise ValueError(f"X and Y must have the same number of rows; got {len(X)} and {len(Y)}.")
         return np.sqrt(self._squared_lengths(X - Y))
 
     @finite("distance")
@@ -155,8 +155,8 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     def _check_n_components(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
-                f"n_components={self.n_components} is more than the {n_features} features of X; lower it, or leave it "
-                "at None to keep all directions."
+                f"n_components must be at most the {n_features} features of X, or None for all; got "
+                f"{self.n_components}."
             )
 
     @property

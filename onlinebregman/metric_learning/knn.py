@@ -223,7 +223,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         self._keep(data)
         if len(self._window) < len(data):
             warn_caller(
-                f"fit was given {len(data)} rows, and keeps the last {len(self._window)} of them as neighbours; set "
+                f"fit was given {len(data)} rows, and only the last {len(self._window)} are kept as neighbours; set "
                 "window_size=None to keep all."
             )
 
@@ -275,7 +275,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
             If `n_neighbors` is not an integer >= 1, or a row is not finite.
         """
         if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
-            raise ValueError(f"n_neighbors must be a whole number of at least 1, or None; got {n_neighbors!r}.")
+            raise ValueError(f"n_neighbors must be an integer >= 1, or None; got {n_neighbors!r}.")
         X, metric, window = self._queries(X), self.metric_, self._window
         count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(window))
         queries = _map(metric, X)
@@ -347,7 +347,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         """The metric learner, if there is only one."""
         metrics = fitted(self, vars(self).get("metric_learners_"))
         if len(metrics) > 1:
-            raise AttributeError(f"{len(metrics)} metrics vote here, each for neighbours of its own: metric_learners_.")
+            raise AttributeError(f"{len(metrics)} metrics vote, each with its own neighbours; see metric_learners_.")
         return metrics[0]
 
     @metric_.setter
@@ -410,7 +410,7 @@ def _new_metric(metric: BaseEstimator | str, what: str) -> BaseEstimator:
     if not isinstance(metric, BaseEstimator):
         raise ValueError(f'{what} = {metric!r} is neither an estimator nor "euclidean".')
     if not hasattr(metric, "transform"):
-        raise ValueError(f"{what} ({type(metric).__name__}) has no transform; use one that maps rows.")
+        raise ValueError(f"{what} ({type(metric).__name__}) has no transform; use an estimator with transform.")
     return clone(metric)
 
 

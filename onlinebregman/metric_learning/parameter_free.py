@@ -182,8 +182,8 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
         if len(np.unique(data.y)) < 2:
             warn_caller(
-                "All rows were of one class, of which nothing was learned: the metric is that of the starts. Give rows "
-                "of two classes or more."
+                "All rows were of one class, so that nothing was learned and the metric is the starting one. Give "
+                "rows of two or more classes."
             )
 
     def _metric(self) -> tuple[int, np.ndarray]:

@@ -16,12 +16,10 @@ def as_pieces(X, y, sample_weight) -> Iterable:
     if y is not None:
         return [(X, y, sample_weight)]
     if hasattr(X, "shape") or not isinstance(X, Iterable):
-        raise ValueError(
-            f"y is None, so X has to be an iterable of chunks (X, y), but it is of type {type(X).__name__}; give y."
-        )
+        raise ValueError(f"X must be an iterable of chunks (X, y) if y is None; got {type(X).__name__}. Give y.")
     if sample_weight is not None:
         raise ValueError(
-            "With an iterable the weights come in its chunks (X, y, sample_weight); leave sample_weight out."
+            "With an iterable the weights are part of its chunks (X, y, sample_weight); omit sample_weight."
         )
     return X
 
@@ -32,14 +30,14 @@ def cut(pieces: Iterable, size: int | None, *, numeric: bool, why_no_weights: st
     for number, piece in enumerate(pieces):
         if not isinstance(piece, tuple) or len(piece) not in (2, 3):
             raise ValueError(
-                f"Chunk {number} of the iterable is not a tuple (X, y) or (X, y, sample_weight), but of type "
+                f"Chunk {number} of the iterable must be a tuple (X, y) or (X, y, sample_weight); got type "
                 f"{type(piece).__name__}" + (f" and length {len(piece)}." if isinstance(piece, tuple) else ".")
             )
         X, y, weights = (*piece, None)[:3]
         weighted = weights is not None if number == 0 else weighted
         if weighted != (weights is not None):
             raise ValueError(
-                f"Chunk {number} of the iterable differs from the first in having weights; give all or none."
+                f"Either all chunks of the iterable must have weights or none; chunk {number} differs from the first."
             )
         if weighted and why_no_weights:
             raise ValueError(why_no_weights)
@@ -68,16 +66,16 @@ def _check_block(X, y: np.ndarray, number: int) -> None:
     """Raise a ValueError if a chunk is a single row and no block of them, which looks like anything else later on."""
     if isinstance(X, Mapping):
         raise ValueError(
-            f"Chunk {number} has a dict for X, but chunks are blocks of rows. Give arrays, such as "
-            "sklearn.feature_extraction.DictVectorizer makes them of a list of dicts; a list, [x], where the first "
-            "step of a pipeline reads dicts."
+            f"Chunk {number} has a dict for X, but chunks are blocks of rows. Give arrays, for example from a list of "
+            "dicts with sklearn.feature_extraction.DictVectorizer, or a list, [x], if the first step of a pipeline "
+            "reads dicts."
         )
     one_row = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
     if y.ndim == 0 or (one_row and len(y) == 1 < len(X)):
         raise ValueError(
             f"Chunk {number} is a single row, but chunks are blocks of rows. Give X of shape (1, n_features) and y of "
-            "shape (1,), such as X[i : i + 1] and y[i : i + 1]; arrays X and y given as they are, without zip, are "
-            "read row by row."
+            "shape (1,), such as X[i : i + 1] and y[i : i + 1], or pass the arrays X and y themselves, without zip, "
+            "to have them read row by row."
         )
 
 

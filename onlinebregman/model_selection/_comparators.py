@@ -108,7 +108,7 @@ def offline_comparator(
     [1. 0. 0.] True
     """
     if domain not in DOMAINS:
-        raise ValueError(f"domain = {domain!r} is not known; use one of {', '.join(map(repr, DOMAINS))}.")
+        raise ValueError(f"domain must be one of {', '.join(map(repr, DOMAINS))}; got {domain!r}.")
     total = check_total(total)
     X, y = readable(X), check_targets_readable(y, labels=False)
     rows, targets = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, ensure_all_finite=False)

@@ -130,7 +130,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
             return [self._base()._rate()[1] * 2.0 ** (k - middle) for k in range(self.eta0s)]
         rates = np.unique(np.asarray(self.eta0s, dtype=np.float64))
         if rates.size < 2 or not (rates > 0).all() or not np.isfinite(rates).all():
-            raise ValueError(f"eta0s = {self.eta0s!r}: give at least two different positive learning rates.")
+            raise ValueError(f"eta0s must be at least two different positive learning rates; got {self.eta0s!r}.")
         return rates.tolist()
 
     def _make_estimators(self, X) -> list[OnlineLinearModel]:
@@ -390,7 +390,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
 
     def _check_linear(self) -> None:
         if self._classifies():
-            raise AttributeError("A mean of probabilities is no linear model; estimators_ have weights.")
+            raise AttributeError("A mean of probabilities is not a linear model; see the weights of estimators_.")
 
     def _make_mixer(self) -> ProbabilityMixer | ScoreMixer:
         n_rates = len(self.estimators_)

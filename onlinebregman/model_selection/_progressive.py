@@ -128,8 +128,8 @@ def progressive_val_score(
     """
     if not hasattr(estimator, "partial_fit"):
         raise ValueError(
-            f"{type(estimator).__name__} has no partial_fit, so it cannot learn in steps; use an online learner (and "
-            "for a Pipeline, which has none, take onlinebregman.pipeline.OnlinePipeline)."
+            f"{type(estimator).__name__} has no partial_fit and cannot learn incrementally; use an online learner "
+            "(for a Pipeline, use onlinebregman.pipeline.OnlinePipeline)."
         )
     for name, value in (("chunk_size", chunk_size), ("n_points", n_points)):
         if value is not None:
@@ -205,8 +205,8 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
         raise ValueError("The stream has no rows; give at least one to learn and one to score.")
     if not ends:
         raise ValueError(
-            f"All {n_rows} rows came in the first chunk, which has to be learned before anything can be predicted, and "
-            "none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
+            f"All {n_rows} rows are in the first chunk, which must be learned before anything can be predicted, so "
+            "that none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
         )
     return Record(
         np.asarray(targets.joined()),
@@ -228,14 +228,14 @@ def _labels(learner, y, classes, started: bool):
     """`classes` for the first call of `partial_fit`; None if it takes none, or knows them."""
     if is_regressor(learner) or "classes" not in inspect.signature(learner.partial_fit).parameters:
         if classes is not None:
-            raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit takes none; leave it out.")
+            raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit does not accept it; omit it.")
         return None
     if classes is not None or started:
         return list(classes) if isinstance(classes, Set) else classes
     if y is None:
         raise ValueError(
-            f"classes is None, but the first chunk of an iterable need not hold every label that "
-            f"{type(learner).__name__} will meet; give classes, all labels of the stream."
+            f"classes must be given for an iterable, as its first chunk may lack labels that {type(learner).__name__} "
+            "will see; give all labels of the stream."
         )
     if np.ndim(y) != 1:
         raise ValueError(f"classes is None, but y has {np.ndim(y)} dimensions; give classes as partial_fit takes them.")

@@ -51,7 +51,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
         if not (is_regressor(estimator) or is_classifier(estimator)):
             raise ValueError(
                 f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
-                "with predictions; name a scorer."
+                "with predictions; give a scorer."
             )
         while isinstance(estimator, Pipeline):  # whose score is that of its last step
             estimator = estimator.steps[-1][1]
@@ -60,7 +60,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
     if isinstance(scoring, str):
         scorer = metrics.get_scorer(scoring)
     elif not callable(scoring):
-        raise ValueError(f"scoring = {scoring!r} is not the name of a scorer, a callable or None; use one of these.")
+        raise ValueError(f"scoring must be the name of a scorer, a callable or None; got {scoring!r}.")
     elif not _takes_estimator(scoring):
         read = _READ_BY.get(getattr(scoring, "func", scoring), "predict")
         scorer = metrics.make_scorer(scoring, response_method=read)
@@ -89,7 +89,7 @@ def why_no_weights(estimator, scorer, scoring) -> str | None:
         (f"scoring = {scoring!r}", score_function(scorer)),
     ):
         if "sample_weight" not in inspect.signature(function).parameters:
-            return f"Rows have weights, but {what} takes no sample_weight; leave them out, or use one that does."
+            return f"Rows have weights, but {what} does not accept sample_weight; omit them, or use one that does."
     return None
 
 
@@ -100,8 +100,8 @@ def _replay(estimator, record: Record):
         def method(rows):
             if name not in record.predictions:
                 raise ValueError(
-                    f"scoring=None calls {name}, but only predict was recorded; pass a scorer(estimator, X, y) of your "
-                    "own, for which all methods are."
+                    f"scoring=None calls {name}, but only predict was recorded; pass your own scorer(estimator, X, "
+                    "y), for which all methods are recorded."
                 )
             said, scored = record.predictions[name], np.asarray(rows) - record.skipped
             return [output[scored] for output in said] if isinstance(said, list) else said[scored]

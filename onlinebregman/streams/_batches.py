@@ -111,7 +111,7 @@ def _mapped(values: Any) -> Any:
         except (OSError, ValueError):
             raise
         except Exception as error:  # NumPy reads the head of the file as Python
-            raise ValueError(f"{values} is no .npy file, or damaged: {error!r}.") from error
+            raise ValueError(f"{values} is not a .npy file, or damaged: {error!r}.") from error
     return values if hasattr(values, "shape") else np.asarray(values)
 
 

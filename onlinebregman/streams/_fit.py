@@ -110,7 +110,7 @@ def fit_stream(
     5000
     """
     if not hasattr(estimator, "partial_fit"):
-        raise ValueError(f"{type(estimator).__name__} has no partial_fit, so it cannot learn in steps.")
+        raise ValueError(f"{type(estimator).__name__} has no partial_fit and cannot learn incrementally.")
     check_scalar(checkpoint_every, "checkpoint_every", Integral, min_val=1)
     check_scalar(prefetch, "prefetch", Integral, min_val=0)
     path = None if checkpoint is None else Path(checkpoint)
@@ -203,12 +203,14 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     model, extra = load_model(path, trusted=trusted, return_extra=True)
     course = _Course()
     if not isinstance(extra, dict) or extra.keys() != vars(course).keys():
-        raise ValueError(f"{path} is a model, and no checkpoint; give another file, or resume=False to write over it.")
+        raise ValueError(
+            f"{path} is a model, but not a checkpoint; give another file, or resume=False to overwrite it."
+        )
     vars(course).update(extra)
     if type(model) is not type(estimator) or repr(model) != repr(estimator):
         raise ValueError(
-            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to begin "
-            "anew."
+            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to start "
+            "over."
         )
     return model, course
 
@@ -228,7 +230,10 @@ def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[An
         elif skip < n:
             yield tuple(None if part is None else part[skip:] for part in batch)
     if passed < n_rows:
-        raise ValueError(f"The stream has {passed} rows, but the checkpoint is from after {n_rows}; is it another one?")
+        raise ValueError(
+            f"The stream has only {passed} rows, but the checkpoint was written after {n_rows}; it may be a different "
+            "stream."
+        )
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:

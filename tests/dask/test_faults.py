@@ -200,7 +200,7 @@ def test_scattered_rows_that_are_lost_are_an_error_that_says_so():
             da.concatenate([da.from_delayed(dask.delayed(lambda pair, i=i: pair[i])(c), shape, float) for c in chunks])
             for i, shape in enumerate([(100, 6), (100,)])
         )
-        lost = pytest.raises(RuntimeError, match=r"was lost: .*scatter keeps no recipe")
+        lost = pytest.raises(RuntimeError, match=r"was lost: .*cannot be recomputed \(such as those of Client\.scatter")
         with after_round(1, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids(client)]), lost:
             fitted(X=X, y=y)
 

@@ -394,7 +394,7 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
     "parameters, match",
     [
         ({"strategy": "incremental_offline"}, "prior_weight=0 leaves"),
-        ({"strategy": "minimax"}, "a given horizon"),
+        ({"strategy": "minimax"}, "and a horizon"),
         ({"strategy": "minimax", "horizon": 5, "family": "poisson"}, "family='poisson'"),
         ({"strategy": "minimax", "horizon": 5}, "Row 5 is row 6 of the stream, beyond horizon=5"),
         ({"strategy": "last_step_minimax", "family": "poisson"}, "last_step_minimax"),

@@ -273,7 +273,7 @@ def test_columns_have_names():
     assert model.feature_names_in_.tolist() == ["a", "b"]
     by_name = ColumnTransformer([("b", StandardScaler(), ["b"])])
     assert MaxEntDensity(grid, features=by_name).fit(seen[["a", "b"]]).lambda_.shape == (1,)
-    with pytest.raises(ValueError, match="are sparse"):
+    with pytest.raises(ValueError, match="must be dense"):
         MaxEntDensity(grid, features=OneHotEncoder()).fit([0, 1])
 
 

@@ -107,9 +107,9 @@ def test_by_itself_it_is_the_squared_euclidean_distance(divergence):
     assert divergence.at([1.0, 4.0]) == WeightedSquaredEuclidean([1.0, 4.0])
     assert divergence.adaptive and not SquaredEuclidean().adaptive
     assert isinstance(divergence, AdaptiveDivergence) and type(divergence) in DIVERGENCES.values()
-    with pytest.raises(ValueError, match="adapts to the rows"):
+    with pytest.raises(ValueError, match="is adaptive"):
         divergence.smoothness(1.0)
-    with pytest.raises(ValueError, match="adapts to the rows"):
+    with pytest.raises(ValueError, match="is adaptive"):
         divergence.row_size(u)
 
 

@@ -305,7 +305,7 @@ def test_errors():
         for div in BUILT_IN:
             w = into_domain(div, np.zeros(2))
             for radius in (0.0, -1.0, np.nan, np.inf):
-                with pytest.raises(ValueError, match="a ball needs a positive finite radius"):
+                with pytest.raises(ValueError, match="radius must be a positive finite number"):
                     project(div, ball, w, radius)
         with pytest.raises(ValueError, match=r"w\[1\] = 0 is outside the domain w > 0 of Burg"):
             project(Burg(), ball, [1.0, 0.0], 0.5)
@@ -357,5 +357,5 @@ def test_bounds_of_rows_are_checked():
     for div in SMOOTH:
         assert div.smoothness(0.0) == 0
         for bound in (-1.0, np.nan, np.inf):
-            with pytest.raises(ValueError, match=r"bounds no rows; use the largest row_size\(x\)"):
+            with pytest.raises(ValueError, match=r"x_bound must be a finite number >= 0, the largest row_size\(x\)"):
                 div.smoothness(bound)

@@ -58,7 +58,7 @@ def test_errors_of_projections_and_parameters():
             SimplexEntropy().project_box([0.2, 0.3, 0.5], -np.inf, [5.0, upper, 5.0])
     with pytest.raises(ValueError, match=r"lower ends sum to 1 and leave nothing for the weight at index 0; widen"):
         SimplexEntropy().project_box([0.2, 0.3, 0.5], [-1.0, 0.0, 1.0], 5.0)
-    with pytest.raises(ValueError, match="positive finite sum"):
+    with pytest.raises(ValueError, match="positive finite number"):
         RelativeEntropy().project_simplex([1.0], 0.0)
     with pytest.raises(ValueError, match="No point of the domain 0 < w < 1 has sum 3"):
         BinaryEntropy().project_simplex([0.5, 0.5], 3.0)
@@ -66,9 +66,9 @@ def test_errors_of_projections_and_parameters():
         SimplexEntropy().project_simplex([0.5, 0.5], 2.0)
     with pytest.raises(ValueError, match=r"p = 1.5 is not"):
         PNorm(p=1.5)
-    with pytest.raises(ValueError, match="positive finite sum"):
+    with pytest.raises(ValueError, match="positive finite number"):
         SimplexEntropy(total=-1.0)
     with pytest.raises(ValueError, match=r"theta\[1\] = 1 is outside the dual domain"):
         Burg().inverse_mirror([-1.0, 1.0])
-    with pytest.raises(ValueError, match="two points of the same space"):
+    with pytest.raises(ValueError, match="u and w must have the same shape"):
         SquaredEuclidean().divergence([1.0], [1.0, 2.0])

@@ -85,7 +85,7 @@ def test_a_multiple_keeps_the_domain():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
 def test_a_multiple_is_positive(scale):
-    with pytest.raises(ValueError, match="positive finite scale"):
+    with pytest.raises(ValueError, match="scale must be a positive finite number"):
         Scaled(Burg(), scale)
 
 

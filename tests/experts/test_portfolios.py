@@ -262,7 +262,7 @@ def test_bad_data_bounds_are_refused(bounds):
 
 @pytest.mark.parametrize("weights", [[0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0]])
 def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(ValueError, match="weights have to be 2 numbers"):
+    with pytest.raises(ValueError, match="weights must be 2 numbers"):
         wealth([[1.0, 2.0]], weights)
 
 

@@ -35,8 +35,8 @@ def bad_calls():
         "triples": ("partial_fit_pairs", ([[0, 1, 2]], [1], 3), "3 columns"),
         "no pairs": ("partial_fit_pairs", (np.empty((0, 2), int), [], 3), "0 sample"),
         "other objects": ("partial_fit_pairs", ([[0, 1]], [1], 4), "n_objects is 4, but .* of 3"),
-        "no objects": ("fit_pairs", ([[0, 1]], [1], 0), "at least 1"),
-        "missing objects": ("fit_pairs", ([[0, 1]], [1]), "n_objects is missing"),
+        "no objects": ("fit_pairs", ([[0, 1]], [1], 0), "integer >= 1"),
+        "missing objects": ("fit_pairs", ([[0, 1]], [1]), "n_objects must be given"),
         "distance": ("partial_fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
         "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), "there are 1 pairs"),
         "NaN distance": ("partial_fit_pairs", ([[0, 1]], [np.nan], 3), r"distances contains NaN \(row 0\)"),
@@ -92,7 +92,7 @@ def test_bad_parameters(bad):
 
 
 def test_first_call_for_pairs_needs_the_number_of_objects():
-    with pytest.raises(ValueError, match="n_objects is missing"):
+    with pytest.raises(ValueError, match="n_objects must be given"):
         MEGKernelLearner().partial_fit_pairs([[0, 1]], [0.1])
 
 

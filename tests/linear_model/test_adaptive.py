@@ -262,7 +262,7 @@ def test_rates_are_what_suits_the_divergence(name):
     assert_array_equal(auto.coef_, named.coef_)
     falling = MirrorDescentRegressor(divergence="squared_euclidean").partial_fit(X, y)
     assert_array_equal(falling.coef_, ImplicitGDRegressor(eta0=0.3).partial_fit(X, y).coef_)
-    with pytest.raises(AttributeError, match="for divergences that adapt"):
+    with pytest.raises(AttributeError, match="for adaptive divergences"):
         _ = falling.metric_
 
 
@@ -272,7 +272,7 @@ def test_rates_are_what_suits_the_divergence(name):
     [
         ({"signed": True}, "signed"),
         ({"constraint": L1Ball(1.0)}, "UpperBound"),
-        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}}, "adapts to the rows"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}}, "is adaptive"),
     ],
 )
 def test_what_does_not_go_with_them_is_refused(name, parameters, match):

@@ -259,7 +259,7 @@ class Mine(Penalty):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"penalty": Mine()}, "no proximal step of .*: its metric is not known before the row; use L1, L2"),
+        ({"penalty": Mine()}, "no proximal step of .*, as its metric is not known before the row; use L1, L2"),
         ({"constraint": L1Ball(1.0)}, "no projection onto .* use UpperBound or Box"),
         ({"constraint": L2Ball(1.0)}, "no projection onto .* use UpperBound or Box"),
         ({"constraint": Simplex(1.0)}, "no projection onto .* use UpperBound or Box"),

@@ -102,7 +102,7 @@ def test_the_loss_bound_has_the_first_and_the_last_rate():
 @pytest.mark.parametrize(
     "parameters, coef, message",
     [
-        ({"update": "implicit"}, [0.5, 0.5], "update='gradient' alone"),
+        ({"update": "implicit"}, [0.5, 0.5], "requires update='gradient'"),
         ({"average": True}, [0.5, 0.5], "average=False"),
         ({}, [0.5, 1.5], r"coef\[1\] = 1.5"),
         ({}, [0.5, -0.5], "coef"),

@@ -118,7 +118,7 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     reference = clone(model).fit(X, y, sample_weight=weights * [factors[label] for label in y])
     assert_allclose(balanced.fit(X, y, sample_weight=weights).coef_, reference.coef_, rtol=1e-10, atol=1e-13)
     for fitted in (clone(balanced), balanced):
-        with unchanged(fitted, "class_weight='balanced' is for fit"):
+        with unchanged(fitted, "class_weight='balanced' is only for fit"):
             fitted.partial_fit(X, y, classes=range(n_classes))
 
 
@@ -128,9 +128,9 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     [
         ("unbalanced", "'class_weight' parameter"),
         ([1.0, 2.0, 3.0], "'class_weight' parameter"),
-        ({0: 1.0, 1: -2.0}, "weight that is not a finite number >= 0"),
-        ({0: np.inf}, "weight that is not a finite number >= 0"),
-        ({0: np.nan}, "weight that is not a finite number >= 0"),
+        ({0: 1.0, 1: -2.0}, "must have finite weights >= 0"),
+        ({0: np.inf}, "must have finite weights >= 0"),
+        ({0: np.nan}, "must have finite weights >= 0"),
         ({"0": 2.0}, "not in class_weight"),
         ({7: 2.0}, "not in class_weight"),
     ],

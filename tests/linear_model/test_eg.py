@@ -74,7 +74,7 @@ def test_init_of_each_kind():
 @pytest.mark.parametrize(
     "weights, init, match",
     [
-        ("positive", [1.0, 0.0, 1.0, 1.0], r"init\[1\] = 0.*have to be > 0"),
+        ("positive", [1.0, 0.0, 1.0, 1.0], r"init must be > 0 .*; got init\[1\] = 0"),
         ("positive", [1.0, 1.0, -0.5, 1.0], r"init\[2\] = -0.5"),
         ("positive", [1.0, 1.0], "init has shape"),
         ("simplex", [0.5, 0.5, 0.5, 0.5], "init sums to 2.*total=1"),

@@ -241,7 +241,7 @@ def test_what_the_squared_loss_has_alone_says_so():
         with pytest.raises(AttributeError, match=rf"{name} is for loss='squared_error'.*this model is of PoissonLoss"):
             getattr(model, name)
     for ask in (lambda: model.predict(X, return_std=True), lambda: model.predict_interval(X)):
-        with pytest.raises(ValueError, match="is for the normal model of loss='squared_error'"):
+        with pytest.raises(ValueError, match="requires loss='squared_error'"):
             ask()
     assert_array_equal(model.predict(X), model.set_params(forward=False).predict(X))
     assert not get_tags(model).target_tags.multi_output and get_tags(ForwardRegressor()).target_tags.multi_output

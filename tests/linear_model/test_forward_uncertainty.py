@@ -191,7 +191,9 @@ def test_bad_questions_are_refused(unchanged):
     X, y = some_rows()
     model = ForwardRegressor().fit(X, 100 * y)
     for coverage in (0.0, 1.0, -0.1, 2.0, np.nan, "90 %", None):
-        with pytest.raises(ValueError, match=f"coverage = {coverage!r}; give a number between 0 and 1"):
+        with pytest.raises(
+            ValueError, match=f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}"
+        ):
             model.predict_interval(X, coverage=coverage)
     bad = X.copy()
     bad[3] = 1e308 * np.sign(model.coef_)

@@ -393,7 +393,7 @@ def test_tags_say_which_targets_are_admissible():
         ({"constraint": "simplex"}, "'constraint' parameter"),
         ({"signed": "yes"}, "'signed' parameter"),
         ({"divergence": "burg", "init": 0.0}, r"init\[0\] = 0"),
-        ({"divergence": "binary_entropy", "init": 1.0}, r"init\[0\] = 1.* between 0 and 1"),
+        ({"divergence": "binary_entropy", "init": 1.0}, r"init must be between 0 and 1 .*; got init\[0\] = 1"),
         ({"learning_rate": "theory"}, r"needs data_bounds\['x'\]"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0}}, r"needs data_bounds\['u'\]"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "w": 1.0}}, "has the key 'w'"),

@@ -22,7 +22,7 @@ LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner
 def test_one_class_leaves_rows_where_they_are(learner, pairs, n_components):
     X = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 0.1]
     model = learner(sampling=pairs, n_components=n_components)
-    with pytest.warns(UserWarning, match=r"one class.*two classes or more") as caught:
+    with pytest.warns(UserWarning, match=r"one class.*two or more classes") as caught:
         model.fit(X, np.zeros(20, dtype=int))
     assert caught[0].filename == __file__
     if learner is VonNeumannMetricLearner:

@@ -177,9 +177,9 @@ def test_fewer_rows_than_features():
     [
         (
             {"domain": "positive"},
-            "domain = 'positive' is not known; use one of 'all', 'nonnegative', 'simplex', 'signed'",
+            "domain must be one of 'all', 'nonnegative', 'simplex', 'signed'; got 'positive'",
         ),
-        ({"domain": "simplex", "total": 0.0}, "needs a positive finite sum"),
+        ({"domain": "simplex", "total": 0.0}, "must be a positive finite number"),
         ({"sample_weight": [1.0, -1.0, 0.0]}, "-1 at row 1"),
         ({"sample_weight": [0.0, 0.0, 0.0]}, "All sample_weight are zero"),
         ({"y": [1.0, np.nan, 2.0]}, r"Input y contains NaN \(row 1\)"),

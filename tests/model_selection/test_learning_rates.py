@@ -208,7 +208,7 @@ def test_a_mixture_is_what_its_model_is():
     assert is_regressor(LearningRateMixture()) and not hasattr(LearningRateMixture(), "predict_proba")
     classifier.fit(X, labels(y))
     for name in ("coef_", "intercept_"):
-        with pytest.raises(AttributeError, match="no linear model"):
+        with pytest.raises(AttributeError, match="not a linear model"):
             getattr(classifier, name)
     classifier.partial_fit(X, labels(y))
     assert classifier.t_ == 120
@@ -325,7 +325,7 @@ def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
     path = LearningRatePath(model, eta0s=[1e-3, 1.0, 1.5]).fit(X * np.sqrt(scale), y * scale)
     assert_allclose(path.cumulative_losses_, small.cumulative_losses_ * scale)
     mixture = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X[:1], y[:1])
-    with unchanged(mixture, rf"losses up to row {n - 1} add up to infinity"):
+    with unchanged(mixture, rf"losses up to row {n - 1} sum to infinity"):
         mixture.partial_fit(X * np.sqrt(scale), y * scale)
 
 

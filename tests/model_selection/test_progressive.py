@@ -312,20 +312,20 @@ def test_a_window_without_weight_has_no_score(scoring):
 
 def test_weights_that_nobody_takes_are_refused():
     X, y = numbers()
-    with pytest.raises(ValueError, match=r"neg_max_error.* takes no sample_weight"):
+    with pytest.raises(ValueError, match=r"neg_max_error.* does not accept sample_weight"):
         progressive_val_score(ImplicitGDRegressor(), X, y, scoring="neg_max_error", sample_weight=np.ones(60))
-    with pytest.raises(ValueError, match=r"scoring = <.*takes no sample_weight"):
+    with pytest.raises(ValueError, match=r"scoring = <.*does not accept sample_weight"):
         progressive_val_score(ImplicitGDRegressor(), X, y, scoring=lambda a, b: 0.0, sample_weight=np.ones(60))
 
     class Unweighted(SGDRegressor):
         def partial_fit(self, X, y):
             return super().partial_fit(X, y)
 
-    with pytest.raises(ValueError, match=r"Unweighted.partial_fit takes no sample_weight"):
+    with pytest.raises(ValueError, match=r"Unweighted.partial_fit does not accept sample_weight"):
         progressive_val_score(Unweighted(), iter([(X, y, np.ones(60))]))
     with pytest.raises(ValueError, match="Chunk 1 of the iterable differs"):
         progressive_val_score(ImplicitGDRegressor(), [(X, y, np.ones(60)), (X, y)])
-    with pytest.raises(ValueError, match="weights come in its chunks"):
+    with pytest.raises(ValueError, match="weights are part of its chunks"):
         progressive_val_score(ImplicitGDRegressor(), [(X, y)], sample_weight=np.ones(60))
 
 
@@ -347,7 +347,7 @@ def test_classes_are_those_of_the_whole_stream():
 
     progressive_val_score(Noting(random_state=0), chunks * 2, classes=[0, 1, 2])
     assert told == [[0, 1, 2], None, None, None]
-    with pytest.raises(ValueError, match="give classes, all labels of the stream"):
+    with pytest.raises(ValueError, match="classes must be given for an iterable"):
         progressive_val_score(model, chunks)
     started = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
     assert progressive_val_score(started, chunks[1:], warm_start=True).n_scored == 30
@@ -382,8 +382,8 @@ def test_several_outputs_of_a_classifier():
     [
         (LinearRegression(), {}, "LinearRegression has no partial_fit"),
         (make_pipeline(SGDRegressor()), {}, "Pipeline has no partial_fit.*OnlinePipeline"),
-        (SGDRegressor(), {"scoring": 3}, "scoring = 3 is not the name of a scorer"),
-        (SGDRegressor(), {"scoring": ["r2"]}, "is not the name of a scorer"),
+        (SGDRegressor(), {"scoring": 3}, "scoring = 3 must be the name of a scorer"),
+        (SGDRegressor(), {"scoring": ["r2"]}, "must be the name of a scorer"),
         (SGDRegressor(), {"scoring": "no such"}, "no such"),
         (
             SGDRegressor(),
@@ -409,7 +409,7 @@ def test_what_cannot_be_done_is_refused(model, arguments, match):
 @pytest.mark.parametrize(
     "X, y, match",
     [
-        (np.ones((5, 2)), None, "y is None, so X has to be an iterable of chunks"),
+        (np.ones((5, 2)), None, "X must be an iterable of chunks"),
         (pd.DataFrame(np.ones((5, 2))), None, "of type DataFrame; give y"),
         (3, None, "of type int; give y"),
         (np.ones((5, 2)), np.ones(4), r"inconsistent numbers of samples: \[5, 4\]"),

@@ -179,7 +179,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
     assert fit_stream(ImplicitGDRegressor(), batches, checkpoint=file, resume=False).estimator.eta0 != 0.5
     save_model(ImplicitGDRegressor(), file)
-    with pytest.raises(ValueError, match="is a model, and no checkpoint"):
+    with pytest.raises(ValueError, match="is a model, but not a checkpoint"):
         fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
 
 
@@ -191,7 +191,7 @@ def test_a_fitted_model_goes_on_if_it_is_told_to():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="give classes"):
+    with pytest.raises(ValueError, match="classes must be given"):
         fit_stream(ForwardClassifier(), ArrayBatches(X, LABELS))
     with pytest.raises(ValueError, match="has no partial_fit"):
         fit_stream(object(), ArrayBatches(X, y))
