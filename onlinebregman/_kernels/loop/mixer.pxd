@@ -52,6 +52,7 @@ cdef class ProbabilityMixer(Mixer):
     cdef Expert* experts
     cdef Expert* experts_before
 
+    cdef void scale(self, const double* scores, double* scaled) noexcept nogil
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil
     cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
                                 double* room) noexcept nogil

@@ -20,6 +20,12 @@ from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 
+cdef extern from "ops/hedge.h":
+    double ob_mix_loss(const double* w, const double* losses, double* t, Py_ssize_t n) noexcept nogil
+    void ob_log_losses(double* losses, const double* a, double sign, Py_ssize_t n) noexcept nogil
+    void ob_mix_two(const double* w, const double* a, double* t, double* above, double* below,
+                    Py_ssize_t n) noexcept nogil
+
 cdef enum Link:
     SOFTMAX                   # probabilities are the softmax of the scores; of two classes there is one, w_1 - w_0
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
@@ -37,7 +43,7 @@ cdef class Mixer:
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
         """How many numbers `mix` needs room for."""
-        return 0 if self.hedge is None else self.hedge.n_experts
+        return 0 if self.hedge is None else self.hedge.lanes
 
     cdef double target(self, double y) noexcept nogil:
         """What learners are to learn for the target y."""
@@ -95,7 +101,7 @@ cdef class ScoreMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, Loss loss not None, centred=False, state=None):
         self.hedge, self.loss, self.centred = hedge, loss, centred
         self.n_scores, self.n_outputs = hedge.n_experts, 1
-        self.room = np.empty(3 * hedge.n_experts)
+        self.room = np.zeros(3 * hedge.lanes)
         self.seen = Targets(0.0, 0.0, INFINITY, -INFINITY)
         if state is not None:
             self.seen = state
@@ -116,7 +122,7 @@ cdef class ScoreMixer(Mixer):
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double mixed = 0.0, score
         cdef double* v = &self.room[0]
-        cdef double* losses = v + n
+        cdef double* losses = v + self.hedge.lanes
         self.hedge.weigh(v)
         for k in range(n):
             score = self.within(scores[k])
@@ -179,7 +185,7 @@ cdef class ProbabilityMixer(Mixer):
         if state is not None and len(state) != hedge.n_experts:
             raise ValueError(f"there must be a state of each of {hedge.n_experts} experts; got {len(state)}")
         self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
-        self.room = np.empty(3 * hedge.n_experts)
+        self.room = np.zeros(3 * hedge.lanes)
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         if self.experts == NULL or self.experts_before == NULL:
@@ -198,23 +204,25 @@ cdef class ProbabilityMixer(Mixer):
         return type(self), (self.hedge, self.n_classes, self.links, state)
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
-        return self.hedge.n_experts + self.n_classes
+        return self.hedge.lanes + max(2 * self.hedge.lanes, self.n_classes)
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
-        cdef double least = INFINITY, mixed = 0.0
+        cdef Py_ssize_t lanes = self.hedge.lanes
+        cdef double mixed
         cdef double* v = &self.room[0]
-        cdef double* losses = v + n
-        cdef Expert* expert
+        cdef double* losses = v + lanes
+        cdef double* scaled = losses + lanes
         if not 0 <= label < self.n_classes:
             return BAD_TARGET
         self.hedge.weigh(v)
-        for k in range(n):
-            losses[k] = -self.log_probability(&self.experts[k], scores, label)
-            least = min(least, losses[k])
-        for k in range(n):
-            mixed += v[k] * exp(least - losses[k])
-        mixed = least - log(mixed)
+        if self.n_classes == 2:
+            self.scale(scores, scaled)
+            ob_log_losses(losses, scaled, 1.0 if label else -1.0, n)
+        else:
+            for k in range(n):
+                losses[k] = -self.log_probability(&self.experts[k], scores, label)
+        mixed = ob_mix_loss(v, losses, scaled, n)
         for k in range(n):
             losses[k] *= weight
         self.hedge.count(losses, v, weight * mixed)
@@ -224,21 +232,29 @@ cdef class ProbabilityMixer(Mixer):
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        cdef Py_ssize_t k, c
+        cdef Py_ssize_t k, c, n = self.hedge.n_experts, lanes = self.hedge.lanes
         self.hedge.weigh(room)
+        if self.n_classes == 2:
+            self.scale(scores, room + lanes)
+            ob_mix_two(room, room + lanes, room + 2 * lanes, &out[1], &out[0], n)
+            return
         for c in range(self.n_classes):
             out[c] = 0.0
+        for k in range(n):
+            self.add_probabilities(&self.experts[k], scores, room[k], out, room + lanes)
+
+    cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
+        """The experts' calibrated scores of two classes."""
+        cdef Py_ssize_t k
         for k in range(self.hedge.n_experts):
-            self.add_probabilities(&self.experts[k], scores, room[k], out, room + self.hedge.n_experts)
+            scaled[k] = self.experts[k].scale.slope * scores[k] + self.experts[k].scale.offset
 
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil:
-        """ln p(y) by an expert."""
+        """ln p(y) of three classes or more by an expert."""
         cdef const double* a = scores + expert.start
         cdef const Calibration* s = &expert.scale
         cdef double most = -INFINITY, total = 0.0
         cdef Py_ssize_t c
-        if expert.n == 1:
-            return log_sigmoid((2.0 * y - 1.0) * (s.slope * a[0] + s.offset))
         if expert.kind == SOFTMAX:
             for c in range(expert.n):
                 most = max(most, a[c])
@@ -254,15 +270,11 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
                                 double* room) noexcept nogil:
-        """Add an expert's probabilities, times its weight."""
+        """Add an expert's probabilities of three classes or more, times its weight."""
         cdef const double* a = scores + expert.start
         cdef const Calibration* s = &expert.scale
         cdef double most = -INFINITY, total = 0.0
         cdef Py_ssize_t c
-        if expert.n == 1:
-            p[1] += weight * sigmoid(s.slope * a[0] + s.offset)
-            p[0] += weight * sigmoid(-(s.slope * a[0] + s.offset))
-            return
         for c in range(expert.n):
             room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
             most = max(most, room[c])
