@@ -1,5 +1,9 @@
+from libc.math cimport isfinite
+
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.loop.state cimport RunState, Settings
+from onlinebregman._kernels.loop.state cimport (
+    BAD_TARGET, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
+)
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row
 
@@ -13,5 +17,30 @@ cdef struct Descent:          # a learner that descends
 
 cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings)
 cdef int descend(const Descent* learner, const Row* row, double y, double weight, double* prior_score) noexcept nogil
-cdef int descend_together(const Descent* learners, Py_ssize_t n, const Row* row, const double* y, bint separate,
-                          double weight, double* scores, double* room, Py_ssize_t* refusing) noexcept nogil
+
+
+cdef inline double squared_step(const Settings* settings, double a, double fall, double eta, double y) noexcept nogil:
+    """The step on the squared loss."""
+    return linear_step(a - y, fall, eta) if settings.update == IMPLICIT else eta * (a - y)
+
+
+cdef inline int book_step(const Descent* learner, double a, double fall, double base, double y, double weight, double c,
+                   double value, double* prior_score) noexcept nogil:
+    """Everything about a step but the passes over the row, of weight times the rate `base` from the score a on."""
+    cdef RunState* run = learner.run
+    cdef Settings* settings = learner.settings
+    cdef double eta = weight * base
+    cdef bint admitted = 0.0 <= y <= 1.0 if learner.logistic else isfinite(y)
+    if not admitted or not isfinite(c + (run.loss + weight * value)):
+        if not isfinite(a):
+            return NOT_FINITE
+        return BAD_TARGET if not admitted else LOSS_OVERFLOWED if isfinite(c) else OVERFLOWED
+    if prior_score != NULL:
+        prior_score[0] = a
+    if settings.track_regret:
+        run.weighted_loss += eta * value
+        add_slack(run, 0.5 * c * fall * (eta * (a - y)), base)  # what S comes to, for both steps on the squared loss
+        if not isfinite(run.weighted_loss + run.slack):
+            return LOSS_OVERFLOWED
+    count(run, weight * value, c, settings.fit_intercept)
+    return LEARNED

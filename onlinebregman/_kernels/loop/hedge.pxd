@@ -5,7 +5,9 @@ cdef class Hedge:
     cdef readonly double loss  # of the mixture
     cdef readonly double gap
     cdef double[::1] losses   # of the experts
-    cdef double[::1] costs    # and what weights go by: the same but for what was dealt out
+    cdef double[::1] costs    # and what weights go by: the same but for what was dealt out,
+    cdef Py_ssize_t lanes     # with room for so many, as weights and losses of a row have
+    cdef double[::1] room     # for weights on their way to the record
     cdef double[::1] before   # what the last call has to put back
     cdef double loss_before, gap_before
     cdef readonly Py_ssize_t n_rows
@@ -15,9 +17,10 @@ cdef class Hedge:
     cdef Py_ssize_t n_rows_before, n_logged_before, interval_before
 
     cdef double current_rate(self) noexcept nogil
+    cdef double least(self) noexcept nogil
     cdef void weigh(self, double* weights) noexcept nogil
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil
-    cdef void deal_out(self, double* weights, double rate) noexcept nogil
+    cdef void deal_out(self, const double* weights, double total, double rate, double best) noexcept nogil
     cdef void record(self) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
     cdef void go_back(self) noexcept

@@ -2,9 +2,18 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, exp, isnan, log
+from libc.math cimport INFINITY, NAN, isnan, log
 from libc.string cimport memcpy
 
+cdef extern from "ops/hedge.h":
+    Py_ssize_t OB_LANES
+    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
+    double ob_least_rise(const double* costs, const double* losses, double best, Py_ssize_t n) noexcept nogil
+    void ob_weigh(double* w, const double* costs, double rate, double best, Py_ssize_t n) noexcept nogil
+    double ob_weigh_after(double* w, const double* costs, const double* losses, double rate, double best, double rise,
+                          Py_ssize_t n) noexcept nogil
+    void ob_costs(double* costs, const double* w, double keep, double part, double rate, double best,
+                  Py_ssize_t n) noexcept nogil
 
 cdef enum:
     LOGGED = 128              # weights that are kept on record, at most
@@ -45,20 +54,22 @@ cdef class Hedge:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.share = n_experts, share
         self.fixed_rate = NAN if rate is None else rate
-        self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(n_experts), np.empty(2 * n_experts)
+        self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
+        self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
+        self.room = np.zeros(self.lanes)
         self.log, self.interval = np.empty((LOGGED, n_experts)), 1
         if state is not None:
             losses, costs, self.loss, self.gap, self.n_rows, self.interval, log = state
             if self.interval < 1 or len(log) > LOGGED:
                 raise ValueError(f"weights must be on record {LOGGED} times at most, at intervals of 1 or more rows")
-            np.asarray(self.losses)[:], np.asarray(self.costs)[:] = losses, costs
+            np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
             self.n_logged = len(log)
             np.asarray(self.log)[:self.n_logged] = log
 
     def __reduce__(self):
         rate = None if isnan(self.fixed_rate) else self.fixed_rate
         log = np.asarray(self.log)[:self.n_logged].copy()
-        state = np.asarray(self.losses).copy(), np.asarray(self.costs).copy(), self.loss, self.gap
+        state = np.asarray(self.losses).copy(), np.asarray(self.costs)[:self.n_experts].copy(), self.loss, self.gap
         state += self.n_rows, self.interval, log
         return type(self), (self.n_experts, rate, self.share, state)
 
@@ -70,9 +81,9 @@ cdef class Hedge:
     @property
     def weights(self):
         """The experts' weights, shape (n_experts,)."""
-        cdef double[::1] weights = np.empty(self.n_experts)
+        cdef double[::1] weights = np.empty(self.lanes)
         self.weigh(&weights[0])
-        return np.asarray(weights)
+        return np.asarray(weights)[:self.n_experts].copy()
 
     @property
     def weights_log(self):
@@ -90,69 +101,66 @@ cdef class Hedge:
 
     def learn(self, const double[::1] losses, double loss):
         """Count a row on which the experts had these losses, and the mixture this one."""
-        cdef double[::1] room = np.empty(self.n_experts)
-        self.count(&losses[0], &room[0], loss)
+        cdef double[::1] room = np.zeros(2 * self.lanes)
+        np.asarray(room)[:self.n_experts] = losses
+        self.weigh(&room[self.lanes])
+        self.count(&room[0], &room[self.lanes], loss)
 
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):
             return self.fixed_rate
         return log(<double> self.n_experts) / self.gap if self.gap > 0 else INFINITY
 
+    cdef double least(self) noexcept nogil:
+        """The best expert's cost."""
+        cdef double lo = INFINITY, hi = -INFINITY
+        ob_range(&self.costs[0], self.n_experts, &lo, &hi)
+        return lo
+
     cdef void weigh(self, double* weights) noexcept nogil:
-        """The weights of the next row."""
+        """The weights of the next row; there is room for `lanes` numbers."""
         cdef Py_ssize_t k
-        cdef double best = INFINITY, total = 0.0, rate = self.current_rate()
+        cdef double best = self.least(), total = 0.0, rate = self.current_rate()
+        if rate < INFINITY:
+            ob_weigh(weights, &self.costs[0], rate, best, self.n_experts)
+            return
         for k in range(self.n_experts):
-            best = min(best, self.costs[k])
-        for k in range(self.n_experts):
-            if rate == INFINITY:
-                weights[k] = 1.0 if self.costs[k] == best else 0.0
-            else:
-                weights[k] = exp(-rate * (self.costs[k] - best))
+            weights[k] = 1.0 if self.costs[k] == best else 0.0
             total += weights[k]
         for k in range(self.n_experts):
             weights[k] /= total
 
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
-        """A row on which the experts had these losses, and the mixture this one; `weights` is room for as many."""
+        """A row on which the experts had these losses, and by these weights, which are overwritten, the mixture this one.
+
+        There is room for `lanes` numbers.
+        """
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = INFINITY, rise = INFINITY, mixed, mass = 0.0, total = 0.0, lost
+        cdef double rate = self.current_rate(), best = self.least(), mixed, largest = 0.0, total = 0.0
+        cdef double rise = ob_least_rise(&self.costs[0], losses, best, self.n_experts)
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
-        for k in range(self.n_experts):
-            best = min(best, self.costs[k])
-        for k in range(self.n_experts):
-            rise = min(rise, self.costs[k] - best + losses[k])
         mixed = rise
-        if rate < INFINITY:
-            for k in range(self.n_experts):  # relative to the largest terms, which do not underflow
-                lost = self.costs[k] - best
-                total += exp(-rate * lost)
-                mass += exp(-rate * (lost + losses[k] - rise))
-            mixed -= log(mass / total) / rate
+        if rate < INFINITY:  # relative to the largest terms, which do not underflow; the best expert's weight is 1 / sum
+            for k in range(self.n_experts):
+                largest = max(largest, weights[k])
+            total = ob_weigh_after(weights, &self.costs[0], losses, rate, best, rise, self.n_experts)
+            mixed -= log(total * largest) / rate
         for k in range(self.n_experts):
             self.losses[k] += losses[k]
             self.costs[k] += losses[k]
         self.loss += loss
         self.gap += max(loss - mixed, 0.0)
         if self.share > 0 and known:
-            self.deal_out(weights, rate)
+            self.deal_out(weights, total, rate, best + rise)
         self.n_rows += 1
         if self.n_rows % self.interval == 0:
             self.record()
 
-    cdef void deal_out(self, double* weights, double rate) noexcept nogil:
+    cdef void deal_out(self, const double* weights, double total, double rate, double best) noexcept nogil:
         """Raise the small weights, at the cost of all: the sum of exp(-rate costs) stays what it is."""
-        cdef Py_ssize_t k
-        cdef double best = INFINITY, total = 0.0, part
-        for k in range(self.n_experts):
-            best = min(best, self.costs[k])
-        for k in range(self.n_experts):
-            weights[k] = exp(-rate * (self.costs[k] - best))
-            total += weights[k]
-        part = self.share * total / self.n_experts
-        for k in range(self.n_experts):
-            self.costs[k] = best - log((1.0 - self.share) * weights[k] + part) / rate
+        cdef double part = self.share * total / self.n_experts
+        ob_costs(&self.costs[0], weights, 1.0 - self.share, part, rate, best, self.n_experts)
 
     cdef void record(self) noexcept nogil:
         """Put the weights on record."""
@@ -164,7 +172,8 @@ cdef class Hedge:
                 memcpy(&self.log[k, 0], &self.log[2 * k + 1, 0], self.n_experts * sizeof(double))
             if self.n_rows % self.interval:
                 return
-        self.weigh(&self.log[self.n_logged, 0])
+        self.weigh(&self.room[0])
+        memcpy(&self.log[self.n_logged, 0], &self.room[0], self.n_experts * sizeof(double))
         self.n_logged += 1
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:

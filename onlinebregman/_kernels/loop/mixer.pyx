@@ -23,6 +23,12 @@ from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLO
 from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 
+cdef extern from "ops/hedge.h":
+    double ob_mix_loss(const double* w, const double* losses, double* t, Py_ssize_t n) noexcept nogil
+    void ob_log_losses(double* losses, const double* a, double sign, Py_ssize_t n) noexcept nogil
+    void ob_mix_two(const double* w, const double* a, double* t, double* above, double* below,
+                    Py_ssize_t n) noexcept nogil
+
 cdef enum Link:
     SOFTMAX                   # probabilities are the softmax of the scores; of two classes there is one, w_1 - w_0
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
@@ -43,7 +49,7 @@ cdef class Mixer:
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
         """How many numbers `mix` needs room for."""
-        return 0 if self.hedge is None else self.hedge.n_experts
+        return 0 if self.hedge is None else self.hedge.lanes
 
     cdef double target(self, double y) noexcept nogil:
         """What learners are to learn for the target y."""
@@ -109,7 +115,7 @@ cdef class ScoreMixer(Mixer):
         self.n_scores, self.n_outputs = hedge.n_experts, 1
         if stack is not None and not (centred and stack.n_experts == hedge.n_experts):
             raise ValueError(f"combinations must be of {hedge.n_experts} centred experts; got {stack.n_experts}")
-        self.room = np.empty(hedge.n_experts + self.room_length())
+        self.room = np.zeros(hedge.lanes + self.room_length())
         self.seen = Targets(0.0, 0.0, INFINITY, -INFINITY)
         if state is not None:
             self.seen = state
@@ -119,7 +125,7 @@ cdef class ScoreMixer(Mixer):
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
-        return 2 * n if self.stack is None else 4 * n + 1 + 2 * (1 + self.stack.n)
+        return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
 
     cdef double target(self, double y) noexcept nogil:
         return y - self.seen.mean if self.centred else y
@@ -159,8 +165,8 @@ cdef class ScoreMixer(Mixer):
         cdef Py_ssize_t k, j, n = self.hedge.n_experts
         cdef double mixed, m, scale
         cdef double* v = &self.room[0]
-        cdef double* losses = v + n
-        cdef double* p = losses + n
+        cdef double* losses = v + self.hedge.lanes
+        cdef double* p = losses + self.hedge.lanes
         cdef double* x = p + n
         cdef double* room = x + n
         cdef double* u
@@ -168,7 +174,7 @@ cdef class ScoreMixer(Mixer):
         m = self.mean(scores, v, p)
         if self.stack is not None:
             u = room + n + 1
-            q = u + 1 + self.stack.n
+            q = u + self.stack.hedge.lanes
             mixed = self.combine(m, p, u, q, x, room)
             for j in range(1 + self.stack.n):
                 q[j] = weight * self.loss.value(q[j], y)
@@ -193,13 +199,13 @@ cdef class ScoreMixer(Mixer):
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
-        cdef double* p = room + n
+        cdef double* p = room + self.hedge.lanes
         cdef double* x = p + n
         cdef double* u
         out[0] = self.mean(scores, room, p)
         if self.stack is not None:
             u = x + 2 * n + 1
-            out[0] = self.combine(out[0], p, u, u + 1 + self.stack.n, x, x + n)
+            out[0] = self.combine(out[0], p, u, u + self.stack.hedge.lanes, x, x + n)
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)
@@ -248,7 +254,8 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
         self.width = n
         self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
-        self.room = np.empty(4 * hedge.n_experts + n_classes + self.room_length() + (0 if stack is None else 2 + stack.n))
+        self.room = np.zeros(3 * hedge.lanes if stack is None else
+                             7 * hedge.lanes + 1 + n_classes + stack.hedge.lanes + self.room_length())
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         if self.experts == NULL or self.experts_before == NULL:
@@ -267,25 +274,27 @@ cdef class ProbabilityMixer(Mixer):
         return type(self), (self.hedge, self.n_classes, self.links, self.stack, state)
 
     cdef Py_ssize_t room_length(self) noexcept nogil:
-        cdef Py_ssize_t n = self.hedge.n_experts
-        return n + self.n_classes + (0 if self.stack is None else (n + 2) * self.width + 1 + self.stack.n)
+        cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
+        return length if self.stack is None else length + (lanes + 2) * self.width + lanes + self.stack.hedge.lanes
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
-        cdef double least = INFINITY, mixed = 0.0
+        cdef Py_ssize_t lanes = self.hedge.lanes
+        cdef double mixed
         cdef double* v = &self.room[0]
-        cdef double* losses = v + n
-        cdef Expert* expert
+        cdef double* losses = v + lanes
+        cdef double* scaled = losses + lanes
         if not 0 <= label < self.n_classes:
             return BAD_TARGET
         self.hedge.weigh(v)
-        for k in range(n):
-            losses[k] = -self.log_probability(&self.experts[k], scores, label)
-            least = min(least, losses[k])
-        for k in range(n):
-            mixed += v[k] * exp(least - losses[k])
-        mixed = least - log(mixed)
-        if self.stack is not None and self.learn_stack(scores, label, weight, mixed, losses + n) != LEARNED:
+        if self.n_classes == 2:
+            self.scale(scores, scaled)
+            ob_log_losses(losses, scaled, 1.0 if label else -1.0, n)
+        else:
+            for k in range(n):
+                losses[k] = -self.log_probability(&self.experts[k], scores, label)
+        mixed = ob_mix_loss(v, losses, scaled, n)
+        if self.stack is not None and self.learn_stack(scores, label, weight, mixed, scaled + lanes) != LEARNED:
             return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] *= weight
@@ -301,18 +310,15 @@ cdef class ProbabilityMixer(Mixer):
         cdef double most, total, least = lost, mixed = 0.0, slope
         cdef double* v = &self.room[0]
         cdef double* u = room                       # weights and losses of mixture and combinations
-        cdef double* losses = u + 1 + self.stack.n
-        cdef double* coef = losses + 1 + self.stack.n
+        cdef double* losses = u + self.stack.hedge.lanes
+        cdef double* coef = losses + self.stack.hedge.lanes
         cdef double* g = coef + n
         cdef double* z = g + n
         cdef double* p = z + n + 1
-        cdef double* logits = p + 2 * self.n_classes
+        cdef double* logits = p + self.n_classes
         cdef double* a = logits + width
         cdef double* x = a + width
-        for c in range(self.n_classes):
-            p[c] = 0.0
-        for k in range(n):
-            self.add_probabilities(&self.experts[k], scores, v[k], p, p + self.n_classes)
+        self.mixed(scores, v, p, x + n * width)
         self.differences(scores, p, logits, x)
         self.stack.hedge.weigh(u)
         losses[0] = lost
@@ -345,26 +351,36 @@ cdef class ProbabilityMixer(Mixer):
         return LEARNED if isfinite(self.stack.hedge.loss) else LOSS_OVERFLOWED
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        cdef Py_ssize_t k, c, j, n = self.hedge.n_experts
-        cdef double* more = room + n
-        cdef double* logits = more + self.n_classes
-        cdef double* x = logits + 2 * self.width
-        cdef double* u
+        cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
+        cdef double* more = room + lanes
+        cdef double* logits = more + max(2 * lanes, self.n_classes)
+        cdef double* a = logits + self.width
+        cdef double* x = a + self.width
+        cdef double* coef = x + n * self.width
+        cdef double* u = coef + n
         self.hedge.weigh(room)
-        for c in range(self.n_classes):
-            out[c] = 0.0
-        for k in range(n):
-            self.add_probabilities(&self.experts[k], scores, room[k], out, more)
+        self.mixed(scores, room, out, more)
         if self.stack is None:
             return
-        u = x + n * self.width
         self.differences(scores, out, logits, x)
         self.stack.hedge.weigh(u)
         for c in range(self.n_classes):
             out[c] *= u[0]
         for j in range(self.stack.n):
-            self.combine(j, logits, x, room, logits + self.width)
-            self.add_softmax(logits + self.width, self.width, u[1 + j], out, more)
+            self.combine(j, logits, x, coef, a)
+            self.add_softmax(a, self.width, u[1 + j], out, more)
+
+    cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil:
+        """The weighted mean of the experts' probabilities."""
+        cdef Py_ssize_t k, c, n = self.hedge.n_experts
+        if self.n_classes == 2:
+            self.scale(scores, room)
+            ob_mix_two(v, room, room + self.hedge.lanes, &p[1], &p[0], n)
+            return
+        for c in range(self.n_classes):
+            p[c] = 0.0
+        for k in range(n):
+            self.add_probabilities(&self.experts[k], scores, v[k], p, room)
 
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
         """The mixture's logits, and those of each expert less these; of two classes log p_1 - log p_0, else log p_c + const."""
@@ -403,14 +419,18 @@ cdef class ProbabilityMixer(Mixer):
             for c in range(self.width):
                 out[c] += coef[k] * x[k * self.width + c]
 
+    cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
+        """The experts' calibrated scores of two classes."""
+        cdef Py_ssize_t k
+        for k in range(self.hedge.n_experts):
+            scaled[k] = self.experts[k].scale.slope * scores[k] + self.experts[k].scale.offset
+
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil:
-        """ln p(y) by an expert."""
+        """ln p(y) of three classes or more by an expert."""
         cdef const double* a = scores + expert.start
         cdef const Calibration* s = &expert.scale
         cdef double most = -INFINITY, total = 0.0
         cdef Py_ssize_t c
-        if expert.n == 1:
-            return log_sigmoid((2.0 * y - 1.0) * (s.slope * a[0] + s.offset))
         if expert.kind == SOFTMAX:
             for c in range(expert.n):
                 most = max(most, a[c])
@@ -426,15 +446,12 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
                                 double* room) noexcept nogil:
-        """Add an expert's probabilities, times its weight."""
+        """Add an expert's probabilities of three classes or more, times its weight."""
         cdef const double* a = scores + expert.start
         cdef const Calibration* s = &expert.scale
         cdef Py_ssize_t c
-        if expert.n == 1:
-            room[0] = s.slope * a[0] + s.offset
-        else:
-            for c in range(expert.n):
-                room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
+        for c in range(expert.n):
+            room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
         self.add_softmax(room, expert.n, weight, p, room)
 
     cdef void add_softmax(self, const double* a, Py_ssize_t n, double weight, double* p, double* room) noexcept nogil:

@@ -8,9 +8,9 @@ from libc.stdlib cimport free, malloc
 from onlinebregman._kernels.geometries.geometry cimport (
     Workspace, free_workspace, make_workspace
 )
+from onlinebregman._kernels.loop.abreast cimport Abreast
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.descent cimport Descent, descend_together
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
@@ -55,10 +55,9 @@ cdef class MixtureLearner(Ensemble):
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # in the shortest of the books
     cdef Part* parts
-    cdef Py_ssize_t* single   # of the learners in this call, first those that descend,
-    cdef Descent* descents    # all in one pass over a dense row
-    cdef Py_ssize_t n_descents
-    cdef double[::1] room     # for them: targets, scores, and what their steps take
+    cdef Abreast abreast      # those that learn abreast in this call,
+    cdef Py_ssize_t* single   # and the others
+    cdef Py_ssize_t n_single
     cdef double[::1] scores   # of the row that is learned
 
     def __cinit__(self, learners, Mixer mixer not None, books=None):
@@ -74,9 +73,8 @@ cdef class MixtureLearner(Ensemble):
         self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.single = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
-        self.descents = <Descent*> malloc(self.n * sizeof(Descent))
-        self.room = np.empty(4 * self.n)
-        if self.parts == NULL or self.single == NULL or self.descents == NULL:
+        self.abreast = Abreast(self.n)
+        if self.parts == NULL or self.single == NULL:
             raise MemoryError()
         self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
@@ -97,7 +95,6 @@ cdef class MixtureLearner(Ensemble):
     def __dealloc__(self):
         free(self.parts)
         free(self.single)
-        free(self.descents)
 
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.books)
@@ -160,20 +157,20 @@ cdef class MixtureLearner(Ensemble):
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
-        self.bind()
+        self.bind(self.vector_length(rows.widest))
         return 0
 
-    cdef void bind(self) noexcept:
-        """Find the learners that descend."""
-        cdef Py_ssize_t k, last = self.n
-        self.n_descents = 0
-        for k, learner in enumerate(self.learners):
-            if type(learner) is Learner and (<Learner> learner).descends:
-                self.descents[self.n_descents], self.single[self.n_descents] = (<Learner> learner).descent, k
-                self.n_descents += 1
-            else:
-                last -= 1
-                self.single[last] = k
+    cdef int bind(self, Py_ssize_t length) except -1:
+        """Find those that learn abreast."""
+        cdef Py_ssize_t k, i = 0
+        self.abreast.gather(tuple([alone(learner) for learner in self.learners]), length)
+        together = {self.abreast.place[k] for k in range(self.abreast.n)}
+        self.n_single = 0
+        for k in range(self.n):
+            if k not in together:
+                self.single[self.n_single] = k
+                self.n_single += 1
+        return 0
 
     cdef int undo(self, Rows rows) except -1:
         Ensemble.undo(self, rows)
@@ -215,7 +212,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         """Every learner learns the row, and what they had predicted is counted."""
-        cdef Py_ssize_t i, first = 0
+        cdef Py_ssize_t i
         cdef int status
         cdef double target
         cdef Part* part
@@ -225,12 +222,11 @@ cdef class MixtureLearner(Ensemble):
             self.refusing = -1
             return BAD_TARGET
         target = self.mixer.target(y[0])
-        if row.index == NULL and self.n_descents > 1:
-            first = self.n_descents
-            status = self.descend(row, y[0], target, weight)
+        if self.abreast.n > 0:
+            status = self.learn_abreast(row, y[0], target, weight)
             if status != LEARNED:
                 return status
-        for i in range(first, self.n):
+        for i in range(self.n_single):
             part = &self.parts[self.single[i]]
             status = (<AtomicLearner> part.learner).learn_row(
                 row, work, targets_of(part, y[0], &target), weight, &self.scores[part.start]
@@ -241,21 +237,20 @@ cdef class MixtureLearner(Ensemble):
         self.refusing = -1
         return self.mixer.learn(&self.scores[0], y[0], weight)
 
-    cdef int descend(self, const Row* row, double y, double target, double weight) noexcept nogil:
-        """The learners that descend learn a dense row."""
-        cdef Py_ssize_t i, refusing, n = self.n_descents
+    cdef int learn_abreast(self, const Row* row, double y, double target, double weight) noexcept nogil:
+        cdef Py_ssize_t k
         cdef int status
-        cdef double* targets = &self.room[0]
-        cdef double* scores = targets + n
-        for i in range(n):
-            targets[i] = targets_of(&self.parts[self.single[i]], y, &target)[0]
-        status = descend_together(self.descents, n, row, targets, True, weight, scores, scores + n, &refusing)
-        if status != LEARNED:
-            self.refusing = self.single[refusing]
-            return status
-        for i in range(n):
-            self.scores[self.parts[self.single[i]].start] = scores[i]
-        return LEARNED
+        for k in range(self.abreast.n):
+            self.abreast.y[k] = targets_of(&self.parts[self.abreast.place[k]], y, &target)[0]
+        status = self.abreast.learn_row(row, weight, &self.refusing)
+        for k in range(self.abreast.n):
+            self.scores[self.parts[self.abreast.place[k]].start] = self.abreast.a[k]
+        return status
+
+
+cdef AtomicLearner alone(AtomicLearner learner):
+    """The one learner that a learner consists of, or itself."""
+    return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
 
 
 cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:

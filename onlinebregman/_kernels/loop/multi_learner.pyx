@@ -6,8 +6,8 @@ from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.abreast cimport Abreast
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, weight_of
-from onlinebregman._kernels.loop.descent cimport Descent, descend_together
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
@@ -28,21 +28,20 @@ cdef class MultiLearner(Ensemble):
     """
 
     def __cinit__(self, learners, bint summed=True):
+        cdef Py_ssize_t k
         self.summed = self.separate = summed
         [<Learner?> learner for learner in self.learners]
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
         self.members = <void**> malloc(self.n * sizeof(void*))
-        self.descents = <Descent*> malloc(self.n * sizeof(Descent))
-        self.room = <double*> malloc(2 * self.n * sizeof(double))
-        if self.members == NULL or self.descents == NULL or self.room == NULL:
+        if self.members == NULL:
             raise MemoryError()
-        self.bind()
+        for k, learner in enumerate(self.learners):
+            self.members[k] = <void*> learner
+        self.abreast = Abreast(self.n)
 
     def __dealloc__(self):
         free(self.members)
-        free(self.descents)
-        free(self.room)
 
     def __reduce__(self):
         return type(self), (self.learners, self.summed)
@@ -140,17 +139,8 @@ cdef class MultiLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
-        self.bind()
+        self.abreast.gather(self.learners, self.vector_length(rows.widest))
         return 0
-
-    cdef void bind(self) noexcept:
-        """Take down what the loop over rows needs to know."""
-        cdef Learner learner
-        cdef Py_ssize_t k
-        self.descend = True
-        for k, learner in enumerate(self.learners):
-            self.members[k], self.descents[k] = <void*> learner, learner.descent
-            self.descend = self.descend and learner.descends
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t i, k
@@ -192,13 +182,16 @@ cdef class MultiLearner(Ensemble):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Every learner learns the row, all in one pass if they descend, else one after the other."""
+        """Every learner learns the row, all abreast if they can, else one after the other."""
         cdef Py_ssize_t k
         cdef int status
-        if self.descend and row.index == NULL and weight != 0:
-            return descend_together(
-                self.descents, self.n, row, y, self.separate, weight, scores, self.room, &k
-            )
+        if self.n == self.abreast.n and weight != 0:
+            for k in range(self.n):
+                self.abreast.y[k] = y[self.abreast.place[k] * self.separate]
+            status = self.abreast.learn_row(row, weight, &k)
+            for k in range(self.n if scores != NULL else 0):
+                scores[self.abreast.place[k]] = self.abreast.a[k]
+            return status
         for k in range(self.n):
             status = (<Learner> self.members[k]).learn_row(
                 row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k

@@ -1,4 +1,8 @@
-from libc.math cimport exp, fabs, log, log1p
+from libc.math cimport log
+
+cdef extern from "ops/logistic.h":
+    double ob_softplus(double a) noexcept nogil
+    void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil  # of ln(1 + e^a) - y a
 
 
 cdef struct Edge:             # where a smooth piece of a loss ends, on the way down
@@ -26,19 +30,6 @@ cdef class SquaredLoss(Loss):
     pass
 
 
-cdef inline void logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil:
-    """Those of ln(1 + e^a) - y a."""
-    cdef double e = exp(-fabs(a))
-    cdef double above = (1.0 if a >= 0 else e) / (1.0 + e), below = (1.0 if a <= 0 else e) / (1.0 + e)
-    # as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1
-    slope[0] = (1.0 - y) * above - y * below
-    curvature[0] = above * below
-
-
-cdef inline double softplus(double a) noexcept nogil:
-    return max(a, 0.0) + log1p(exp(-fabs(a)))
-
-
 cdef inline double xlogx(double x) noexcept nogil:
     return x * log(x) if x > 0 else 0.0
 
@@ -46,9 +37,9 @@ cdef inline double xlogx(double x) noexcept nogil:
 cdef inline double logistic_value(double a, double y) noexcept nogil:
     cdef double cross = 0.0
     if y > 0:
-        cross += y * softplus(-a)
+        cross += y * ob_softplus(-a)
     if y < 1:
-        cross += (1.0 - y) * softplus(a)
+        cross += (1.0 - y) * ob_softplus(a)
     if 0 < y < 1:
         cross = cross + xlogx(y) + xlogx(1.0 - y)
     return max(cross, 0.0)

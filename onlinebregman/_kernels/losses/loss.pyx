@@ -133,7 +133,7 @@ cdef class LogisticLoss(Loss):
         return slope
 
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
-        logistic_derivatives(a, y, slope, curvature)
+        ob_logistic_derivatives(a, y, slope, curvature)
 
     cdef double link(self, double a) noexcept nogil:
         cdef double e = exp(-fabs(a))

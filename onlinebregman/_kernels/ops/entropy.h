@@ -2,7 +2,7 @@
 #ifndef ONLINEBREGMAN_ENTROPY_H
 #define ONLINEBREGMAN_ENTROPY_H
 
-#include "vector.h"
+#include "exp.h"
 
 /* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores where L(p) loads; OB_FLOOR is v, but never below f; OB_RAISE is
  * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP comes before a short loop,
@@ -70,56 +70,6 @@ OB_INLINE double ob_product(const ob_lanes *lanes) {
     for (int k = 0; k < 2; ++k)
         product[k] = (product[k] * product[k + 2]) * p[k + 12];
     return (product[0] * product[1]) * p[14];
-}
-
-/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709.
- *
- * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
- * 13, times 2^k put together from bits.
- */
-OB_INLINE double ob_exp1(double z0) {
-    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
-    double z = z0 < -708.0 ? -708.0 : z0;
-    z = z > 709.0 ? 709.0 : z;
-    const double shifted = z * log2e + magic;
-    const double kd = shifted - magic;
-    const double r = (z - kd * ln2_hi) - kd * ln2_lo;
-    double p = 1.6059043836821613e-10;
-    p = p * r + 2.08767569878681e-09;
-    p = p * r + 2.505210838544172e-08;
-    p = p * r + 2.755731922398589e-07;
-    p = p * r + 2.7557319223985893e-06;
-    p = p * r + 2.48015873015873e-05;
-    p = p * r + 0.0001984126984126984;
-    p = p * r + 0.001388888888888889;
-    p = p * r + 0.008333333333333333;
-    p = p * r + 0.041666666666666664;
-    p = p * r + 0.16666666666666666;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    double v = p * scale;
-    v = z0 < -708.0 ? 0.0 : v;
-    return z0 > 709.0 ? HUGE_VAL : v;
-}
-
-/* e = exp(-(c x + shift)) */
-OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        e[i] = ob_exp1(-(c * x[i] + shift));
-}
-
-/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow */
-OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
-                                  ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        e[i] = ob_exp1(-(2.0 * (c * (0.5 * x[i] - 0.5 * origin)) + shift));
 }
 
 /* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2),

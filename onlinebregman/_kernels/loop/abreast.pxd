@@ -1,0 +1,37 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.descent cimport Descent
+from onlinebregman._kernels.loop.learner cimport Learner
+from onlinebregman._kernels.loop.solver cimport Score
+from onlinebregman._kernels.rows.rows cimport Row
+
+
+cdef class Abreast:
+    cdef Py_ssize_t n         # learners, first those that descend
+    cdef Py_ssize_t n_descents
+    cdef bint logistic        # does one of them learn by the logistic loss?
+    cdef void** learners
+    cdef Descent* descents
+    cdef Py_ssize_t* place    # of each in the list that it is from
+    cdef Workspace* works     # of those that do not descend: they have memory
+    cdef Score* scores
+    cdef Py_ssize_t n_works, length  # for so many of them, and vectors of this length
+    cdef double[::1] memory   # vectors of a number for each learner, of `stride` numbers:
+    cdef Py_ssize_t stride
+    cdef double* y            # the targets of the next row,
+    cdef double* a            # its scores,
+    cdef double* value        # its losses, and their slopes,
+    cdef double* slope
+    cdef double* fall         # how fast the scores fall with c,
+    cdef double* base         # the rates, and times the row's weight,
+    cdef double* eta
+    cdef double* c            # and the steps
+
+    cdef void release_works(self) noexcept
+    cdef int gather(self, tuple learners, Py_ssize_t length) except -1
+    cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil
+    cdef void score_descents(self, const Row* row) noexcept nogil
+    cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil
+    cdef void take_in(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil
+    cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil
+    cdef void move_descents(self, const Row* row) noexcept nogil
+    cdef bint finite(self, Learner learner, const Row* row) noexcept nogil

@@ -1,0 +1,235 @@
+"""Several learners of the same rows abreast: the scores of all, then the equations of all, then their steps.
+
+For learners that step implicitly on the logistic or the squared loss, and whose score falls in a straight line. Each
+comes to the same numbers as by itself. Those that descend pass over a dense row in fours, and the equations of logistic
+losses are solved in vector registers.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, isfinite, isnan
+from libc.stdlib cimport calloc, free
+
+from onlinebregman._kernels.geometries.geometry cimport (
+    Workspace, free_workspace, make_workspace, open_workspace
+)
+from onlinebregman._kernels.loop.descent cimport Descent, book_step, squared_step
+from onlinebregman._kernels.loop.learner cimport Learner
+from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
+from onlinebregman._kernels.loop.solver cimport Score, logistic_step
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, rate
+from onlinebregman._kernels.losses.loss cimport SquaredLoss, logistic_value
+from onlinebregman._kernels.rows.rows cimport Row
+
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
+                 double* dots) noexcept nogil
+    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
+    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
+                  Py_ssize_t n) noexcept nogil
+    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
+    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
+
+cdef extern from "ops/logistic.h":
+    Py_ssize_t OB_ABREAST
+    void ob_logistic_losses(double* value, double* slope, const double* a, const double* y, Py_ssize_t n) noexcept nogil
+    void ob_logistic_steps(double* c, const double* start, const double* fall, const double* eta, const double* y,
+                           Py_ssize_t n) noexcept nogil
+
+cdef enum:
+    VECTORS = 8               # of a number for each learner
+
+
+cdef bint goes_abreast(Learner learner):
+    """Can it learn with others?"""
+    if learner.descends:
+        return True
+    return (
+        learner.geometry.adaptive
+        and learner.geometry.linear
+        and (type(learner.loss) is SquaredLoss or learner.loss.logistic)
+        and learner.settings.update == IMPLICIT
+        and learner.settings.average_from == INFINITY
+        and not learner.geometry.averaging
+        and not learner.settings.track_regret
+    )
+
+
+cdef class Abreast:
+    """Those of a list of learners that learn abreast.
+
+    Parameters
+    ----------
+    most : int
+        How many they may be.
+    """
+
+    def __cinit__(self, Py_ssize_t most):
+        cdef Py_ssize_t k
+        cdef double* vectors
+        self.learners = <void**> calloc(most, sizeof(void*))
+        self.descents = <Descent*> calloc(most, sizeof(Descent))
+        self.place = <Py_ssize_t*> calloc(most, sizeof(Py_ssize_t))
+        self.works = <Workspace*> calloc(most, sizeof(Workspace))
+        self.scores = <Score*> calloc(most, sizeof(Score))
+        if self.learners == NULL or self.descents == NULL or self.place == NULL or self.works == NULL or \
+                self.scores == NULL:
+            raise MemoryError()
+        self.stride = (most + OB_ABREAST - 1) // OB_ABREAST * OB_ABREAST
+        self.memory = np.zeros(VECTORS * self.stride)
+        vectors = &self.memory[0]
+        self.y, self.a, self.value, self.slope = vectors, vectors + self.stride, vectors + 2 * self.stride, vectors + 3 * self.stride
+        vectors += 4 * self.stride
+        self.fall, self.base, self.eta, self.c = vectors, vectors + self.stride, vectors + 2 * self.stride, vectors + 3 * self.stride
+
+    def __dealloc__(self):
+        self.release_works()
+        free(self.learners)
+        free(self.descents)
+        free(self.place)
+        free(self.works)
+        free(self.scores)
+
+    cdef void release_works(self) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.n_works):
+            free_workspace(&self.works[k])
+        self.n_works = 0
+
+    cdef int gather(self, tuple learners, Py_ssize_t length) except -1:
+        """Take those of these learners that can, for a call that has begun, with vectors of this length."""
+        cdef Py_ssize_t k
+        cdef bint descending
+        cdef Learner learner
+        self.n = self.n_descents = 0
+        self.logistic = False
+        for descending in (True, False):
+            for k, each in enumerate(learners):
+                if type(each) is Learner and (<Learner> each).descends == descending and goes_abreast(each):
+                    learner = each
+                    self.learners[self.n], self.place[self.n], self.descents[self.n] = <void*> learner, k, learner.descent
+                    self.logistic = self.logistic or learner.loss.logistic
+                    self.n_descents += descending
+                    self.n += 1
+        if self.n == 1:  # it is faster by itself
+            self.n = self.n_descents = 0
+        if length > self.length:
+            self.release_works()
+            self.length = length
+        while self.n_works < self.n - self.n_descents:
+            make_workspace(&self.works[self.n_works], self.length)
+            self.n_works += 1
+        return 0
+
+    cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil:
+        """Learn a row of the targets y, of positive weight; the `Status`, and who refuses it. Its scores are in a."""
+        cdef Py_ssize_t k
+        cdef int status
+        self.score_descents(row)
+        for k in range(self.n):
+            status = self.predict(<Learner> self.learners[k], k, row)
+            if status != LEARNED:
+                refusing[0] = self.place[k]
+                return status
+        if self.logistic:
+            ob_logistic_losses(self.value, self.slope, self.a, self.y, self.stride)
+        for k in range(self.n):
+            self.take_in(<Learner> self.learners[k], k, weight)
+        if self.logistic:
+            ob_logistic_steps(self.c, self.a, self.fall, self.eta, self.y, self.stride)
+        for k in range(self.n):
+            status = self.move(<Learner> self.learners[k], k, weight)
+            if status != LEARNED:
+                refusing[0] = self.place[k]
+                return status
+        self.move_descents(row)
+        for k in range(self.n):
+            if not self.finite(<Learner> self.learners[k], row):
+                refusing[0] = self.place[k]
+                return OVERFLOWED
+        return LEARNED
+
+    cdef void score_descents(self, const Row* row) noexcept nogil:
+        """w.x and x.x of those that descend."""
+        cdef Py_ssize_t k, d = self.n_descents, in_fours = d - d % 4 if row.index == NULL else 0
+        cdef const Descent* m = self.descents
+        cdef double square = ob_dot(row.x, row.x, row.n) if d else 0.0
+        for k in range(0, in_fours, 4):
+            ob_dot4(m[k].w, m[k + 1].w, m[k + 2].w, m[k + 3].w, row.x, row.n, self.a + k)
+        for k in range(in_fours, d):
+            self.a[k] = ob_dot(m[k].w, row.x, row.n) if row.index == NULL else \
+                ob_sparse_dot(m[k].w, row.index, row.x, row.n)
+        for k in range(d):
+            self.fall[k] = square
+
+    cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil:
+        """The learner's score a."""
+        cdef int status
+        if not learner.before.complete:
+            learner.before.log(learner.geometry, row)
+        if k < self.n_descents:
+            self.a[k] += learner.run.intercept
+            self.fall[k] += learner.settings.fit_intercept
+            return LEARNED
+        k -= self.n_descents
+        open_workspace(&self.works[k], row)
+        status = predict_row(
+            learner.geometry, &learner.settings, &learner.run, &self.works[k], &self.scores[k], &self.a[self.n_descents + k]
+        )
+        return BAD_TARGET if status == LEARNED and not learner.loss.admits(self.y[k + self.n_descents]) else status
+
+    cdef void take_in(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
+        """Its loss, and its rate; a geometry that adapts takes the row in."""
+        cdef Score* score
+        self.base[k] = rate(&learner.settings, learner.run.t + 1.0)
+        if not learner.loss.logistic:
+            self.slope[k] = self.a[k] - self.y[k]
+            self.value[k] = 0.5 * self.slope[k] * self.slope[k]
+        elif 0 < self.y[k] < 1:
+            self.value[k] = logistic_value(self.a[k], self.y[k])
+        if k >= self.n_descents:
+            score = &self.scores[k - self.n_descents]
+            self.base[k] *= learner.geometry.adapt(
+                &self.works[k - self.n_descents], self.slope[k], self.y[k], weight, True, &score.slope, &score.bias
+            )
+            self.fall[k] = score.slope + score.bias
+        self.eta[k] = weight * self.base[k]
+
+    cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
+        """Its step c; that of the weights of those that descend comes after all others."""
+        cdef double c = self.c[k], value = self.value[k]
+        cdef Workspace* work
+        if not learner.loss.logistic:
+            c = squared_step(&learner.settings, self.a[k], self.fall[k], self.eta[k], self.y[k])
+        elif isnan(c):
+            c = logistic_step(self.a[k], self.fall[k], self.eta[k], self.y[k])
+        self.c[k] = c
+        if k < self.n_descents:
+            return book_step(
+                &self.descents[k], self.a[k], self.fall[k], self.base[k], self.y[k], weight, c, value, NULL
+            )
+        if not isfinite(c):
+            return OVERFLOWED
+        work = &self.works[k - self.n_descents]
+        learner.geometry.step(work, c)
+        return end_step(
+            learner.geometry, &learner.settings, &learner.run, work, self.base[k], c,
+            self.scores[k - self.n_descents].bias, weight * value,
+        )
+
+    cdef void move_descents(self, const Row* row) noexcept nogil:
+        cdef Py_ssize_t k, d = self.n_descents, in_fours = d - d % 4 if row.index == NULL else 0
+        cdef const Descent* m = self.descents
+        cdef const double* c = self.c
+        for k in range(0, in_fours, 4):
+            ob_axpy4(m[k].w, m[k + 1].w, m[k + 2].w, m[k + 3].w, row.x, c + k, row.n)
+        for k in range(in_fours, d):
+            if row.index == NULL:
+                ob_axpy(m[k].w, row.x, c[k], row.n)
+            else:
+                ob_sparse_axpy(m[k].w, row.index, row.x, c[k], row.n)
+
+    cdef bint finite(self, Learner learner, const Row* row) noexcept nogil:
+        """Are the weights of the row, where `check_all` will not look at them?"""
+        return learner.before.complete or learner.before.finite(learner.geometry, row)

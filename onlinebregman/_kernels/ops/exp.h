@@ -1,0 +1,90 @@
+/* Exponentials and logarithms: branch-free, so that they vectorise, and the same digits on every processor. */
+#ifndef ONLINEBREGMAN_EXP_H
+#define ONLINEBREGMAN_EXP_H
+
+#include "vector.h"
+
+/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709.
+ *
+ * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
+ * 13, times 2^k put together from bits.
+ */
+OB_INLINE double ob_exp1(double z0) {
+    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
+    double z = z0 < -708.0 ? -708.0 : z0;
+    z = z > 709.0 ? 709.0 : z;
+    const double shifted = z * log2e + magic;
+    const double kd = shifted - magic;
+    const double r = (z - kd * ln2_hi) - kd * ln2_lo;
+    double p = 1.6059043836821613e-10;
+    p = p * r + 2.08767569878681e-09;
+    p = p * r + 2.505210838544172e-08;
+    p = p * r + 2.755731922398589e-07;
+    p = p * r + 2.7557319223985893e-06;
+    p = p * r + 2.48015873015873e-05;
+    p = p * r + 0.0001984126984126984;
+    p = p * r + 0.001388888888888889;
+    p = p * r + 0.008333333333333333;
+    p = p * r + 0.041666666666666664;
+    p = p * r + 0.16666666666666666;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    double v = p * scale;
+    v = z0 < -708.0 ? 0.0 : v;
+    return z0 > 709.0 ? HUGE_VAL : v;
+}
+
+/* e = exp(-(c x + shift)) */
+OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(c * x[i] + shift));
+}
+
+/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow */
+OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
+                                  ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        e[i] = ob_exp1(-(2.0 * (c * (0.5 * x[i] - 0.5 * origin)) + shift));
+}
+
+/* 2 artanh s = ln((1 + s) / (1 - s)) for |s| <= 0.172, which is (sqrt(2) - 1) / (sqrt(2) + 1) */
+OB_INLINE double ob_twice_artanh(double s) {
+    const double t = s * s;
+    double p = 1.0 / 21.0;
+    p = p * t + 1.0 / 19.0;
+    p = p * t + 1.0 / 17.0;
+    p = p * t + 1.0 / 15.0;
+    p = p * t + 1.0 / 13.0;
+    p = p * t + 1.0 / 11.0;
+    p = p * t + 1.0 / 9.0;
+    p = p * t + 1.0 / 7.0;
+    p = p * t + 1.0 / 5.0;
+    p = p * t + 1.0 / 3.0;
+    p = p * t + 1.0;
+    return 2.0 * s * p;
+}
+
+/* ln x for normal numbers x > 0, within 1.5 units in the last place: x = 2^k m with m between sqrt(1/2) and sqrt(2), and
+ * ln m by the series of the inverse hyperbolic tangent at s = (m - 1) / (m + 1) */
+OB_INLINE double ob_log1(double x) {
+    const uint64_t root_half = 0x3fe6a09e667f3bcdULL; /* sqrt(1/2) */
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t exponent = (bits + ((1024ULL << 52) - root_half)) >> 52; /* k + 1024 */
+    bits -= (exponent - 1024) << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    const uint64_t integer = exponent | 0x4330000000000000ULL; /* 2^52 + exponent as a double */
+    double k;
+    memcpy(&k, &integer, sizeof k);
+    return (k - 4503599627371520.0) * 0.6931471805599453 + ob_twice_artanh((m - 1.0) / (m + 1.0));
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* Exponential weights of n experts, of whose numbers every vector has room for a multiple of OB_LANES. */
+#ifndef ONLINEBREGMAN_HEDGE_H
+#define ONLINEBREGMAN_HEDGE_H
+
+#include "logistic.h"
+
+/* The least of (costs - best) + losses */
+static double ob_least_rise(const double *costs, const double *losses, double best, ptrdiff_t n) {
+    double least = HUGE_VAL;
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        const double rise = (costs[k] - best) + losses[k];
+        least = rise < least ? rise : least;
+    }
+    return least;
+}
+
+/* w ~ exp(-rate costs), with the sum 1 */
+OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, double rate, double best, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            w[i + k] = ob_exp1(-(rate * (costs[i + k] - best)));
+    const double total = ob_sum(w, n);
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            w[i + k] /= total;
+}
+
+/* w = exp(-rate ((costs - best) + losses - rise)); returns the sum */
+OB_CLONES static double ob_weigh_after(double *restrict w, const double *restrict costs, const double *restrict losses,
+                                       double rate, double best, double rise, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            w[i + k] = ob_exp1(-(rate * ((costs[i + k] - best) + losses[i + k] - rise)));
+    return ob_sum(w, n);
+}
+
+/* costs = best - ln(keep w + part) / rate */
+OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, double keep, double part, double rate,
+                               double best, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            costs[i + k] = best - ob_log1(keep * w[i + k] + part) / rate;
+}
+
+/* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is room for as many */
+OB_CLONES static double ob_mix_loss(const double *restrict w, const double *restrict losses, double *restrict t,
+                                    ptrdiff_t n) {
+    double least = HUGE_VAL;
+    for (ptrdiff_t k = 0; k < n; ++k)
+        least = losses[k] < least ? losses[k] : least;
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            t[i + k] = ob_exp1(-(losses[i + k] - least));
+    return least - log(ob_dot(w, t, n));
+}
+
+/* The log losses of scores a, or -a, of the right one of two classes */
+OB_CLONES static void ob_log_losses(double *restrict losses, const double *restrict a, double sign, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k)
+            losses[i + k] = ob_softplus(-sign * a[i + k]);
+}
+
+/* sum w / (1 + e^-a) and sum w / (1 + e^a); t is room for as many */
+OB_CLONES static void ob_mix_two(const double *restrict w, const double *restrict a, double *restrict t,
+                                 double *restrict above, double *restrict below, ptrdiff_t n) {
+    for (int side = 0; side < 2; ++side) {
+        for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+            for (int k = 0; k < OB_LANES; ++k) {
+                const double e = ob_exp1(-fabs(a[i + k])), z = side ? -a[i + k] : a[i + k];
+                t[i + k] = (z >= 0.0 ? 1.0 : e) / (1.0 + e);
+            }
+        *(side ? below : above) = ob_dot(w, t, n);
+    }
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: one by one, or side by side to the same numbers. */
+#ifndef ONLINEBREGMAN_LOGISTIC_H
+#define ONLINEBREGMAN_LOGISTIC_H
+
+#include "exp.h"
+
+#define OB_ABREAST 16 /* equations that are solved side by side: vectors of them are multiples of this long */
+#define OB_ROUNDS 6
+
+/* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
+OB_INLINE double ob_softplus(double a) {
+    const double e = ob_exp1(-fabs(a));
+    const int half = e > 0.41421356237309503;
+    const double s = (half ? e - 1.0 : e) / (half ? e + 3.0 : e + 2.0);
+    return (a > 0.0 ? a : 0.0) + ((half ? 0.6931471805599453 : 0.0) + ob_twice_artanh(s));
+}
+
+/* L' and L'' at a, and L''' / L'' */
+OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
+    const double e = ob_exp1(-fabs(a)), share = 1.0 / (1.0 + e);
+    const double above = a >= 0.0 ? share : e * share, below = a <= 0.0 ? share : e * share;
+    /* as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1 */
+    *slope = (1.0 - y) * above - y * below;
+    *curvature = above * below;
+    *skew = below - above;
+}
+
+OB_INLINE void ob_logistic_derivatives(double a, double y, double *slope, double *curvature) {
+    double skew;
+    ob_logistic_slopes(a, y, slope, curvature, &skew);
+}
+
+/* About ln v of v >= 1, by the bits: within 0.06 */
+OB_INLINE double ob_about_log(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits = (bits >> 32) | 0x4330000000000000ULL; /* the upper half, added to 2^52 */
+    memcpy(&v, &bits, sizeof v);
+    return (v - (4503599627370496.0 + 1072693248.0)) * (0.6931471805599453 / 1048576.0);
+}
+
+/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m of
+ * the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
+OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y) {
+    double slope, curvature;
+    ob_logistic_derivatives(start, y, &slope, &curvature);
+    const double q = eta * fall, step = eta * slope / (1.0 + q * curvature);
+    const double margin = y == 1.0 ? start : -start, behind = margin < 0.0 ? -margin : 0.0;
+    const double rise = ob_about_log(1.0 + q / (1.0 + behind)) - margin, most = rise > 0.0 ? rise / fall : 0.0;
+    const int cut = ((y == 1.0) | (y == 0.0)) & (most < fabs(step));
+    return cut ? (step < 0.0 ? -most : most) : step;
+}
+
+/* One of Halley's steps towards that root. Is what it leads to exact to rounding? Its error is at most
+ * fall^2 |step|^3 / 2, as the loss is self-concordant. */
+OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double eta, double y) {
+    double slope, curvature, skew;
+    ob_logistic_slopes(start - *c * fall, y, &slope, &curvature, &skew);
+    const double psi = *c - eta * slope, bent = eta * curvature * fall, rise = 1.0 + bent;
+    const double scale = rise * rise + 0.5 * psi * (bent * fall * skew), step = -psi * rise / scale;
+    const double error = fall * fabs(step);
+    *c += step;
+    return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
+}
+
+/* The root, or NaN if so few steps do not get there */
+static double ob_logistic_step(double start, double fall, double eta, double y) {
+    double c = ob_logistic_guess(start, fall, eta, y);
+    for (int round = 0; round < OB_ROUNDS; ++round)
+        if (ob_logistic_approach(&c, start, fall, eta, y))
+            return c;
+    return NAN;
+}
+
+/* The same for n equations, a multiple of OB_ABREAST */
+OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restrict start, const double *restrict fall,
+                                        const double *restrict eta, const double *restrict y, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_ABREAST) {
+        double left[OB_ABREAST], any = 1.0;
+        for (int k = 0; k < OB_ABREAST; ++k) {
+            c[i + k] = ob_logistic_guess(start[i + k], fall[i + k], eta[i + k], y[i + k]);
+            left[k] = 1.0;
+        }
+        for (int round = 0; round < OB_ROUNDS && any > 0.0; ++round) {
+            any = 0.0;
+            for (int k = 0; k < OB_ABREAST; ++k) {
+                double next = c[i + k];
+                const int there = ob_logistic_approach(&next, start[i + k], fall[i + k], eta[i + k], y[i + k]);
+                c[i + k] = left[k] > 0.0 ? next : c[i + k];
+                left[k] = there ? 0.0 : left[k];
+            }
+            for (int k = 0; k < OB_ABREAST; ++k)
+                any += left[k];
+        }
+        for (int k = 0; k < OB_ABREAST; ++k)
+            c[i + k] = left[k] > 0.0 ? NAN : c[i + k];
+    }
+}
+
+/* Value and slope of n losses, a multiple of OB_ABREAST, of targets 0 and 1: see `logistic_value` for those between */
+OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, const double *restrict a,
+                                         const double *restrict y, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_ABREAST)
+        for (int k = 0; k < OB_ABREAST; ++k) {
+            double curvature;
+            ob_logistic_derivatives(a[i + k], y[i + k], &slope[i + k], &curvature);
+            value[i + k] = ob_softplus(y[i + k] == 1.0 ? -a[i + k] : a[i + k]);
+        }
+}
+
+#endif
