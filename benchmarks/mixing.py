@@ -1,20 +1,30 @@
 """What learning in parallel costs: held-out losses after rounds of mixing S shards, beside passes over all rows.
 
     python benchmarks/mixing.py [--repeats 3]
+    python benchmarks/mixing.py --cost [--repeats 5]
 
 Real sets, their rows shuffled, a quarter held out, columns and targets standardised by the others. The rows are cut
 into S shards, and `onlinebregman.dask.DistributedOnline` mixes what they are learned to, in this process: on a cluster
 the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
 errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
+
+`--cost`: what a round costs beside the passes, on a cluster of two worker processes on this machine. Shards of two rows,
+models of b bytes: milliseconds a round, the least of several fits, and bytes that are sent, by the workers and by the
+process of client and scheduler, of which each is a model going out, or back, once.
 """
 
 import argparse
+import pickle
 import platform
+import time
 import warnings
 
 import dask
+import dask.array as da
+import distributed
 import numpy as np
 import sklearn
+from distributed.comm.tcp import TCP
 from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -80,13 +90,74 @@ def name_of(learner):
     return repr(learner).replace("random_state=0", "").replace("()", "")
 
 
+def sent():
+    """Bytes that this process has sent since this was first asked for."""
+    if "sent" not in vars(TCP):
+        write = TCP.write
+
+        async def counted(self, *arguments, **settings):
+            n = await write(self, *arguments, **settings)
+            TCP.sent += n
+            return n
+
+        TCP.sent, TCP.write = 0, counted
+    return TCP.sent
+
+
+def cost_of(client, n_features, n_shards, repeats, more=10):
+    """Seconds a round, and bytes a round that the workers and that this process send: of fits of 1 and 1 + `more`."""
+    X = da.random.default_rng(0).normal(size=(2 * n_shards, n_features), chunks=(2, n_features)).persist()
+    y = da.random.default_rng(1).normal(size=2 * n_shards, chunks=2).persist()
+    distributed.wait([X, y])
+    found = []
+    for _ in range(repeats):
+        for n_rounds in (1, 1 + more):
+            before = sum(client.run(sent).values()), sent()
+            start = time.perf_counter()
+            model = DistributedOnline(ImplicitGDRegressor(), n_rounds=n_rounds).fit(X, y)
+            seconds = time.perf_counter() - start
+            found.append((seconds, sum(client.run(sent).values()) - before[0], sent() - before[1]))
+    one, many = (np.min(found[start::2], axis=0) for start in (0, 1))
+    return (many - one) / more, len(pickle.dumps(model.estimator_))
+
+
+def costs(repeats):
+    """A table of costs, and the constants of the line through them."""
+    address = {"host": "127.0.0.1", "dashboard_address": None}
+    print("| bytes of a model | shards | ms a round | sent by workers, in models | by client and scheduler |")
+    print("| --- | --- | --- | --- | --- |")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **address) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        points = []
+        for n_features, counts in ((10, (2, 4, 8, 16, 32)), (100_000, (2, 8)), (1_000_000, (2, 8))):
+            for n_shards in counts:
+                (seconds, workers, here), size = cost_of(client, n_features, n_shards, repeats)
+                points.append((1.0, n_shards, n_shards * size, seconds))
+                print(
+                    f"| {size} | {n_shards} | {1000 * seconds:.1f} | {workers / size:.1f} | {here / size:.1f} |",
+                    flush=True,
+                )
+    *terms, seconds = np.array(points).T
+    weight = 1 / seconds  # relative errors
+    fit = np.linalg.lstsq(np.array(terms).T * weight[:, None], seconds * weight)[0]
+    print(
+        f"\nA round takes {1000 * fit[0]:.1f} ms, {1000 * fit[1]:.1f} ms a shard, and a model {1e-6 / fit[2]:.0f} MB/s."
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--cost", action="store_true")
+    options = parser.parse_args()
+    repeats = options.repeats
     versions = [f"{module.__name__} {module.__version__}" for module in (onlinebregman, np, sklearn, dask)]
     print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} shuffles")
     warnings.simplefilter("ignore")
+    if options.cost:
+        return costs(repeats)
     for name, learner in TASKS:
         sets = [
             rows(name, seed, not is_classifier(learner) and "Metric" not in repr(learner)) for seed in range(repeats)

@@ -13,6 +13,8 @@ from dask.delayed import Delayed
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
+_NO_LIMIT = 2**62  # bytes
+
 
 class Serial:
     """In this process, without a cluster."""
@@ -33,7 +35,8 @@ class Serial:
 class Cluster:
     """On the workers of a client.
 
-    Models go along with their tasks, by value, and come back: what a lost worker had can be made again.
+    Models go along with their tasks, by value, and come back: what a lost worker had can be made again. Dask advises
+    against that for large ones, in favour of scattered objects, which it cannot make again.
     """
 
     def __init__(self, client: distributed.Client, retries: int) -> None:
@@ -52,7 +55,8 @@ class Cluster:
         if isinstance(shard, Delayed):  # made anew for this task
             task = dask.delayed(_task, pure=False)(where, function, *arguments, dask_key_name=_key(where))
             return self.client.compute(task, retries=self.settings["retries"])
-        return self.client.submit(_task, where, function, *arguments, key=_key(where), **self.settings)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": _NO_LIMIT}):
+            return self.client.submit(_task, where, function, *arguments, key=_key(where), **self.settings)
 
     def result(self, task: distributed.Future, where: str) -> Any:
         try:

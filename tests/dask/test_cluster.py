@@ -1,6 +1,10 @@
 """DistributedOnline on a cluster of two processes: the bits of the serial run, and what is moved and run."""
 
+import pickle
+import warnings
+
 import joblib
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -8,8 +12,9 @@ from sklearn.model_selection import GridSearchCV
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install onlinebregman[dask]")
 
+import dask  # noqa: E402
 import dask.array as da  # noqa: E402
-from dask_data import cluster_of, data, serially  # noqa: E402
+from dask_data import cluster_of, data, sent, serially  # noqa: E402
 
 from onlinebregman import (  # noqa: E402
     ForwardRegressor,
@@ -96,6 +101,41 @@ def test_rounds_run_a_task_for_each_shard_and_move_no_rows(client):
     DistributedOnline(ImplicitGDRegressor(), n_rounds=11).fit(X, y)
     assert sum("in round" in key for key in tasks_run(client) - known) == 88  # eight shards, a task each and round
     assert moved(client) - before < X.nbytes  # rows move, if at all, once: where a shard is put together
+
+
+def wide(n_features, rows=3, n_chunks=4):
+    """Few rows, for a large model."""
+
+    def of(block_info, label):
+        rng = np.random.default_rng(block_info[None]["chunk-location"][0])
+        X = rng.normal(size=(rows, n_features))
+        return np.arange(rows) % 2 if label else X
+
+    settings = {"chunks": ((rows,) * n_chunks,), "dtype": int, "meta": np.empty(0, dtype=int)}
+    y = da.map_blocks(lambda block_info=None: of(block_info, True), **settings)
+    settings = {"chunks": ((rows,) * n_chunks, (n_features,)), "dtype": float, "meta": np.empty((0, n_features))}
+    return da.map_blocks(lambda block_info=None: of(block_info, False), **settings), y
+
+
+@pytest.mark.parametrize(
+    ("learner", "n_features"),
+    [(ImplicitGDRegressor(), 200_000), (LogDetMetricLearner(sampling="random", random_state=0), 400)],
+    ids=lambda value: type(value).__name__,
+)
+def test_models_of_megabytes_go_to_each_shard_and_back(client, learner, n_features, learned):
+    X, y = wide(n_features)
+    alone = serially(learner, X, y, n_rounds=3)
+    size, before = len(pickle.dumps(alone)), (*sent(client), moved(client))
+    assert size > 1e6
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 MB"}), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # that a model is embedded in the graph, for one
+        model = DistributedOnline(learner, n_rounds=3).fit(X, y)
+    assert learned(model.estimator_) == learned(alone)
+    workers, here, between = (after - b for after, b in zip((*sent(client), moved(client)), before, strict=True))
+    # four shards, three rounds, and a model at the start: each comes back, and goes out and back by the scheduler
+    assert (workers - between) / size == pytest.approx(13, rel=0.05)
+    assert here / size == pytest.approx(12 + 12 + 13, rel=0.05)
+    assert between < 1.05 * X.nbytes + 1e5  # rows move once at most, where a shard is put together; models never
 
 
 def test_predictions_are_made_by_the_workers(client):
