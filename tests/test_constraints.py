@@ -87,7 +87,7 @@ def test_on_the_simplex_geometry():
         projected = constraint.project(div, w)
         div.check_domain(projected)
         assert constraint.contains(projected)
-    with pytest.raises(ValueError, match=r"use SimplexEntropy\(total=2\)"):
+    with pytest.raises(ValueError, match=r"Use SimplexEntropy\(total=2\)"):
         Simplex(2.0).project(div, w)
 
 
@@ -149,7 +149,7 @@ def test_constraints_are_parameters_of_estimators():
     [
         (lambda: UpperBound(np.nan), "bound is NaN; use numbers, or infinity"),
         (lambda: UpperBound([1.0, np.nan]), r"bound\[1\] is NaN"),
-        (lambda: UpperBound(-np.inf), "bound = -inf admits no weights"),
+        (lambda: UpperBound(-np.inf), "bound must be numbers, or infinity for no bound; got -inf"),
         (lambda: UpperBound(np.ones((2, 2))), r"bound has shape \(2, 2\); give a number, or one for each weight"),
         (lambda: Box([0.0, 2.0], 1.0), "The box is empty at index 1: lower = 2, upper = 1"),
         (lambda: Box(2.0, 1.0), "The box is empty at index 0: lower = 2, upper = 1; use lower <= upper"),
@@ -160,8 +160,8 @@ def test_constraints_are_parameters_of_estimators():
             r"upper end of the box has shape \(3,\), the weights have shape \(2,\)",
         ),
         (lambda: Simplex(0.0), "total must be a positive finite number"),
-        (lambda: L1Ball(-1.0), "radius = -1: a ball needs a positive finite radius"),
-        (lambda: L2Ball(np.inf), "radius = inf: a ball needs a positive finite radius"),
+        (lambda: L1Ball(-1.0), "radius must be a positive finite number; got -1"),
+        (lambda: L2Ball(np.inf), "radius must be a positive finite number; got inf"),
     ],
 )
 def test_parameters_out_of_range(make, message):

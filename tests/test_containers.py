@@ -160,7 +160,7 @@ def test_pairs_and_their_targets_may_lie_anywhere():
         plain.partial_fit_pairs(X, np.ma.array(pairs, mask=[[0, 0], [1, 0], [0, 0]]), targets)
     with pytest.raises(ValueError, match=r"Input targets is masked \(row 2\)"):
         plain.partial_fit_pairs(X, pairs, np.ma.array(targets, mask=[0, 0, 1]))
-    with pytest.raises(ValueError, match="targets has dtype timedelta64"):
+    with pytest.raises(ValueError, match="targets must be numeric; got times of dtype timedelta64"):
         plain.partial_fit_pairs(X, pairs, targets.astype("m8[s]"))
 
 
@@ -173,8 +173,8 @@ def test_pairs_and_their_targets_may_lie_anywhere():
         ((sparse.csr_matrix(D[:1]), 1.0), "Chunk 0 is a single row"),
         (({"a": 1.0}, 1.0), "Chunk 0 has a dict for X.*DictVectorizer"),
         (({"a": 1.0}, [1.0]), "Chunk 0 has a dict for X.*DictVectorizer"),
-        (([{"a": 1.0}], [1.0]), "X is made of dicts.*DictVectorizer"),
-        ({"a": 1.0}, "Chunk 0 of the iterable is not a tuple .* of type dict"),
+        (([{"a": 1.0}], [1.0]), "X must be an array of numbers; got dicts.*DictVectorizer"),
+        ({"a": 1.0}, "Chunk 0 of the iterable must be a tuple .*; got type dict"),
         ((np.ma.array(D, mask=D[2, 3] == D), Y), r"Input X is masked"),
         ((D, np.ma.array(Y, mask=Y == 4)), r"Input y is masked \(row 4\)"),
         ((D, Y, np.ma.array(Y, mask=Y == 4)), r"Input sample_weight is masked \(row 4\)"),

@@ -48,10 +48,10 @@ COMPRESSED = {  # what is done to a CSR or CSC, and what the error says; the row
     "index negative": (put("indices", -1, -1), r"{row} \d+ has the {column} index -1"),
     "end too large": (put("indptr", 1, 10**8), r"{row} 0 ends at entry 100000000, but there are \d+ indices"),
     "last end too large": (put("indptr", -1, 10**6), r"{row} \d+ ends at entry 1000000"),
-    "end negative": (put("indptr", 2, -7), r"indptr falls from \d+ to -7 at {row} 1"),
-    "ends fall": (put("indptr", 2, 1), r"indptr falls from \d+ to 1 at {row} 1"),
-    "start": (put("indptr", 0, 3), r"indptr starts at 3"),
-    "start negative": (put("indptr", 0, -3), r"indptr starts at -3"),
+    "end negative": (put("indptr", 2, -7), r"indptr decreases from \d+ to -7 at {row} 1"),
+    "ends fall": (put("indptr", 2, 1), r"indptr decreases from \d+ to 1 at {row} 1"),
+    "start": (put("indptr", 0, 3), r"indptr must start at 0; got 3"),
+    "start negative": (put("indptr", 0, -3), r"indptr must start at 0; got -3"),
     "too few ends": (replace("indptr", lambda a: a[:-1]), r"indptr has \d+ entries, but \d+ {row}s need"),
     "no ends": (replace("indptr", lambda a: a[:0]), r"indptr has 0 entries"),
     "too few values": (replace("data", lambda a: a[:2]), r"{row} \d ends at entry \d+, but there are .* and 2 values"),
@@ -83,7 +83,7 @@ FAULTS = {
     **{("csc", fault): how for fault, how in COMPRESSED.items()},
     **{("coo", fault): how for fault, how in ENTRIES.items()},
     ("bsr", "index too large"): (put("indices", 0, 99), r"row of blocks 0 has the column of blocks index 99"),
-    ("bsr", "ends fall"): (put("indptr", 1, -1), "indptr falls from 0 to -1"),
+    ("bsr", "ends fall"): (put("indptr", 1, -1), "indptr decreases from 0 to -1"),
     ("bsr", "values in one dimension"): (replace("data", np.ravel), "data has 1 dimensions"),
     ("bsr", "other blocks"): (replace("data", lambda a: np.ones((len(a), 7, 3))), "blocks of shape"),
     ("dia", "too few offsets"): (replace("offsets", lambda a: a[:1]), r"\d+ diagonals and 1 different offsets"),
@@ -277,7 +277,7 @@ def test_dicts_are_no_rows(estimator, rows, learn, unchanged):
     X, y = rows
     learn(estimator, X, y)
     for row in ({"a": 1.0, "b": 2.0}, [{"a": 1.0, "b": 2.0}]):
-        with unchanged(estimator, "X is made of dicts.*DictVectorizer"):
+        with unchanged(estimator, "X must be an array of numbers; got dicts.*DictVectorizer"):
             estimator.partial_fit(row, y[:1])
 
 

@@ -150,13 +150,13 @@ def test_streams_are_determined_by_their_seed(make):
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (make_positive_sphere, {"n_samples": 0}, "n_samples = 0"),
-        (make_positive_sphere, {"n_features": 2.5}, "n_features = 2.5"),
-        (make_positive_sphere, {"noise": -0.1}, "noise = -0.1"),
-        (make_scaled_regression, {"n_samples": True}, "n_samples = True"),
-        (make_scaled_regression, {"scale": 0.0}, "scale = 0.0"),
-        (make_scaled_regression, {"noise": float("nan")}, "noise = nan"),
-        (make_scaled_regression, {"total": 0}, "total = 0"),
+        (make_positive_sphere, {"n_samples": 0}, "n_samples must be .*; got 0"),
+        (make_positive_sphere, {"n_features": 2.5}, "n_features must be .*; got 2.5"),
+        (make_positive_sphere, {"noise": -0.1}, "noise must be .*; got -0.1"),
+        (make_scaled_regression, {"n_samples": True}, "n_samples must be .*; got True"),
+        (make_scaled_regression, {"scale": 0.0}, "scale must be .*; got 0.0"),
+        (make_scaled_regression, {"noise": float("nan")}, "noise must be .*; got nan"),
+        (make_scaled_regression, {"total": 0}, "total must be .*; got 0"),
     ],
 )
 def test_streams_refuse_bad_arguments(make, arguments, message):

@@ -147,7 +147,7 @@ def test_the_head_of_a_memory_map_that_is_no_python(tmp_path):
     np.save(file, X)
     path = tmp_path / "X.npy"
     path.write_bytes(file.getvalue().replace(b"), }   ", b'), }  "(', 1))
-    with pytest.raises(ValueError, match=r"X\.npy is no \.npy file, or damaged|header"):
+    with pytest.raises(ValueError, match=r"X\.npy is not a \.npy file, or damaged|header"):
         ArrayBatches(path)
 
 

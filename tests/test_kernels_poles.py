@@ -135,5 +135,5 @@ def test_metrics_that_float64_cannot_hold_are_refused(geometry, update):
             assert_allclose(model.predict(row), after, rtol=1e-14)
         else:
             assert model.learn(row, np.array([size])) == ("failed", 0)
-            assert "not positive definite in float64" in str(model.failure)
+            assert "not positive definite to float64" in str(model.failure)
             assert pickle.dumps(model.geometry) == before

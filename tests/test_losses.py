@@ -325,15 +325,15 @@ def test_names():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: HuberLoss(epsilon=0.0), "epsilon = 0.0 is not a finite number > 0"),
-        (lambda: HuberLoss(epsilon=np.inf), "epsilon = inf is not a finite number > 0"),
-        (lambda: EpsilonInsensitiveLoss(epsilon=-0.1), "epsilon = -0.1 is not a finite number >= 0; use epsilon >= 0"),
-        (lambda: QuantileLoss(quantile=0.0), "quantile = 0.0 is not a finite number > 0"),
-        (lambda: QuantileLoss(quantile=1.0), "quantile = 1.0 is not between 0 and 1; use 0 < quantile < 1"),
-        (lambda: SquaredEpsilonInsensitiveLoss(epsilon=-1.0), "epsilon = -1.0 is not a finite number >= 0"),
-        (lambda: HingeLoss(margin=np.nan), "margin = nan is not a finite number >= 0"),
-        (lambda: HingeLoss(margin="1"), "margin = '1' is not a finite number >= 0"),
-        (lambda: HingeLoss(margin=True), "margin = True is not a finite number >= 0"),
+        (lambda: HuberLoss(epsilon=0.0), "epsilon must be a finite number > 0; got 0.0"),
+        (lambda: HuberLoss(epsilon=np.inf), "epsilon must be a finite number > 0; got inf"),
+        (lambda: EpsilonInsensitiveLoss(epsilon=-0.1), "epsilon must be a finite number >= 0; got -0.1"),
+        (lambda: QuantileLoss(quantile=0.0), "quantile must be a finite number > 0; got 0.0"),
+        (lambda: QuantileLoss(quantile=1.0), "quantile must be between 0 and 1, exclusive; got 1.0"),
+        (lambda: SquaredEpsilonInsensitiveLoss(epsilon=-1.0), "epsilon must be a finite number >= 0; got -1.0"),
+        (lambda: HingeLoss(margin=np.nan), "margin must be a finite number >= 0; got nan"),
+        (lambda: HingeLoss(margin="1"), "margin must be a finite number >= 0; got '1'"),
+        (lambda: HingeLoss(margin=True), "margin must be a finite number >= 0; got True"),
     ],
 )
 def test_parameters_out_of_range(make, message):

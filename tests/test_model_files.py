@@ -130,6 +130,6 @@ def test_a_crash_leaves_the_old_file(file, monkeypatch, step):
 
 
 def test_functions_are_refused(file):
-    with pytest.raises(TypeError, match=r"extra\.f is .*cannot be kept as numbers and names"):
+    with pytest.raises(TypeError, match=r"extra\.f is .*cannot be saved as numbers and names"):
         save_model(MirrorDescentRegressor(), file, extra={"f": print})
     assert not file.exists()

@@ -293,7 +293,7 @@ def test_parameters_of_no_step_are_refused(key, unchanged):
 @pytest.mark.parametrize("last", [IncrementalPCA(2), Normalizer(), "passthrough"], ids=str)
 def test_weights_that_the_last_step_does_not_take_are_refused(last, unchanged):
     pipeline = make_online_pipeline(StandardScaler(), last)
-    with unchanged(pipeline, f"sample_weight is for the last step, but '{pipeline.steps[-1][0]}'.*takes none"):
+    with unchanged(pipeline, f"sample_weight is for the last step, but '{pipeline.steps[-1][0]}'.*does not accept it"):
         pipeline.partial_fit(X, Y, sample_weight=np.ones(60))
 
 

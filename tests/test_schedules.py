@@ -72,7 +72,7 @@ def test_bad_parameters(bad):
 
 @pytest.mark.parametrize("bad", [-0.5, np.nan, np.inf, "0.5", None])
 def test_bad_powers(bad):
-    with pytest.raises(ValueError, match=r"power_t = .* is not a finite number >= 0"):
+    with pytest.raises(ValueError, match="power_t must be a finite number >= 0; got"):
         InverseScaling(0.1, bad)
 
 
@@ -103,7 +103,7 @@ def test_resolve_refuses_unknown_names(bad):
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_resolve_refuses_rates_that_are_not_positive(name):
     for bad in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match=r"eta0 = .* use eta0 > 0"):
+        with pytest.raises(ValueError, match="eta0 must be a positive finite number; got"):
             resolve_schedule(name, bad, 0.5)
 
 

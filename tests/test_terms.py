@@ -116,7 +116,7 @@ def test_an_intercept_that_was_switched_off_or_on():
     model.set_params(fit_intercept=False).partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match=f"held at 0.0 and {held!r}; no certificate holds for both"):
         model.regret_certificate([1.0, 2.0], held)
-    with pytest.raises(ValueError, match="intercept = nan; give a finite number"):
+    with pytest.raises(ValueError, match="intercept must be a finite number; got nan"):
         model.regret_certificate([1.0, 2.0], np.nan)
     # tracked anew, the rows before do not matter
     model.set_params(track_regret=False).partial_fit(X[:1], y[:1])

@@ -76,7 +76,10 @@ def test_neighbours_in_what_is_no_metric(wrong, unchanged):
         ([("a", "zzz")], "non-empty list of"),
         ([ImplicitGDRegressor()], "non-empty list of"),
         ([(1, ImplicitGDRegressor())], "non-empty list of"),
-        ([("a", ImplicitGDRegressor)], r"Expert 'a' is the class ImplicitGDRegressor; give .* ImplicitGDRegressor\(\)"),
+        (
+            [("a", ImplicitGDRegressor)],
+            r"Expert 'a' must be .*; got the class ImplicitGDRegressor. Use ImplicitGDRegressor\(\)",
+        ),
         ([("a", Ridge())], r"Expert 'a' \(Ridge\) has no partial_fit"),
     ],
 )
@@ -95,13 +98,19 @@ class NoEstimator:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ("zzz", r"steps = 'zzz', but must be a list of tuples \(name, estimator\)"),
+        ("zzz", r"steps must be a list of tuples \(name, estimator\); got 'zzz'"),
         (3, "steps must be a list of tuples .*; got 3"),
         (None, "steps must be a list of tuples .*; got None"),
         ([ImplicitGDRegressor()], "must be a list of tuples"),
         ([(1, ImplicitGDRegressor())], "must be a list of tuples"),
-        ([("a", ImplicitGDRegressor)], r"Step 'a' is the class ImplicitGDRegressor; give .* ImplicitGDRegressor\(\)"),
-        ([("s", LogDetMetricLearner), ("a", ImplicitGDRegressor())], "Step 's' is the class LogDetMetricLearner"),
+        (
+            [("a", ImplicitGDRegressor)],
+            r"Step 'a' must be .*; got the class ImplicitGDRegressor. Use ImplicitGDRegressor\(\)",
+        ),
+        (
+            [("s", LogDetMetricLearner), ("a", ImplicitGDRegressor())],
+            "Step 's' must be .*; got the class LogDetMetricLearner",
+        ),
     ],
 )
 def test_pipelines_of_what_are_no_steps(steps, message):

@@ -53,12 +53,12 @@ class ParametricMirrorMixin(MirrorMixin):
         a constraint on w+ and w- together. Upper bounds on separable divergences and the 2-norm ball in the squared
         Euclidean distance are compiled.
     penalty : {"l1", "l2", "elasticnet"} or Penalty or None
-        R(w), whose proximal step argmin D(v, w) + eta_t R(v) follows each step, before a projection: alpha times
-        l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2, where "l1" and "l2" are ratios of 1 and 0. A `Penalty`, from
-        `onlinebregman.penalties` or your own, is used directly. The intercept is not penalised, and weights of rows do
-        not affect the penalty; with `signed` it is applied to (w+, w-). Read when learning starts. The cost of a sparse
-        row is proportional to its nonzeros, except with `average` or `track_regret`, and where proximal steps cannot be
-        combined (user guide).
+        R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), where "l1" and "l2" stand for ratios of 1 and
+        0. Each step is followed by the proximal step argmin D(v, w) + eta_t R(v), before a projection. A `Penalty`,
+        from `onlinebregman.penalties` or your own, is used directly. The intercept is not penalised, and weights of
+        rows do not affect the penalty; with `signed` it is applied to (w+, w-). Read when learning starts. The cost of
+        a sparse row is proportional to its nonzeros, except with `average` or `track_regret`, and where proximal steps
+        cannot be combined (user guide).
     alpha : float
         Strength of the penalty.
     l1_ratio : float

@@ -101,7 +101,7 @@ class ParameterFree(HedgedMixin):
         for number, member in enumerate(members):
             if not isinstance(member, self._kinds):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
-                raise ValueError(f"members[{number}] must be a {kinds}; got {member!r}.")
+                raise ValueError(f"members[{number}] must be of type {kinds}; got {member!r}.")
         return [clone(member) for member in members]
 
     @read_only

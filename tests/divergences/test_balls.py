@@ -282,7 +282,7 @@ def test_smallest_ball_that_meets_the_simplex():
 def test_errors():
     with pytest.raises(ValueError, match=r"norm_2\(w\) is at least 0.5773502692, .* with 3 weights, .* larger radius"):
         SimplexEntropy().project_l2_ball([0.7, 0.2, 0.1], 0.5)
-    with pytest.raises(ValueError, match=r"sum abs\(w\) is 2 all over the domain .* use a radius of at least 2"):
+    with pytest.raises(ValueError, match=r"sum abs\(w\) is 2 in the whole domain .* use a radius of at least 2"):
         SimplexEntropy(2.0).project_l1_ball([1.0, 1.0], 1.0)
 
     class AboveOne(SeparableDivergence):

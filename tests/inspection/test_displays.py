@@ -189,7 +189,7 @@ def test_losses_by_rate(ax):
     mixture = LearningRateMixture(eta0s=3).fit(X, y)
     display = LearningRateDisplay.from_estimator(mixture, ax=ax)
     assert display.mixture_line_.get_ydata()[0] == mixture.cumulative_loss_ / 300
-    with pytest.raises(ValueError, match="ForwardRegressor is no model at many rates"):
+    with pytest.raises(ValueError, match=r"estimator must be a LearningRatePath or .*; got ForwardRegressor"):
         LearningRateDisplay.from_estimator(ForwardRegressor().fit(X, y))
 
 
@@ -288,7 +288,7 @@ def test_ellipses_are_the_circles_of_the_metric(ax):
         ({"metric": np.eye(3)}, "matrix of two features"),
         ({"metric": [[1.0, 1.0], [1.0, 1.0]]}, "not positive definite"),
         ({"metric": np.eye(2), "radius": 0.0}, "positive number"),
-        ({"metric": np.eye(2), "X": np.ones((4, 3))}, "X has the shape"),
+        ({"metric": np.eye(2), "X": np.ones((4, 3))}, "X must be rows of two features; got shape"),
         ({"metric": np.eye(2), "y": [0, 1]}, "labels of the rows X"),
     ],
 )
@@ -313,7 +313,7 @@ def test_wrong_features_and_models_are_refused():
 def test_curves_have_a_number_for_each_point():
     with pytest.raises(ValueError, match="regret has 3 numbers, but there are 2 points"):
         RegretDisplay(n_rows=[1, 2], regret=[0.0, 1.0, 2.0])
-    with pytest.raises(ValueError, match="losses has the shape"):
+    with pytest.raises(ValueError, match=r"losses must be a vector .*; got shape"):
         LearningRateDisplay(eta0s=[1.0], losses=[[1.0]])
     with pytest.raises(ValueError, match="give a row for each"):
         ExpertWeightsDisplay(n_rows=[1, 2], weights=np.ones((3, 2)))
@@ -330,7 +330,7 @@ for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None,
     try:
         draw()
     except ImportError as error:
-        assert "RegretDisplay draws with matplotlib" in str(error) and "pip install matplotlib" in str(error)
+        assert "RegretDisplay needs matplotlib" in str(error) and "pip install matplotlib" in str(error)
     else:
         raise AssertionError
 """

@@ -154,7 +154,7 @@ def test_digits_survive_steps_that_shrink_everything(d):
 @pytest.mark.parametrize("geometry", [LogDetGeometry, BlockedLogDetGeometry])
 def test_a_start_that_is_singular_in_float64_is_refused(geometry):
     almost = np.array([[1.0, 1 - 1e-16], [1 - 1e-16, 1.0]])
-    with pytest.raises(ValueError, match="not positive definite in float64"):
+    with pytest.raises(ValueError, match="not positive definite to float64"):
         geometry(almost)
     badly_scaled = np.diag([1e-200, 1.0, 1e200])
     assert_array_equal(geometry(badly_scaled).state_weights, badly_scaled)
@@ -168,7 +168,7 @@ def test_a_singular_step_is_refused_and_changes_nothing(d):
     learner = raw(eta0=1e-30).partial_fit_pairs(X, [[0, 1]], [1.0])
     before = state_of(learner)
     learner.set_params(eta0=1.0)
-    with pytest.raises(ValueError, match=r"row 1 .*not positive definite in float64.*lower eta0"):
+    with pytest.raises(ValueError, match=r"row 1 .*not positive definite to float64.*lower eta0"):
         learner.partial_fit_pairs(X, [[0, 1], [0, 1]], [float(d), 1e15 * d])
     for then, now in zip(before, state_of(learner), strict=True):
         assert_array_equal(now, then)

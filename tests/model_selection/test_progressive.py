@@ -323,7 +323,7 @@ def test_weights_that_nobody_takes_are_refused():
 
     with pytest.raises(ValueError, match=r"Unweighted.partial_fit does not accept sample_weight"):
         progressive_val_score(Unweighted(), iter([(X, y, np.ones(60))]))
-    with pytest.raises(ValueError, match="Chunk 1 of the iterable differs"):
+    with pytest.raises(ValueError, match="must have weights or none; chunk 1 differs"):
         progressive_val_score(ImplicitGDRegressor(), [(X, y, np.ones(60)), (X, y)])
     with pytest.raises(ValueError, match="weights are part of its chunks"):
         progressive_val_score(ImplicitGDRegressor(), [(X, y)], sample_weight=np.ones(60))
@@ -351,7 +351,7 @@ def test_classes_are_those_of_the_whole_stream():
         progressive_val_score(model, chunks)
     started = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
     assert progressive_val_score(started, chunks[1:], warm_start=True).n_scored == 30
-    with pytest.raises(ValueError, match=r"classes is given, but ImplicitGDRegressor\.partial_fit takes none"):
+    with pytest.raises(ValueError, match=r"classes is given, but ImplicitGDRegressor\.partial_fit does not accept it"):
         progressive_val_score(ImplicitGDRegressor(), X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="y has 2 dimensions; give classes"):
         progressive_val_score(MultiOutputClassifier(model), X, np.c_[y, y])
@@ -382,7 +382,7 @@ def test_several_outputs_of_a_classifier():
     [
         (LinearRegression(), {}, "LinearRegression has no partial_fit"),
         (make_pipeline(SGDRegressor()), {}, "Pipeline has no partial_fit.*OnlinePipeline"),
-        (SGDRegressor(), {"scoring": 3}, "scoring = 3 must be the name of a scorer"),
+        (SGDRegressor(), {"scoring": 3}, "scoring must be the name of a scorer.*; got 3"),
         (SGDRegressor(), {"scoring": ["r2"]}, "must be the name of a scorer"),
         (SGDRegressor(), {"scoring": "no such"}, "no such"),
         (
@@ -396,7 +396,7 @@ def test_several_outputs_of_a_classifier():
         (SGDRegressor(), {"chunk_size": 0}, "chunk_size == 0, must be >= 1"),
         (SGDRegressor(), {"n_points": 0}, "n_points == 0, must be >= 1"),
         (SGDRegressor(), {"sample_weight": np.ones(59)}, r"inconsistent numbers of samples: \[60, 60, 59\]"),
-        (SGDRegressor(), {"chunk_size": 60}, "All 60 rows came in the first chunk"),
+        (SGDRegressor(), {"chunk_size": 60}, "All 60 rows are in the first chunk"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -410,15 +410,15 @@ def test_what_cannot_be_done_is_refused(model, arguments, match):
     "X, y, match",
     [
         (np.ones((5, 2)), None, "X must be an iterable of chunks"),
-        (pd.DataFrame(np.ones((5, 2))), None, "of type DataFrame; give y"),
-        (3, None, "of type int; give y"),
+        (pd.DataFrame(np.ones((5, 2))), None, "got DataFrame. Give y"),
+        (3, None, "got int. Give y"),
         (np.ones((5, 2)), np.ones(4), r"inconsistent numbers of samples: \[5, 4\]"),
         ([(np.ones((5, 2)), np.ones(4))], None, r"inconsistent numbers of samples: \[5, 4\]"),
-        ([pd.DataFrame(np.ones((5, 2)))], None, "Chunk 0 of the iterable is not a tuple .* but of type DataFrame"),
-        ([(np.ones((5, 2)),)], None, "Chunk 0 .* of type tuple and length 1"),
+        ([pd.DataFrame(np.ones((5, 2)))], None, "Chunk 0 of the iterable must be a tuple .*; got type DataFrame"),
+        ([(np.ones((5, 2)),)], None, "Chunk 0 .* got type tuple and length 1"),
         ([], None, "The stream has no rows"),
         (np.ones((0, 2)), np.ones(0), "The stream has no rows"),
-        ([(np.ones((5, 2)), np.ones(5))], None, "All 5 rows came in the first chunk"),
+        ([(np.ones((5, 2)), np.ones(5))], None, "All 5 rows are in the first chunk"),
         ([(np.ones((5, 2)), np.ones(5)), (np.ones((5, 3)), np.ones(5))], None, "X has 3 features"),
     ],
     ids=str,

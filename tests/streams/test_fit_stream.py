@@ -94,7 +94,7 @@ def test_batches_that_cannot_be_asked_for_a_row_are_passed_over(tmp_path):
     other = [(X[i : i + 40], y[i : i + 40]) for i in range(0, 200, 40)]
     resumed = fit_stream(ImplicitGDRegressor(), iter(other), **settings)
     assert np.array_equal(resumed.estimator.coef_, ImplicitGDRegressor().partial_fit(X, y).coef_)
-    with pytest.raises(ValueError, match="The stream has 90 rows, but the checkpoint is from after 200"):
+    with pytest.raises(ValueError, match="The stream has only 90 rows, but the checkpoint was written after 200"):
         fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
 
 
