@@ -8,10 +8,9 @@ into S shards, and `onlinebregman.dask.DistributedOnline` mixes what they are le
 the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
 errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
 
-`--cost`: what a round costs beside the passes, on a cluster of two worker processes on this machine. Shards of two rows,
-models of b bytes: milliseconds a round, the least of several fits, and bytes that are sent, by the workers and by the
-process of client and scheduler, of which each is a model going out, or back, once.
-"""
+`--cost`: what a round costs beside the passes, on a cluster of two worker processes on this machine. Shards of two
+rows, models of b bytes: milliseconds a round, the least of several fits, and bytes that are sent, by the workers
+and by the process of client and scheduler, of which each is a model going out, or back, once."""
 
 import argparse
 import pickle

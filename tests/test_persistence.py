@@ -291,6 +291,7 @@ def examples():
 
 # Working memory: made anew, never saved.
 NOT_SAVED = {
+    "Abreast",
     "AtomicLearner",
     "DensityLearner",
     "Drawing",
