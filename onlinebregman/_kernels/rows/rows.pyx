@@ -6,13 +6,14 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 cimport cython
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef extern from "ops/row.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
     void OB_PREFETCH(const void* p) noexcept nogil
+    bint ob_places(int32_t* place, const int32_t* column, Py_ssize_t n) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
     void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
@@ -210,9 +211,15 @@ cdef class Rows:
         cdef Py_ssize_t k, n = 0
         cdef Entry* sorted_entries
         cdef double value
+        cdef int32_t[FEW] place
+        if find_places(<const int64_t*> row.index, row.n, place):
+            for k in range(row.n):
+                self.ordered_x[place[k]], self.ordered_index[place[k]] = row.x[k], row.index[k]
+            row.x, row.index = self.ordered_x, self.ordered_index
+            return
         for k in range(row.n):
             self.entries[k] = <Entry> row.index[k] << 32 | <Entry> k
-        sorted_entries = in_their_order(self.entries, self.entries + self.widest, row.n, self.n_columns)
+        sorted_entries = by_digits(self.entries, self.entries + self.widest, row.n, self.n_columns)
         for k in range(row.n):
             value = row.x[<uint32_t> sorted_entries[k]]
             if n > 0 and self.ordered_index[n - 1] == <Py_ssize_t> (sorted_entries[k] >> 32):
@@ -264,8 +271,7 @@ cdef class Rows:
 
 cdef enum:
     DIGIT = 6                 # bits by which entries are sorted at a time
-    FEW = 64                  # entries that are spread over as many places, and moved from there
-
+    FEW = 64                  # columns of which each is compared with each; a multiple of 16
 
 
 def in_order(X):
@@ -290,50 +296,35 @@ cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] 
     order = np.empty(given.shape[0], dtype=np.intp)
     room = np.empty((2, max(widest, 1)), dtype=np.uint64)
     cdef Entry[:, ::1] entries = room
+    cdef int32_t[FEW] place
     cdef Entry* sorted_entries
     places = order
     with nogil:
         for i in range(n_rows):
             start, n = ends[i], ends[i + 1] - ends[i]
+            if n and find_places(&given[start], n, place):
+                for k in range(n):
+                    columns[start + place[k]], places[start + place[k]] = given[start + k], start + k
+                continue
             for k in range(n):
                 entries[0, k] = <Entry> given[start + k] << 32 | <Entry> k
-            sorted_entries = in_their_order(&entries[0, 0], &entries[1, 0], n, n_columns)
+            sorted_entries = by_digits(&entries[0, 0], &entries[1, 0], n, n_columns)
             for k in range(n):
                 columns[start + k] = <Column> (sorted_entries[k] >> 32)
                 places[start + k] = start + <Py_ssize_t> <uint32_t> sorted_entries[k]
     return order
 
 
-cdef Entry* in_their_order(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """Sort entries of columns below the bound; they end in a or in b, which has room for as many."""
-    return by_places(a, b, n, bound) if n <= FEW else by_digits(a, b, n, bound)
-
-
-cdef Entry* by_places(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """The same for few: each goes about where it belongs, and from there on is moved past its neighbours."""
-    cdef uint8_t[FEW + 2] begin
-    cdef Py_ssize_t k, j, place, last
-    cdef int shift = 32
-    cdef Entry entry
-    while (bound - 1) >> (shift - 32) >= max(n, 1):
-        shift += 1
-    last = (bound - 1) >> (shift - 32)
-    memset(begin, 0, sizeof(begin))
+cdef inline bint find_places(const Column* columns, Py_ssize_t n, int32_t* place) noexcept nogil:
+    """Where few columns, all different, belong; False for others."""
+    cdef int32_t[FEW] narrow
+    cdef Py_ssize_t k
+    if n > FEW:
+        return False
+    memset(narrow, 0, sizeof(narrow))
     for k in range(n):
-        begin[(a[k] >> shift) + 1] += 1
-    for place in range(1, last + 1):
-        begin[place] += begin[place - 1]
-    for k in range(n):
-        place = a[k] >> shift
-        b[begin[place]] = a[k]
-        begin[place] += 1
-    for k in range(1, n):
-        entry, j = b[k], k
-        while j > 0 and b[j - 1] > entry:
-            b[j] = b[j - 1]
-            j -= 1
-        b[j] = entry
-    return b
+        narrow[k] = <int32_t> columns[k]
+    return ob_places(place, narrow, n)
 
 
 cdef Entry* by_digits(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
