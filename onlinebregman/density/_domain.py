@@ -18,7 +18,7 @@ class RowIndex:
     def find(self, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Number of the first point that equals each row; -1 where there is none."""
         found = np.full(len(rows), -1, dtype=np.intp)
-        keys, todo = _row_keys(rows), np.arange(len(rows))
+        keys, todo = _row_keys(rows), np.arange(len(rows) if len(points) else 0)
         position = np.searchsorted(self.keys, keys)
         while len(todo):  # more than once only for rows that are missing, or for different points of one hash value
             near = self.keys[np.minimum(position, len(self.keys) - 1)] == keys[todo]
@@ -50,7 +50,7 @@ class Features:
 
     def __init__(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> None:
         """`seen`: least and largest observed values; None keeps the whole domain."""
-        self.values = values
+        self.values, self.seen = values, seen
         low, high = values.min(axis=0), values.max(axis=0)
         self.low = low.astype(np.float64)
         with np.errstate(over="ignore"):
@@ -76,6 +76,10 @@ class Features:
             self.support = support
             # on fewer points another feature may turn out to be at an end
             low, high = extremes(values, support)
+
+    def are(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> bool:
+        """Do they follow from these?"""
+        return values is self.values and (self.seen is None) == (seen is None) and np.array_equal(self.seen, seen)
 
     def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Expectations of the scaled features, from those of the features less an origin."""

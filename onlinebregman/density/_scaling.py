@@ -8,11 +8,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
+from .._online.validation import is_finite
 from ._domain import Features
 
 
@@ -116,10 +118,12 @@ def _quadratic_optimum(
     """
     # features may depend on each other, or hardly vary: then H is singular
     ridge = 1e-12 * hessian.diagonal().max() + 1e-15 + damping
-    R = cholesky(hessian + ridge * np.eye(len(slope)))
-    y = R @ multipliers - solve_triangular(R, slope, trans="T")
+    R, failed = dpotrf(hessian + ridge * np.eye(len(slope)))  # scipy.linalg.cholesky takes ten times as long for a few
+    if failed or not is_finite(R.T):
+        raise LinAlgError("the covariance of the features is not positive definite to float64; scale them")
+    y = R @ multipliers - dtrtrs(R, slope, trans=1)[0]
     if alpha == 0:
-        return solve_triangular(R, y)
+        return dtrtrs(R, y)[0]
     lasso = Lasso(alpha / len(y), fit_intercept=False, warm_start=True, tol=1e-12, max_iter=10_000)
     lasso.coef_ = multipliers.copy()
     with warnings.catch_warnings():

@@ -281,7 +281,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         weights = check_weights(sample_weight, len(X), allow_all_zero=not call.first)
         if self._fixed:
             if X.ndim == 2 and self._index is None:
-                self._index = RowIndex(self.domain_)
+                self._index = self.domain_, RowIndex(self.domain_)
             self._refuse_unknown(X)
         if weights is None:
             return Examples(X, weights=np.ones(len(X)))
@@ -320,7 +320,10 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _points(self, X: np.ndarray, domain: np.ndarray) -> np.ndarray:
         """Numbers of the points of the domain that the rows are; -1 for none."""
-        return X if X.ndim == 1 else (self._index or RowIndex(domain)).find(domain, X)
+        if X.ndim == 1:
+            return X
+        known, index = self._index or (None, None)  # read once: threads may ask while a domain grows
+        return (index if known is domain else RowIndex(domain)).find(domain, X)
 
     def _refuse_unknown(self, X: np.ndarray) -> None:
         points = self._points(X, self.domain_)
@@ -364,9 +367,11 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     def _observe(self, X: np.ndarray, weights: np.ndarray) -> None:
         """Add observations to the empirical expectations."""
-        if self.domain is None:
-            self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
         points = self._points(X, self.domain_)
+        if not self._fixed and (points < 0).any():
+            self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
+            self._index = self.domain_, RowIndex(self.domain_)
+            points = self._points(X, self.domain_)
         low, high = extremes(self._values, np.unique(points))
         if self._seen is not None:
             low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
@@ -386,10 +391,15 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "(sklearn.preprocessing.StandardScaler)."
             )
 
+    def _features_of(self, seen: tuple[np.ndarray, np.ndarray] | None) -> Features:
+        """The features on the support that these observations leave: those of the last call, if that is the same."""
+        last = vars(self).get("_features")
+        return last if last is not None and last.are(self._values, seen) else Features(self._values, seen)
+
     def _solve(self) -> None:
         """Multipliers for the empirical expectations, starting from those there are."""
         alpha = float(self.alpha)
-        features = Features(self._values, self._seen if alpha == 0 else None)
+        features = self._features_of(self._seen if alpha == 0 else None)
         empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
         total = features.largest_sum() if self.scaling == "largest_sum" else np.count_nonzero(features.span)
         scaling = Scaling(float(total), empirical, alpha)

@@ -38,14 +38,13 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
+        extremes = np.zeros((len(self), 2))
         if isinstance(self.data, np.ndarray):
-            norms = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+            extremes[:, 1] = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
         else:
             rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
             with np.errstate(over="ignore"):
-                norms = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
-        extremes = np.zeros((len(self), 2))
-        extremes[:, 1] = norms
+                extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
         return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:

@@ -36,20 +36,20 @@ OB_CLONES static double ob_average_dot(const double *restrict total, const doubl
     return OB_SUM8(s);
 }
 
-/* rank = how many of n columns are smaller, which is the place of each if they differ; returns the sum. Both have room
- * for a multiple of 16. Every pair is compared: for few that is faster than to sort, as no branch has to be guessed. */
-OB_CLONES static int64_t ob_ranks(int32_t *restrict rank, const int32_t *restrict column, ptrdiff_t n) {
+/* place = how many of n columns are smaller; does that give each a place of its own, as they differ? Both have room for
+ * a multiple of 16. Every pair is compared: for few that is faster than to sort, as no branch has to be guessed. */
+OB_CLONES static int ob_places(int32_t *restrict place, const int32_t *restrict column, ptrdiff_t n) {
     int64_t total = 0;
     for (ptrdiff_t j = 0; j < n; j += 16) {
         int32_t smaller[16] = {0};
         for (ptrdiff_t i = 0; i < n; ++i)
             for (ptrdiff_t k = 0; k < 16; ++k)
                 smaller[k] += column[i] < column[j + k];
-        memcpy(rank + j, smaller, sizeof(smaller));
+        memcpy(place + j, smaller, sizeof(smaller));
     }
     for (ptrdiff_t i = 0; i < n; ++i)
-        total += rank[i];
-    return total;
+        total += place[i];
+    return total == n * (n - 1) / 2;
 }
 
 /* v = w on the columns of a sparse row */

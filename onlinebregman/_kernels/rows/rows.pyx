@@ -13,7 +13,7 @@ from libc.string cimport memset
 cdef extern from "ops/row.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
     void OB_PREFETCH(const void* p) noexcept nogil
-    int64_t ob_ranks(int32_t* rank, const int32_t* column, Py_ssize_t n) noexcept nogil
+    bint ob_places(int32_t* place, const int32_t* column, Py_ssize_t n) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
     void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
@@ -324,7 +324,7 @@ cdef inline bint find_places(const Column* columns, Py_ssize_t n, int32_t* place
     memset(narrow, 0, sizeof(narrow))
     for k in range(n):
         narrow[k] = <int32_t> columns[k]
-    return ob_ranks(place, narrow, n) == n * (n - 1) // 2
+    return ob_places(place, narrow, n)
 
 
 cdef Entry* by_digits(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
