@@ -26,38 +26,42 @@ def add_commands(commands: Any) -> None:
     )
     learn.add_argument("-e", "--estimator", default="ParameterFreeClassifier", help="default: %(default)s")
     learn.add_argument(
-        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the estimator, as Python writes them"
+        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the estimator, as Python literals"
     )
     learn.add_argument(
-        "--classes", help="all labels, with commas between; by default a first pass over the file finds them"
+        "--classes", help="all labels, separated by commas; by default they are found by a first pass over the file"
     )
     learn.add_argument("--every", type=int, default=1_000_000, help="rows between checkpoints (default: %(default)s)")
-    learn.add_argument("--anew", action="store_true", help="do not go on from the model file if it is there")
+    learn.add_argument("--anew", action="store_true", help="start over even if the model file exists")
     learn.add_argument("--quiet", action="store_true", help="print no progress")
     learn.set_defaults(run=learn_file)
     predict = commands.add_parser("predict", help="predict the rows of a file", description=predict_file.__doc__)
     predict.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="one prediction a line (default: standard output)"
+        "-o",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="output file, one prediction per line (default: standard output)",
     )
-    predict.add_argument("--proba", action="store_true", help="probabilities of the classes, with commas between")
+    predict.add_argument("--proba", action="store_true", help="probabilities of the classes, separated by commas")
     predict.set_defaults(run=predict_file)
     test = commands.add_parser("test", help="score a model on a file", description=test_file.__doc__)
     test.set_defaults(run=test_file)
     for command in (learn, predict, test):
         command.add_argument("data", metavar="DATA", help="a file, or - for CSV on standard input")
-        command.add_argument("-m", "--model", required=True, type=Path, metavar="FILE", help="the model's file")
+        command.add_argument("-m", "--model", required=True, type=Path, metavar="FILE", help="the model file")
         command.add_argument(
             "-t",
             "--target",
             default="-1",
-            help="name or number of the column of targets (default: the last); 'none': none",
+            help="name or number of the column of targets (default: the last column); 'none' for no targets",
         )
         command.add_argument(
-            "--format", choices=("csv", "svmlight", "parquet"), help="by default what the file's name says"
+            "--format", choices=("csv", "svmlight", "parquet"), help="default: determined by the file name"
         )
-        command.add_argument("--delimiter", default=",", help="of CSV (default: a comma)")
-        command.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
-        command.add_argument("--n-features", type=int, help="of svmlight")
+        command.add_argument("--delimiter", default=",", help="delimiter of CSV files (default: a comma)")
+        command.add_argument("--no-header", action="store_true", help="CSV files have no header line")
+        command.add_argument("--n-features", type=int, help="number of features of svmlight files")
 
 
 def learn_file(options: argparse.Namespace) -> None:

@@ -96,7 +96,7 @@ def test_resolve_objects_as_they_are():
 
 @pytest.mark.parametrize("bad", ["optimal", "", None, 0.1, ["constant"]])
 def test_resolve_refuses_unknown_names(bad):
-    with pytest.raises(ValueError, match="'constant', 'invscaling', 'strongly_convex', 'sqrt' or a Schedule"):
+    with pytest.raises(ValueError, match="'constant', 'invscaling', 'strongly_convex', 'sqrt', or a Schedule"):
         resolve_schedule(bad, 0.1, 0.5)
 
 

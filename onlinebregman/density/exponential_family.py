@@ -342,7 +342,7 @@ class OnlineExponentialFamily(OnlineDensity):
             wrong = int(numbers[np.argmax(weights[numbers] != 1)])
             raise ValueError(
                 f"strategy='minimax' counts rows, so that weights must be 0 or 1; got {weights[wrong]:g} for row "
-                f"{wrong}; use strategy='forward'."
+                f"{wrong}. Use strategy='forward'."
             )
         before, horizon = self._learner.rows, len(rule.alpha)
         if before + len(numbers) > horizon:

@@ -189,7 +189,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if log_mixed == -np.inf:
             raise ValueError(
                 f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, the label "
-                f"of row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
+                f"at row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
             )
         if self._learned_strategy == "average":
             return RowCosts(-log_mixed, losses, losses)

@@ -185,7 +185,7 @@ def test_an_error_that_passes_is_tried_again_and_one_that_stays_names_its_shard(
 def test_a_task_that_kills_every_worker_names_its_shard():
     """Or one that waited on the same workers: the scheduler suspects all that they had."""
     one = dask.config.set({"distributed.scheduler.allowed-failures": 1})
-    named = r"Shard \d of 8, in round 0, or one that waited beside it, killed every worker"
+    named = r"Shard \d of 8, in round 0, or a task scheduled with it, killed every worker"
     with one, cluster_of(2), pytest.raises(RuntimeError, match=named):
         fitted(Accident(kill_this, 0, seed=6))
 

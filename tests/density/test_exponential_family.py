@@ -405,10 +405,16 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
         ({"family": "weibull"}, "'family' parameter"),
         ({"variance": 0.0}, "'variance' parameter"),
         ({"variance": [1.0, 2.0]}, r"variance has shape \(2,\); give a number, or one for each of the 3 features"),
-        ({"variance": [1.0, 2.0, 0.0]}, r"variance\[2\] = 0, but a variance is positive and finite"),
+        (
+            {"variance": [1.0, 2.0, 0.0]},
+            r"variance\[2\] = 0, but a variance and its inverse must be positive and finite",
+        ),
         ({"variance": [1.0, np.nan, 1.0]}, r"variance\[1\] = nan, but"),
-        ({"variance": 1e-320}, r"variance = 9.99989e-321, but a variance is positive and finite, as is 1 / variance"),
-        ({"variance": [1.0, 1e-320, 1.0]}, r"variance\[1\] = 9.99989e-321, but a variance is positive and finite"),
+        ({"variance": 1e-320}, r"variance = 9.99989e-321, but a variance and its inverse must be positive and finite"),
+        (
+            {"variance": [1.0, 1e-320, 1.0]},
+            r"variance\[1\] = 9.99989e-321, but a variance and its inverse must be positive and finite",
+        ),
         ({"horizon": 0}, "'horizon' parameter"),
     ],
 )
@@ -421,7 +427,7 @@ def test_parameters_that_do_not_go_together(parameters, match, unchanged):
 
 def test_minimax_takes_weights_of_zero_and_one():
     model = OnlineExponentialFamily(strategy="minimax", horizon=2)
-    with pytest.raises(ValueError, match=r"weights are 0 or 1, got 0\.5 for row 1"):
+    with pytest.raises(ValueError, match=r"weights must be 0 or 1; got 0\.5 for row 1"):
         model.fit(np.ones((2, 1)), sample_weight=[1.0, 0.5])
     assert model.fit(np.ones((3, 1)), sample_weight=[1, 0, 1]).t_ == 2
 

@@ -127,5 +127,5 @@ def test_impossible_rows_have_log_density_minus_infinity():
 
 def test_relatives_that_cannot_be_added_up_are_refused(unchanged):
     portfolio = EGPortfolio(1e150)
-    with unchanged(portfolio, r"row \d .* too far apart"):
+    with unchanged(portfolio, r"row \d .* differ too much in scale"):
         portfolio.partial_fit([[3e-208, 1e154], [1e16, 1e-300], [2.0, 1.0], [1.0, 0.004]])

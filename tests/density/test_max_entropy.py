@@ -397,7 +397,7 @@ def test_different_points_of_one_hash_value(monkeypatch):
     "X, match",
     [
         ([[0.0, 0.0, 0.0]], r"Row 0 of X, \[0, 0, 0\], is not a point of the domain \(60 rows\)"),
-        ([3, 60], r"X\[1\] = 60: points of the domain have numbers from 0 to 59"),
+        ([3, 60], r"X\[1\] = 60: numbers of points must be from 0 to 59"),
         ([-1], r"X\[0\] = -1"),
         ([0.0, 1.0], "Expected 2D array"),
         ([[0.0, 1.0]], "2 features|2 columns"),

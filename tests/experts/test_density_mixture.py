@@ -365,9 +365,9 @@ def test_a_box_is_out_at_the_first_row_outside():
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_losses_that_add_up_to_infinity_are_refused(largest, share, unchanged):
     model = DensityMixture(share=share).fit(np.full((1, 2), largest))
-    with unchanged(model, "losses up to row 1 add up to infinity"):
+    with unchanged(model, "losses up to row 1 sum to infinity"):
         model.partial_fit([[0.0, 0.0], [largest, largest]])
-    with unchanged(model, "losses up to row 0 add up to infinity"):
+    with unchanged(model, "losses up to row 0 sum to infinity"):
         model.partial_fit([[-9.0, -9.0]], sample_weight=[1e308])
 
 
@@ -393,7 +393,7 @@ def test_bad_parameters_are_refused(model, match, unchanged):
 
 def test_weights_need_experts_that_take_them(unchanged):
     model = DensityMixture([*EXPERTS, ("flawed", Flawed())])
-    with unchanged(model, "the expert Flawed takes none"):
+    with unchanged(model, "the expert Flawed does not accept it"):
         model.fit(X, sample_weight=np.ones(60))
 
 

@@ -149,7 +149,7 @@ def test_numbers_that_are_no_probabilities_are_refused(bad, unchanged):
     model = BayesMixture().fit(P, LABELS)
     wrong = P[:5].copy()
     wrong[3, 2] = bad
-    with unchanged(model, rf"X has {bad:g} at row 3, column 2, which is no probability"):
+    with unchanged(model, rf"X has {bad:g} at row 3, column 2, which is not a probability"):
         model.partial_fit(wrong, LABELS[:5])
     with pytest.raises(ValueError, match="row 3, column 2"):
         model.predict_proba(wrong)
@@ -160,7 +160,7 @@ def test_probabilities_that_do_not_add_up_are_refused(unchanged):
     model = BayesMixture().fit(p, np.arange(30) % 3)
     assert model.weights_.shape == (2,) and model.predict_proba(p).shape == (30, 3)
     p[4, 5] /= 2
-    with unchanged(model, "probabilities of expert 1 at row 4 add up to"):
+    with unchanged(model, "probabilities of expert 1 at row 4 must sum to 1; got"):
         model.partial_fit(p, np.arange(30) % 3)
     with unchanged(BayesMixture(), "X has 4 features, but 3 classes"):
         BayesMixture().fit(p[:, :4], np.arange(30) % 3)
@@ -171,7 +171,7 @@ def test_all_experts_at_probability_zero(make, unchanged):
     model = make().fit(P, LABELS)
     wrong = P[:5].copy()
     wrong[2] = 0.0
-    with unchanged(model, "give probability 0 to 'up', which came at row 2"):
+    with unchanged(model, "give probability 0 to 'up', the label at row 2"):
         model.partial_fit(wrong, np.full(5, "up"))
     # and those that have no weight any more do not help
     out = make().fit([[0.0, 0.5], [0.5, 0.5]], [1, 0])
@@ -298,7 +298,7 @@ def test_labels_and_weights_that_do_not_fit_are_refused(unchanged):
     with unchanged(BayesMixture(), "classes must be passed"):
         BayesMixture().partial_fit(P, LABELS)
     takes_none = ExpertMixtureRegressor([("refuses", Refuses())])
-    with unchanged(takes_none, "expert Refuses takes none"):
+    with unchanged(takes_none, "expert Refuses does not accept it"):
         takes_none.partial_fit(X, Y, sample_weight=np.ones(60))
 
 
@@ -318,7 +318,7 @@ def test_classifiers_of_scikit_learn_take_part(unchanged):
 @pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
 def test_an_expert_that_gives_nan_is_named(unchanged):
     model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # which knows one class only after the first row
-    with unchanged(model, r"Expert 'nb' gives \[.*nan.*\] at row 1, which are no probabilities"):
+    with unchanged(model, r"Expert 'nb' gives \[.*nan.*\] at row 1, which are not probabilities"):
         model.partial_fit(X, LABELS, classes=["down", "up"])
 
 

@@ -210,13 +210,13 @@ def test_assets_may_be_lost(x, seed):
 
 def test_a_day_on_which_all_is_lost_is_refused(unchanged):
     model = EGPortfolio().fit([[1.0, 1.1], [0.0, 2.0]])
-    with unchanged(model, "lost in row 1; leave the day out"):
+    with unchanged(model, "lost in row 1; remove the day"):
         model.partial_fit([[1.0, 1.0], [0.0, 0.0]])
     assert model.score([[1.0, 1.0], [0.0, 0.0]]) == -np.inf
 
 
 def test_there_is_no_best_portfolio_if_all_assets_are_lost():
-    with pytest.raises(ValueError, match="All assets are lost in row 2"):
+    with pytest.raises(ValueError, match="All assets lose their whole value in row 2"):
         best_constant_portfolio([[1.0, 1.1], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
 
 

@@ -41,14 +41,22 @@ def bad_calls():
         "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), "there are 1 pairs"),
         "NaN distance": ("partial_fit_pairs", ([[0, 1]], [np.nan], 3), r"distances contains NaN \(row 0\)"),
         "asymmetric": ("partial_fit_matrices", (skew, [1, 1]), r"X\[1\] is not symmetric"),
-        "flat": ("partial_fit_matrices", (rows, y), r"shape \(3, 3\)"),
+        "flat": ("partial_fit_matrices", (rows, y), r"must have shape \(n_matrices, d, d\); got \(3, 3\)"),
         "matrix size": ("partial_fit_matrices", (np.eye(4)[None], [1]), "X has matrices of size 4, but .* of 3"),
         "factor size": ("partial_fit_factors", (np.ones((1, 2, 4)), [1]), "factors has rows of size 4, but .* of 3"),
-        "flat factors": ("partial_fit_factors", (rows, y), r"factors has shape \(3, 3\)"),
-        "no factors": ("partial_fit_factors", (np.ones((1, 0, 3)), [1]), r"factors has shape \(1, 0, 3\)"),
+        "flat factors": ("partial_fit_factors", (rows, y), r"factors must have shape .*; got \(3, 3\)"),
+        "no factors": (
+            "partial_fit_factors",
+            (np.ones((1, 0, 3)), [1]),
+            r"factors must have shape .*; got \(1, 0, 3\)",
+        ),
         "infinite factor": ("partial_fit_factors", (np.full((1, 2, 3), np.inf), [1]), "factors contains infinity"),
         "sign": ("partial_fit_factors", (np.ones((2, 2, 3)), [1, 1], [[1, 1], [1, 2]]), "row 1, factor 1, is 2"),
-        "signs": ("partial_fit_factors", (np.ones((2, 2, 3)), [1, 1], [1, 1, 1]), r"signs has shape \(3,\)"),
+        "signs": (
+            "partial_fit_factors",
+            (np.ones((2, 2, 3)), [1, 1], [1, 1, 1]),
+            r"signs must have shape .*; got \(3,\)",
+        ),
     }
 
 

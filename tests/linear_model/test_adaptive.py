@@ -286,7 +286,7 @@ def test_curvature_is_the_losss_or_given():
         MirrorDescentRegressor(divergence="diagonal_newton", loss="poisson").partial_fit(X, y)
     model = MirrorDescentRegressor(divergence=DiagonalNewton(2.0), loss="poisson").partial_fit(X, y)
     assert_allclose(model.metric_, [3.0, 12.0])
-    with pytest.raises(ValueError, match="curvature = 0"):
+    with pytest.raises(ValueError, match=r"curvature must be a positive finite number.*; got 0"):
         DiagonalNewton(curvature=0)
 
 

@@ -238,7 +238,7 @@ def test_what_the_squared_loss_has_alone_says_so():
     model = ForwardRegressor(loss="poisson").fit(X, y)
     for name in ("regret_", "regret_bound_", "noise_variance_"):
         assert not hasattr(model, name)
-        with pytest.raises(AttributeError, match=rf"{name} is for loss='squared_error'.*this model is of PoissonLoss"):
+        with pytest.raises(AttributeError, match=rf"{name} is for loss='squared_error'.*this model has PoissonLoss"):
             getattr(model, name)
     for ask in (lambda: model.predict(X, return_std=True), lambda: model.predict_interval(X)):
         with pytest.raises(ValueError, match="requires loss='squared_error'"):

@@ -397,7 +397,10 @@ def test_tags_say_which_targets_are_admissible():
         ({"learning_rate": "theory"}, r"needs data_bounds\['x'\]"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0}}, r"needs data_bounds\['u'\]"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "w": 1.0}}, "has the key 'w'"),
-        ({"learning_rate": "theory", "data_bounds": {"x": -1.0, "u": 1.0}}, r"data_bounds\['x'\] = -1"),
+        (
+            {"learning_rate": "theory", "data_bounds": {"x": -1.0, "u": 1.0}},
+            r"data_bounds\['x'\] must be a positive finite number; got -1",
+        ),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0}, "divergence": "burg"}, "Burg.* has no|no theorem"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}, "loss": "huber"}, r"\['n_rows'\]"),
         ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}, "init": 0.1}, "init=None"),

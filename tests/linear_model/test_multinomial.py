@@ -266,7 +266,7 @@ def test_it_is_a_model_of_a_mixture():
 def test_what_makes_no_sense_is_refused_with_a_reason(unchanged):
     X, y = some_rows(30, 4, 3)
     for wrong, said in [
-        ({"loss": "hinge"}, r"'multinomial' is for loss='log_loss'.*HingeLoss.*use multi_class='ovr'"),
+        ({"loss": "hinge"}, r"'multinomial' requires loss='log_loss'.*HingeLoss.*Use multi_class='ovr'"),
         ({"update": "importance"}, "no update='importance', which is for losses of one score; use update='implicit'"),
         (
             {"learning_rate": "theory", "data_bounds": {"x": 9.0, "u": 1.0, "n_rows": 100}},

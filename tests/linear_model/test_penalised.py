@@ -385,7 +385,7 @@ class Rough(Divergence):
 
 def test_what_cannot_be_is_refused_with_its_reason(unchanged):
     X, y = np.eye(3), np.ones(3)
-    with pytest.raises(ValueError, match="has to define prox_elastic_net"):
+    with pytest.raises(ValueError, match="must define prox_elastic_net"):
         regressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
     with pytest.raises(ValueError, match="supports no penalty: on the simplex"):
         classifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])

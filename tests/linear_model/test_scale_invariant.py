@@ -140,7 +140,7 @@ def test_the_certificate_is_the_regret_where_losses_are_linear():
 def test_bounds_that_are_none_are_refused():
     X, y = [[1.0], [2.0]], [1.0, 2.0]
     for model, match in (
-        (ScaleInvariantRegressor().partial_fit(X, y, sample_weight=[1.0, 2.0]), "weight 1"),
+        (ScaleInvariantRegressor().partial_fit(X, y, sample_weight=[1.0, 2.0]), "weights of at most 1"),
         (ScaleInvariantRegressor(average=True).partial_fit(X, y), "average"),
     ):
         with pytest.raises(ValueError, match=match):
@@ -157,7 +157,7 @@ def test_bounds_that_are_none_are_refused():
 
 
 def test_losses_of_unbounded_slope_are_refused():
-    with pytest.raises(ValueError, match="slope of SquaredLoss"):
+    with pytest.raises(ValueError, match="loss with bounded slope; got SquaredLoss"):
         ScaleInvariantRegressor(loss="squared_error").partial_fit([[1.0]], [1.0])
     with pytest.raises(ValueError, match="'log_loss' or 'hinge'"):
         ScaleInvariantClassifier(loss="squared_hinge").partial_fit([[1.0], [2.0]], [0, 1], classes=[0, 1])

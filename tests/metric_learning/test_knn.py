@@ -86,7 +86,7 @@ def test_fit_is_the_metrics_fit_and_the_last_rows():
     metric = LogDetMetricLearner(random_state=0).fit(X, LABELS)
     knn = KNeighborsClassifier().fit(metric.transform(X), LABELS)
     assert_array_equal(model.predict_proba(X), knn.predict_proba(metric.transform(X)))
-    with pytest.warns(UserWarning, match="given 200 rows, and keeps the last 50.*window_size=None"):
+    with pytest.warns(UserWarning, match="given 200 rows, and only the last 50 are kept.*window_size=None"):
         model.set_params(window_size=50).fit(X, LABELS)
     assert_array_equal(model.X_, X[150:])
     model.set_params(window_size=None).fit(X, LABELS).partial_fit(X[:1], LABELS[:1])

@@ -384,5 +384,5 @@ def test_continuous_labels_are_refused():
 
 def test_pair_distance_wants_as_many_rows_on_both_sides():
     learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
-    with pytest.raises(ValueError, match="X has 4 rows and Y has 3"):
+    with pytest.raises(ValueError, match="X and Y must have the same number of rows; got 4 and 3"):
         learner.pair_distance(ROWS, ROWS[:3])
