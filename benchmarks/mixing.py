@@ -25,6 +25,7 @@ import distributed
 import numpy as np
 import sklearn
 from distributed.comm.tcp import TCP
+from scipy.optimize import nnls
 from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -139,11 +140,12 @@ def costs(repeats):
                 row = f"{size} | {n_shards} | {1000 * seconds:.1f} | {1000 * cpu:.1f}"
                 print(f"| {row} | {workers / size:.1f} | {here / size:.1f} |", flush=True)
     *terms, seconds, cpu = np.array(points).T
-    for name, spent in (("Time", seconds), ("CPU", cpu)):  # least relative errors
-        fixed, shard, byte = np.linalg.lstsq(np.array(terms).T / spent[:, None], np.ones(len(spent)))[0]
-        print(
-            f"\n{name}: {1e3 * fixed:.1f} ms a round, {1e3 * shard:.1f} ms a shard, {1e-6 / byte:.0f} MB of models a second."
+    for name, spent in (("Time", seconds), ("CPU", cpu)):
+        each, shard, byte = nnls(np.array(terms).T / spent[:, None], np.ones(len(spent)))[0]  # least relative errors
+        constants = (
+            f"{1e3 * each:.1f} ms a round, {1e3 * shard:.1f} ms a shard, {1e-6 / byte:.0f} MB of models a second"
         )
+        print(f"\n{name}: {constants}")
 
 
 def main():
@@ -153,7 +155,7 @@ def main():
     options = parser.parse_args()
     repeats = options.repeats
     versions = [f"{module.__name__} {module.__version__}" for module in (onlinebregman, np, sklearn, dask)]
-    print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} shuffles")
+    print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} repeats")
     warnings.simplefilter("ignore")
     if options.cost:
         return costs(repeats)

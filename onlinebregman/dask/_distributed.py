@@ -94,8 +94,8 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     Rows should be spread over the chunks at random: shards that differ, sorted ones above all, cost accuracy. A round
-    costs 5 to 10 ms and 2 to 3 ms for each shard, and moves the model twice for each shard: it pays where a shard's
-    pass takes much longer than 20 ms. The user guide has the numbers, and what mixing costs in accuracy.
+    costs about 2 ms and 3 ms for each shard, and moves the model twice for each shard: it pays where a shard's pass
+    takes much longer than 20 ms. The user guide has the numbers, and what mixing costs in accuracy.
 
     References
     ----------
