@@ -8,9 +8,10 @@ into S shards, and `onlinebregman.dask.DistributedOnline` mixes what they are le
 the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
 errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
 
-`--cost`: what a round costs beside the passes, on a cluster of two worker processes on this machine. Shards of two
-rows, models of b bytes: milliseconds a round, the least of several fits, and bytes that are sent, by the workers
-and by the process of client and scheduler, of which each is a model going out, or back, once."""
+`--cost`: what a round costs in addition to the passes, with two worker processes on this machine, for shards of two
+rows. The milliseconds of a round, and the CPU milliseconds of the process of client and scheduler, which depend less on
+other load: the least of several fits. And the data sent, by the workers and by that process, in models.
+"""
 
 import argparse
 import pickle
@@ -24,6 +25,7 @@ import distributed
 import numpy as np
 import sklearn
 from distributed.comm.tcp import TCP
+from scipy.optimize import nnls
 from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -104,46 +106,46 @@ def sent():
 
 
 def cost_of(client, n_features, n_shards, repeats, more=10):
-    """Seconds a round, and bytes a round that the workers and that this process send: of fits of 1 and 1 + `more`."""
+    """Of a round: seconds, those of CPU of this process, bytes that workers and this process send; bytes of a model."""
     X = da.random.default_rng(0).normal(size=(2 * n_shards, n_features), chunks=(2, n_features)).persist()
     y = da.random.default_rng(1).normal(size=2 * n_shards, chunks=2).persist()
     distributed.wait([X, y])
-    found = []
+
+    def counts():
+        return np.array([time.perf_counter(), time.process_time(), sum(client.run(sent).values()), sent()])
+
+    fits = {1: [], 1 + more: []}
     for _ in range(repeats):
-        for n_rounds in (1, 1 + more):
-            before = sum(client.run(sent).values()), sent()
-            start = time.perf_counter()
+        for n_rounds, found in fits.items():
+            before = counts()
             model = DistributedOnline(ImplicitGDRegressor(), n_rounds=n_rounds).fit(X, y)
-            seconds = time.perf_counter() - start
-            found.append((seconds, sum(client.run(sent).values()) - before[0], sent() - before[1]))
-    one, many = (np.min(found[start::2], axis=0) for start in (0, 1))
+            found.append(counts() - before)
+    one, many = (np.min(found, axis=0) for found in fits.values())
     return (many - one) / more, len(pickle.dumps(model.estimator_))
 
 
 def costs(repeats):
-    """A table of costs, and the constants of the line through them."""
-    address = {"host": "127.0.0.1", "dashboard_address": None}
-    print("| bytes of a model | shards | ms a round | sent by workers, in models | by client and scheduler |")
-    print("| --- | --- | --- | --- | --- |")
+    """A table of costs, and the constants of the planes through them."""
+    address, points = {"host": "127.0.0.1", "dashboard_address": None}, []
+    print("\n| bytes of a model | shards | ms a round | of CPU | models sent by workers | by client and scheduler |")
+    print("| --- | --- | --- | --- | --- | --- |")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **address) as cluster,
         distributed.Client(cluster) as client,
     ):
-        points = []
-        for n_features, counts in ((10, (2, 4, 8, 16, 32)), (100_000, (2, 8)), (1_000_000, (2, 8))):
+        for n_features, counts in ((10, (2, 4, 8, 16, 32)), (100_000, (2, 4, 8)), (1_000_000, (2, 4, 8))):
             for n_shards in counts:
-                (seconds, workers, here), size = cost_of(client, n_features, n_shards, repeats)
-                points.append((1.0, n_shards, n_shards * size, seconds))
-                print(
-                    f"| {size} | {n_shards} | {1000 * seconds:.1f} | {workers / size:.1f} | {here / size:.1f} |",
-                    flush=True,
-                )
-    *terms, seconds = np.array(points).T
-    weight = 1 / seconds  # relative errors
-    fit = np.linalg.lstsq(np.array(terms).T * weight[:, None], seconds * weight)[0]
-    print(
-        f"\nA round takes {1000 * fit[0]:.1f} ms, {1000 * fit[1]:.1f} ms a shard, and a model {1e-6 / fit[2]:.0f} MB/s."
-    )
+                (seconds, cpu, workers, here), size = cost_of(client, n_features, n_shards, repeats)
+                points.append((1.0, n_shards, n_shards * size, seconds, cpu))
+                row = f"{size} | {n_shards} | {1000 * seconds:.1f} | {1000 * cpu:.1f}"
+                print(f"| {row} | {workers / size:.1f} | {here / size:.1f} |", flush=True)
+    *terms, seconds, cpu = np.array(points).T
+    for name, spent in (("Time", seconds), ("CPU", cpu)):
+        each, shard, byte = nnls(np.array(terms).T / spent[:, None], np.ones(len(spent)))[0]  # least relative errors
+        constants = (
+            f"{1e3 * each:.1f} ms a round, {1e3 * shard:.1f} ms a shard, {1e-6 / byte:.0f} MB of models a second"
+        )
+        print(f"\n{name}: {constants}")
 
 
 def main():
@@ -153,7 +155,7 @@ def main():
     options = parser.parse_args()
     repeats = options.repeats
     versions = [f"{module.__name__} {module.__version__}" for module in (onlinebregman, np, sklearn, dask)]
-    print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} shuffles")
+    print(f"Python {platform.python_version()}, {', '.join(versions)}; {repeats} repeats")
     warnings.simplefilter("ignore")
     if options.cost:
         return costs(repeats)

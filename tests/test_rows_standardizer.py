@@ -36,12 +36,24 @@ def csr(X, index=np.int32, values=np.float64):
     return X
 
 
+def in_any_order(X, parts=1):
+    """The columns of each row backwards, each value as a sum of so many equal ones, a power of 2."""
+    X = csr(X)
+    data, indices = (np.repeat(values, parts) for values in (X.data / parts, X.indices))
+    for row in range(X.shape[0]):
+        place = slice(parts * X.indptr[row], parts * X.indptr[row + 1])
+        data[place], indices[place] = data[place][::-1].copy(), indices[place][::-1].copy()
+    return sparse.csr_array((data, indices, parts * X.indptr), shape=X.shape)
+
+
 LAYOUTS = {
     "dense": np.array,
     "float32": lambda X: X.astype(np.float32),
     "csr": csr,
     "csr, int64": lambda X: csr(X, np.int64),
     "csr, float32": lambda X: csr(X, values=np.float32),
+    "csr, in any order": in_any_order,
+    "csr, more values than columns": lambda X: in_any_order(X, 16),
 }
 
 

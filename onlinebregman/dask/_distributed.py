@@ -96,7 +96,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     Rows should be distributed over the chunks at random: shards with different distributions, in particular sorted
-    data, reduce accuracy. A round costs 5 to 10 ms and 2 to 3 ms for each shard, and moves the model twice for each
+    data, reduce accuracy. A round costs about 2 ms and 3 ms for each shard, and moves the model twice for each
     shard: it pays off if the pass over a shard takes much longer than 20 ms. The user guide has measurements, also of
     the effect of mixing on accuracy.
 

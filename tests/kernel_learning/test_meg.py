@@ -322,6 +322,15 @@ def test_sample_weight_scales_the_rate(update):
     assert unborn.t_ == 0
 
 
+def test_a_weight_that_vanishes_beside_the_scale_still_counts():
+    """Its rate underflows: the row moves nothing, and is scored as any other."""
+    learner = MEGKernelLearner().partial_fit(np.eye(3)[:2] * 1e20, [0.1, 0.2])
+    before = learner.kernel_
+    learner.partial_fit(np.eye(3)[:1], [0.3], sample_weight=[1e-300])
+    assert np.isfinite(learner.cumulative_loss_) and learner.t_ == 3
+    assert_allclose(learner.kernel_, before)
+
+
 def test_set_params_in_mid_stream_and_warm_start():
     rng = np.random.default_rng(8)
     rows, y, _ = stream(rng)

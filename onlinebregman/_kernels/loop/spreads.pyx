@@ -7,6 +7,7 @@ the largest so far. What a stream has come to are attributes of its estimator: `
 
 import numpy as np
 
+from libc.float cimport DBL_MIN
 from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.loop.learner cimport Learner
@@ -98,7 +99,8 @@ def rates(const double[:, :] extremes, const double[::1] y, const double[::1] we
         if not isfinite(spread * spread + loss):
             return taken[:n], multiples[:n], spread, largest_weight, n_collapsed, i
         largest_weight = max(largest_weight, weight)
-        index[n], rate[n] = i, weight / (spread * spread) if scaled else weight
+        # a row of rate 0 would be left out
+        index[n], rate[n] = i, max(weight / (spread * spread), DBL_MIN) if scaled else weight
         n += 1
     if n < n_rows:
         taken, multiples = taken[:n], multiples[:n]

@@ -32,6 +32,7 @@ cdef class Rows:
     cdef double* ordered_x       # where a sparse row is put in order; NULL if all are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries
+    cdef Entry* other_entries  # as many
     cdef const Py_ssize_t* order  # in which the rows are taken; NULL for the one they are in
 
     cdef bint take(self, array, int ndim)

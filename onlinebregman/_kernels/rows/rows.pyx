@@ -219,7 +219,7 @@ cdef class Rows:
             return
         for k in range(row.n):
             self.entries[k] = <Entry> row.index[k] << 32 | <Entry> k
-        sorted_entries = by_digits(self.entries, self.entries + self.widest, row.n, self.n_columns)
+        sorted_entries = by_digits(self.entries, self.other_entries, row.n, self.n_columns)
         for k in range(row.n):
             value = row.x[<uint32_t> sorted_entries[k]]
             if n > 0 and self.ordered_index[n - 1] == <Py_ssize_t> (sorted_entries[k] >> 32):
@@ -239,6 +239,7 @@ cdef class Rows:
         self.ordered_x = <double*> ((<size_t> self.order_room + 63) & ~<size_t> 63)
         self.ordered_index = <Py_ssize_t*> (self.ordered_x + self.widest)
         self.entries = <Entry*> (self.ordered_index + self.widest)
+        self.other_entries = self.entries + self.widest
         return 0
 
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil:

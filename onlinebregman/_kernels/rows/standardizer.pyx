@@ -93,17 +93,22 @@ cdef class Standardizer:
         cdef Rows rows = open_rows(X)
         cdef Row row
         cdef double[::1] values
+        cdef Py_ssize_t[::1] columns, ends
         cdef Py_ssize_t i, start = 0
         self.open(rows)
-        values = np.empty(rows.stored)
+        values, columns, ends = np.empty(rows.stored), np.empty(rows.stored, np.intp), np.zeros(rows.n_rows + 1, np.intp)
         for i in range(rows.n_rows):
             fetch_standardized(self, rows, i, &row)
             if row.n:
                 memcpy(&values[start], row.x, row.n * sizeof(double))
+                if row.index != NULL:  # in order, which they may not be in X
+                    memcpy(&columns[start], row.index, row.n * sizeof(Py_ssize_t))
             start += row.n
+            ends[i + 1] = start
         if self.centred or rows.indices == NULL:
             return np.asarray(values).reshape(X.shape)
-        return type(X)((np.asarray(values), X.indices, X.indptr), shape=X.shape)
+        parts = np.asarray(values)[:start], np.asarray(columns)[:start], np.asarray(ends)
+        return type(X)(parts, shape=X.shape)
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
