@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from replica import GEOMETRIES, LOSSES, POSITIVE, Replica, agree, geometries, learn, model_of, start_of, stream
 from scipy import sparse
 from scipy.special import expit
+from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, ParameterFreeClassifier
 from onlinebregman.losses import (
     AbsoluteLoss,
     BoundLoss,
@@ -217,3 +218,48 @@ def test_both_labels_are_alike_far_out(update, score, rate):
     assert step(0.0) > 0
     if update != "explicit" and rate * np.exp(-score) < 1e-12:
         assert_allclose(step(0.0), rate * expit(-score), rtol=1e-11)
+
+
+@pytest.mark.parametrize("y", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("score", [-800.0, -40.0, -3.0, 0.0, 0.1, 25.0])
+@pytest.mark.parametrize("rate", [1e-300, 1e-3, 1.0, 50.0, 1e8, 1e200])
+def test_implicit_steps_on_the_log_loss_are_exact(y, score, rate):
+    """Of c = rate (h(score - c) - y), by what c does to both sides."""
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean",
+        loss="log_loss",
+        init=[score],
+        eta0=rate,
+        learning_rate="constant",
+        fit_intercept=False,
+    ).partial_fit([[1.0]], [y])
+    a = model.coef_[0]
+    if rate < 1e100:
+        assert_allclose(
+            score - a, rate * (expit(a) - y), rtol=1e-11, atol=1e-13 * max(abs(score), 1.0) * max(rate, 1.0)
+        )
+    elif 0 < y < 1:
+        assert_allclose(expit(a), y, rtol=1e-12)
+    else:
+        assert (a > 400) if y else (a < -400)
+
+
+def test_members_that_learn_abreast_come_to_the_numbers_of_each_alone():
+    """Equations side by side in registers; rates so large that some of them need the slow way."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 7)) * (rng.uniform(size=(200, 7)) < 0.6)
+    y = (X @ rng.normal(size=7) + rng.normal(size=200) > 0).astype(int)
+    weights = rng.choice([0.0, 0.5, 2.0], size=200)
+    members = [
+        MirrorDescentClassifier(divergence=divergence, eta0=eta, learning_rate="constant")
+        for divergence in ("squared_euclidean", "normalized_adagrad", "adagrad", "diagonal_newton")
+        for eta in (1e-3, 0.1, 1.0, 30.0, 1e6, 1e250)
+        if not (divergence == "squared_euclidean" and eta == 1e250)
+    ]
+    for rows in (X, sparse.csr_array(X)):
+        model = ParameterFreeClassifier(members=members).partial_fit(rows, y, [0, 1], weights)
+        for found, member in zip(model.estimators_, members, strict=True):
+            alone = clone(member).partial_fit(rows, y, [0, 1], weights)
+            assert_array_equal(found.coef_, alone.coef_)
+            assert_array_equal(found.intercept_, alone.intercept_)
+            assert found.cumulative_loss_ == alone.cumulative_loss_

@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from softmax_replica import Replica, some_rows, weights_of
 
-from onlinebregman import ForwardClassifier
+from onlinebregman import ForwardClassifier, MirrorDescentClassifier, ParameterFreeClassifier
 from onlinebregman.datasets import load_dataset
 
 seeds = st.integers(0, 2**32 - 1)
@@ -256,6 +256,46 @@ def test_rows_that_overflow_are_refused(k, row, weight, unchanged):
         message = "Row 3 .* cannot be learned: the squares of its numbers, times its weight, overflow; scale features"
         with unchanged(model, message):
             model.partial_fit(rows, y[:6], sample_weight=[1.0, 1.0, 1.0, weight, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchanged, state):
+    """The metric makes each row's step when the next row comes, which may be refused after that or before."""
+    X, y = some_rows(20, 9, k)
+    model, other = (ForwardClassifier(forgetting=0.99).partial_fit(form(X[:2]), y[:2], classes=range(k)) for _ in "ab")
+    for i in range(2, 20):
+        for bad in ([1e200] * 9, [1e308] * 9):
+            with unchanged(model, "overflow"):
+                model.partial_fit(form([bad]), y[i : i + 1])
+        for learning in (model, other):
+            learning.partial_fit(form(X[i : i + 1]), y[i : i + 1])
+    assert state(model._learner) == state(other._learner)
+
+
+def test_a_member_that_refuses_a_row_takes_it_back_from_the_others(unchanged, state):
+    X, y = some_rows(20, 3, 2)
+    members = [ForwardClassifier(), MirrorDescentClassifier(), ForwardClassifier(alpha=1e-3)]
+    model, other = (ParameterFreeClassifier(members=members).partial_fit(X[:1], y[:1], classes=[0, 1]) for _ in "ab")
+    for i in range(1, 20):
+        with unchanged(model, "overflow"):
+            model.partial_fit([[1e160, 1.0, 1.0]], y[i : i + 1])
+        for learning in (model, other):
+            learning.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert state(model._learner) == state(other._learner)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_metric_that_may_overflow_is_looked_at(k, state):
+    """Columns in units 1e150 apart: no bound says that U stays finite, and so a call of one row looks at all of it."""
+    X, y = some_rows(30, 4, k)
+    X = X * [1e-149, 1e-149, 1.0, 1e2]
+    whole = ForwardClassifier(alpha=1e-300).partial_fit(X, y, classes=range(k))
+    cut = ForwardClassifier(alpha=1e-300)
+    for i in range(30):
+        cut.partial_fit(X[i : i + 1], y[i : i + 1], classes=range(k) if i == 0 else None)
+    assert np.abs(whole._learner.__reduce__()[1][4][-60:]).max() > 1e150
+    assert state(cut._learner) == state(whole._learner)
 
 
 def test_scores_that_overflow_are_refused():

@@ -19,9 +19,14 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
     cdef Py_ssize_t room      # of a vector of scores
-    cdef double[::1] memory   # the weights (m, d), D, and U: four columns at a time, down to the last one's diagonal
+    # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's diagonal
+    cdef double[::1] memory
+    cdef double[::1] spare    # room for two columns
     cdef SecondOrderState state
+    cdef bint passed          # has a row of this call passed over U?
+    cdef double size          # sum of U's squares then
     # What the last call has to put back
+    cdef bint backed_up       # is U among that?
     cdef double[::1] before
     cdef SecondOrderState state_before
     cdef double gamma, gamma_before  # of the next call
@@ -29,6 +34,11 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef void set(self, double gamma) noexcept
     cdef int arrange(self, Py_ssize_t m, Py_ssize_t room, object memory, object state) except -1
     cdef object weight_rows(self)
+    cdef Py_ssize_t vectors(self) noexcept nogil
+    cdef object stored(self)
+    cdef object turned(self)
+    cdef void settle(self, double* memory, double* room) noexcept nogil
+    cdef Py_ssize_t n_backed_up(self) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* scale(self) noexcept nogil
     cdef Py_ssize_t start_of(self, Py_ssize_t j) noexcept nogil
@@ -37,5 +47,3 @@ cdef class SecondOrderLearner(AtomicLearner):
                      double* h) noexcept nogil
     cdef void score(self, const Row* row, double* a) noexcept nogil
     cdef void move(self, const double* v, double* g, double weight) noexcept nogil
-    cdef void project(self, const Row* row, double* f) noexcept nogil
-    cdef void turn(self, const double* move, const double* gain, double* v) noexcept nogil

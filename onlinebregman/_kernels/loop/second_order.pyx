@@ -15,6 +15,9 @@ A^-1 = U D U' is kept, U unit upper triangular and D diagonal, and moves by Bier
 from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^-1 stays positive definite whatever the
 data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
 Givens rotation without square roots that keeps all of v: four columns go side by side, as in `forward`.
+
+The columns of U are moved by one row while they are read for the next one: so U is passed over once a row, and a call of
+one row, which leaves it where it was, has nothing to put back but vectors.
 """
 
 import numpy as np
@@ -27,7 +30,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.learner cimport reason
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -41,14 +44,13 @@ cdef extern from "ops/row.h":
     void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
                   Py_ssize_t n) noexcept nogil
     void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_multiply(double* p, const double* a, const double* b, Py_ssize_t n) noexcept nogil
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef extern from "ops/forward.h":
     double ob_bierman(double* d, double* f, const double* b, double* e, double h, double gamma, double most,
                       Py_ssize_t n) noexcept nogil
-    void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
-                    Py_ssize_t n) noexcept nogil
+    double ob_turn(double* u, double* move, double* gain, const double* d, const double* x, const Py_ssize_t* index,
+                   Py_ssize_t m, Py_ssize_t one, double* v, double* last, Py_ssize_t n, bint measured) noexcept nogil
 
 cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
@@ -56,7 +58,8 @@ cdef enum:
 
 # Where no row comes, forgetting makes D grow without end: not beyond this.
 cdef double LARGEST = 1e100
-cdef double[BATCH] KEEP = [1.0, 1.0, 1.0, 1.0]
+# Numbers below this are far from infinity, whatever the rounding.
+cdef double FINITE = 1e300
 
 
 cdef class SecondOrderLearner(AtomicLearner):
@@ -81,22 +84,22 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
         self.gamma_before = self.gamma
-        self.memory, self.before = np.zeros(m * self.d + self.padded + self.start_of(self.padded)), None
+        self.spare = np.empty(2 * self.padded)
+        self.memory, self.before = np.zeros(self.vectors() + self.start_of(self.padded)), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
             self.column(j)[j] = 1.0
         if self.fit_intercept:
             self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
         if memory is not None:
-            np.asarray(self.memory)[:] = memory
+            np.asarray(self.memory)[self.stored()] = memory
             self.state = state
         return 0
 
     def _moving(self):
         """What the constructor takes of a learner in mid-stream, from `memory` to `intercept_alpha`."""
         check_idle(self.busy)
-        memory = np.asarray(self.memory).copy()
-        return memory, self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
+        return self.turned()[self.stored()], self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
 
     def joined(self, learners, standardizer):
         """A learner of what each of these, copies of this one, has learned beyond it.
@@ -139,16 +142,21 @@ cdef class SecondOrderLearner(AtomicLearner):
         """A^-1."""
         cdef Py_ssize_t j, k, n = self.padded
         cdef double[:, ::1] columns = np.zeros((n, n))
+        cdef double[::1] memory = self.turned()
         for j in range(n):
             for k in range(j + 1):
-                columns[j, k] = self.column(j)[k]
-        scale = np.asarray(self.memory)[self.m * self.d:self.m * self.d + n]
+                columns[j, k] = memory[self.column(j) - &self.memory[0] + k]
+        scale = np.asarray(memory)[self.m * self.d:self.m * self.d + n]
         return (np.asarray(columns).T @ (scale[:, np.newaxis] * np.asarray(columns)))[:self.d, :self.d]
 
     cdef object weight_rows(self):
         return np.asarray(self.memory)[:self.m * self.d].reshape(self.m, self.d)
 
-    # --- what is where in the memory ----------------------------------------------------------------------------
+    # --- what is where in the memory: weights, D, move, gain, and U ----------------------------------------------
+
+    cdef Py_ssize_t vectors(self) noexcept nogil:
+        """How many numbers come before U."""
+        return self.m * self.d + 3 * self.padded
 
     cdef double* weights(self) noexcept nogil:
         return &self.memory[0]
@@ -163,7 +171,25 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef double* column(self, Py_ssize_t j) noexcept nogil:
         cdef Py_ssize_t first = j - j % BATCH
-        return self.scale() + self.padded + self.start_of(first) + (j - first) * (first + BATCH)
+        return &self.memory[self.vectors()] + self.start_of(first) + (j - first) * (first + BATCH)
+
+    cdef object stored(self):
+        """Which numbers are all that counts when the last row's step has been made."""
+        return np.r_[:self.m * self.d + self.padded, self.vectors():self.memory.shape[0]]
+
+    cdef object turned(self):
+        """A copy of the memory with the last row's step made in U."""
+        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.empty(2 * self.padded)
+        self.settle(&memory[0], &room[0])
+        return np.asarray(memory)
+
+    cdef void settle(self, double* memory, double* room) noexcept nogil:
+        """Make the last row's step in U, and note that there is none to make."""
+        cdef double* d = memory + self.m * self.d
+        cdef double* move = d + self.padded
+        cdef Py_ssize_t n = self.padded
+        ob_turn(memory + self.vectors(), move, move + n, d, NULL, NULL, 0, -1, room, room + n, n, False)
+        memset(move, 0, 2 * n * sizeof(double))
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
@@ -196,14 +222,22 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
         check_columns(rows.n_columns, self.n_features)
+        self.backed_up = complete or rows.n_rows > 1
+        self.passed, self.size = False, 0.0
         if self.before is None:
             self.before = np.empty(self.memory.shape[0])
-        memcpy(&self.before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))
+        memcpy(&self.before[0], &self.memory[0], self.n_backed_up() * sizeof(double))
         self.state_before = self.state
         return 0
 
+    cdef Py_ssize_t n_backed_up(self) noexcept nogil:
+        """How many numbers a call can change: one row leaves U as it is, but that the step before it is made."""
+        return self.memory.shape[0] if self.backed_up else self.vectors()
+
     cdef int undo(self, Rows rows) except -1:
-        memcpy(&self.memory[0], &self.before[0], self.memory.shape[0] * sizeof(double))
+        memcpy(&self.memory[0], &self.before[0], self.n_backed_up() * sizeof(double))
+        if self.passed and not self.backed_up:
+            memset(self.scale() + self.padded, 0, 2 * self.padded * sizeof(double))
         self.state, self.gamma = self.state_before, self.gamma_before
         return 0
 
@@ -228,6 +262,16 @@ cdef class SecondOrderLearner(AtomicLearner):
         return self.memory.shape[0]
 
     cdef int check_all(self) noexcept nogil:
+        """All vectors are finite, and U when the last step will have been made: by a bound, or by making it."""
+        cdef double* move = self.scale() + self.padded
+        cdef double* gain = move + self.padded
+        cdef double most
+        if ob_nonfinite(&self.memory[0], self.vectors()):
+            return OVERFLOWED
+        most = ob_dot(move, move, self.padded) * ob_dot(gain, gain, self.padded) * self.padded  # (move sum |gain|)^2
+        if not self.backed_up:
+            return LEARNED if self.size < FINITE and most < FINITE and self.size * most < FINITE else NEEDS_BACKUP
+        self.settle(&self.memory[0], &self.spare[0])
         return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
 
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
@@ -240,10 +284,10 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        cdef double* f = scratch(work, 0)
+        cdef double* f = self.scale() + self.padded  # of the row: before the pass over U the last row's move and gain
         cdef double* gain = f + self.padded
         cdef double* v = scratch(work, 1)
-        cdef double* sums = v + self.padded
+        cdef double* room = v + self.padded
         cdef double* a = scratch(work, 2)
         cdef double h
         cdef Row image
@@ -257,15 +301,17 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.score(row, a)
         if scores != NULL:
             memcpy(scores, a, self.m * sizeof(double))
-        self.project(row, f)
-        ob_multiply(gain, f, self.scale(), self.padded)
+        self.passed = True
+        self.size = ob_turn(
+            self.column(0), f, gain, self.scale(), row.x, row.index, row.n, self.n_inputs if self.fit_intercept else -1, v,
+            room, self.padded, not self.backed_up,
+        )
         self.state.t += 1.0
         status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)
         if status != LEARNED:
             return status
-        if not ob_bierman(self.scale(), f, gain, sums, weight * h, self.gamma, LARGEST, self.padded) >= DBL_MIN:
+        if not ob_bierman(self.scale(), f, gain, room, weight * h, self.gamma, LARGEST, self.padded) >= DBL_MIN:
             return OVERFLOWED
-        self.turn(f, gain, v)
         self.move(v, a, weight)
         return LEARNED
 
@@ -306,32 +352,3 @@ cdef class SecondOrderLearner(AtomicLearner):
             ob_axpy(w, v, g[c], self.d)
             w += self.d
             c += 1
-
-    cdef void project(self, const Row* row, double* f) noexcept nogil:
-        """f = U'x, for the 1 of the intercept as well: it meets the last coordinate alone."""
-        cdef Py_ssize_t j = 0, k, n, seen = 0
-        cdef double* u = self.column(0)
-        while j < self.padded:
-            n = j + BATCH
-            if row.index == NULL:
-                ob_dot4(u, u + n, u + 2 * n, u + 3 * n, row.x, min(n, row.n), f + j)
-            else:
-                while seen < row.n and row.index[seen] < n:
-                    seen += 1
-                for k in range(BATCH):
-                    f[j + k] = ob_sparse_dot(u + k * n, row.index, row.x, seen)
-            u += BATCH * n
-            j = n
-        if self.fit_intercept:
-            f[self.n_inputs] += 1.0
-
-    cdef void turn(self, const double* move, const double* gain, double* v) noexcept nogil:
-        """u_j -= move_j v, v += gain_j u_j for column after column of U, from v = 0 on."""
-        cdef Py_ssize_t j = 0, n
-        cdef double* u = self.column(0)
-        memset(v, 0, self.padded * sizeof(double))
-        while j < self.padded:
-            n = j + BATCH
-            ob_rotate4(v, u, n, move + j, KEEP, gain + j, n)
-            u += BATCH * n
-            j = n
