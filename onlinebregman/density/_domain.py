@@ -79,7 +79,11 @@ class Features:
 
     def are(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> bool:
         """Do they follow from these?"""
-        return values is self.values and (self.seen is None) == (seen is None) and np.array_equal(self.seen, seen)
+        if values is not self.values:
+            return False
+        if self.seen is None or seen is None:
+            return self.seen is seen
+        return all(map(np.array_equal, self.seen, seen))
 
     def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Expectations of the scaled features, from those of the features less an origin."""

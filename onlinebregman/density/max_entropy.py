@@ -137,7 +137,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     }
 
     domain_: np.ndarray
-    _index: RowIndex | None
+    _index: tuple[np.ndarray, RowIndex] | None  # of the domain, kept with it
     _observed: np.ndarray  # expectations less the origin
 
     def __init__(
@@ -322,8 +322,9 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Numbers of the points of the domain that the rows are; -1 for none."""
         if X.ndim == 1:
             return X
-        known, index = self._index or (None, None)  # read once: threads may ask while a domain grows
-        return (index if known is domain else RowIndex(domain)).find(domain, X)
+        known = self._index  # read once: threads may ask while a domain grows
+        index = known[1] if known is not None and known[0] is domain else RowIndex(domain)
+        return index.find(domain, X)
 
     def _refuse_unknown(self, X: np.ndarray) -> None:
         points = self._points(X, self.domain_)
