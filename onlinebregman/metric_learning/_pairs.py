@@ -13,8 +13,8 @@ from .._online.types import MatrixLike
 from ._memory import Reservoir, Uniforms, alike, draw
 from ._targets import Targets
 
-# Rows whose instances make one block, where nothing asks for fewer.
-_ROWS_A_BLOCK = 256
+# Instances of one block, where nothing asks for fewer: of pairs, and of triplets, which are drawn without the lock.
+_ROWS_A_BLOCK, _TRIPLETS_A_BLOCK = 256, 1024
 # Distances to remembered rows, for the bounds, that each row adds.
 _DISTANCES_A_ROW = 4
 # Triplets join an anchor to one of this number of nearest rows of its class and one of that number of others.
@@ -148,7 +148,7 @@ class NeighborTriplets(Sampler):
         taken = np.flatnonzero(weights > 0)
         X, weights = np.ascontiguousarray(X[taken], dtype=np.float64), weights[taken]
         labels = [self.labels.setdefault(label, len(self.labels)) for label in y[taken].tolist()]
-        numbers, start, many = np.array(labels, dtype=np.intp), 0, -(-_ROWS_A_BLOCK // self.per_row)
+        numbers, start, many = np.array(labels, dtype=np.intp), 0, -(-_TRIPLETS_A_BLOCK // self.per_row)
         while start < len(X):
             if self.n_rows >= self.next_look:
                 self._look(components(), X[start])
