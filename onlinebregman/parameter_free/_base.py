@@ -37,7 +37,7 @@ class ParameterFree(HedgedMixin):
     random_features : int
         Of the default set: models of this many random Fourier features as further members, of kernels of three widths,
         and one of twice as many, for up to 128 columns. Each costs the square of its number of features in time and
-        memory: three of 128 and one of 256 some 35 microseconds a row and a megabyte. 0: linear members alone.
+        memory: three of 128 and one of 256 some 20 microseconds a row and a megabyte. 0: linear members alone.
     random_state : int, RandomState instance or None
         For drawing the features. A number, as by default, for the same features every time.
 
