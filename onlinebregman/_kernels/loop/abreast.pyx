@@ -79,9 +79,9 @@ cdef class Abreast:
         self.stride = (most + OB_ABREAST - 1) // OB_ABREAST * OB_ABREAST
         self.memory = np.zeros(VECTORS * self.stride)
         vectors = &self.memory[0]
-        self.y, self.a, self.value, self.slope = vectors, vectors + self.stride, vectors + 2 * self.stride, vectors + 3 * self.stride
-        vectors += 4 * self.stride
-        self.fall, self.base, self.eta, self.c = vectors, vectors + self.stride, vectors + 2 * self.stride, vectors + 3 * self.stride
+        self.y, self.a, self.value = vectors, vectors + self.stride, vectors + 2 * self.stride
+        self.slope, self.fall = vectors + 3 * self.stride, vectors + 4 * self.stride
+        self.base, self.eta, self.c = vectors + 5 * self.stride, vectors + 6 * self.stride, vectors + 7 * self.stride
 
     def __dealloc__(self):
         self.release_works()
@@ -108,7 +108,8 @@ cdef class Abreast:
             for k, each in enumerate(learners):
                 if type(each) is Learner and (<Learner> each).descends == descending and goes_abreast(each):
                     learner = each
-                    self.learners[self.n], self.place[self.n], self.descents[self.n] = <void*> learner, k, learner.descent
+                    self.learners[self.n], self.place[self.n] = <void*> learner, k
+                    self.descents[self.n] = learner.descent
                     self.logistic = self.logistic or learner.loss.logistic
                     self.n_descents += descending
                     self.n += 1

@@ -131,7 +131,7 @@ cdef class Hedge:
             weights[k] /= total
 
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
-        """A row on which the experts had these losses, and by these weights, which are overwritten, the mixture this one.
+        """A row on which the experts had these losses, and by these weights, which are lost, the mixture this one.
 
         There is room for `lanes` numbers.
         """
@@ -141,7 +141,7 @@ cdef class Hedge:
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
         mixed = rise
-        if rate < INFINITY:  # relative to the largest terms, which do not underflow; the best expert's weight is 1 / sum
+        if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
             for k in range(self.n_experts):
                 largest = max(largest, weights[k])
             total = ob_weigh_after(weights, &self.costs[0], losses, rate, best, rise, self.n_experts)

@@ -21,7 +21,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef Py_ssize_t room      # of a vector of scores
     # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's diagonal
     cdef double[::1] memory
-    cdef double[::1] spare    # room for two columns
+    cdef double[::1] spare    # room for two columns, and one of zeros
     cdef SecondOrderState state
     cdef bint passed          # has a row of this call passed over U?
     cdef double size          # sum of U's squares then

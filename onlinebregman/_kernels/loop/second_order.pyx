@@ -84,7 +84,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
         self.gamma_before = self.gamma
-        self.spare = np.empty(2 * self.padded)
+        self.spare = np.zeros(3 * self.padded)
         self.memory, self.before = np.zeros(self.vectors() + self.start_of(self.padded)), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
@@ -179,16 +179,16 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef object turned(self):
         """A copy of the memory with the last row's step made in U."""
-        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.empty(2 * self.padded)
+        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.zeros(3 * self.padded)
         self.settle(&memory[0], &room[0])
         return np.asarray(memory)
 
     cdef void settle(self, double* memory, double* room) noexcept nogil:
-        """Make the last row's step in U, and note that there is none to make."""
+        """Make the last row's step in U as if a row of zeros came, the last ones in `room`; there is none to make then."""
         cdef double* d = memory + self.m * self.d
         cdef double* move = d + self.padded
         cdef Py_ssize_t n = self.padded
-        ob_turn(memory + self.vectors(), move, move + n, d, NULL, NULL, 0, -1, room, room + n, n, False)
+        ob_turn(memory + self.vectors(), move, move + n, d, room + 2 * n, NULL, n, -1, room, room + n, n, False)
         memset(move, 0, 2 * n * sizeof(double))
 
     # --- ways in ------------------------------------------------------------------------------------------------

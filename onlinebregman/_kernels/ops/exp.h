@@ -41,6 +41,30 @@ OB_INLINE double ob_exp1(double z0) {
     return z0 > 709.0 ? HUGE_VAL : v;
 }
 
+/* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. For a few numbers that are waited
+ * for: the same polynomial, in pieces that do not wait for each other (Estrin). */
+OB_INLINE double ob_exp_soon(double z0) {
+    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+    const double magic = 6755399441055744.0; /* see ob_exp1 */
+    const double z = z0 < -708.0 ? -708.0 : z0;
+    const double shifted = z * log2e + magic;
+    const double kd = shifted - magic;
+    const double r = (z - kd * ln2_hi) - kd * ln2_lo, r2 = r * r, r4 = r2 * r2;
+    const double p0 = (1.0 + r) + r2 * (0.5 + 0.16666666666666666 * r);
+    const double p4 = (0.041666666666666664 + 0.008333333333333333 * r) +
+                      r2 * (0.001388888888888889 + 0.0001984126984126984 * r);
+    const double p8 = (2.48015873015873e-05 + 2.7557319223985893e-06 * r) +
+                      r2 * (2.755731922398589e-07 + 2.505210838544172e-08 * r);
+    const double p12 = 2.08767569878681e-09 + 1.6059043836821613e-10 * r;
+    const double p = p0 + r4 * (p4 + r4 * (p8 + r4 * p12));
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return z0 < -708.0 ? 0.0 : p * scale;
+}
+
 /* e = exp(-(c x + shift)) */
 OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, double c, double shift, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
@@ -56,18 +80,11 @@ OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, 
 
 /* 2 artanh s = ln((1 + s) / (1 - s)) for |s| <= 0.172, which is (sqrt(2) - 1) / (sqrt(2) + 1) */
 OB_INLINE double ob_twice_artanh(double s) {
-    const double t = s * s;
-    double p = 1.0 / 21.0;
-    p = p * t + 1.0 / 19.0;
-    p = p * t + 1.0 / 17.0;
-    p = p * t + 1.0 / 15.0;
-    p = p * t + 1.0 / 13.0;
-    p = p * t + 1.0 / 11.0;
-    p = p * t + 1.0 / 9.0;
-    p = p * t + 1.0 / 7.0;
-    p = p * t + 1.0 / 5.0;
-    p = p * t + 1.0 / 3.0;
-    p = p * t + 1.0;
+    const double t = s * s, t2 = t * t, t4 = t2 * t2;
+    const double p0 = (1.0 + 1.0 / 3.0 * t) + t2 * (1.0 / 5.0 + 1.0 / 7.0 * t);
+    const double p4 = (1.0 / 9.0 + 1.0 / 11.0 * t) + t2 * (1.0 / 13.0 + 1.0 / 15.0 * t);
+    const double p8 = (1.0 / 17.0 + 1.0 / 19.0 * t) + t2 * (1.0 / 21.0);
+    const double p = p0 + t4 * (p4 + t4 * p8);
     return 2.0 * s * p;
 }
 

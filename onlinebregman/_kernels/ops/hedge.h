@@ -18,7 +18,7 @@ static double ob_least_rise(const double *costs, const double *losses, double be
 OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, double rate, double best, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp1(-(rate * (costs[i + k] - best)));
+            w[i + k] = ob_exp_soon(-(rate * (costs[i + k] - best)));
     const double total = ob_sum(w, n);
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
@@ -30,7 +30,7 @@ OB_CLONES static double ob_weigh_after(double *restrict w, const double *restric
                                        double rate, double best, double rise, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp1(-(rate * ((costs[i + k] - best) + losses[i + k] - rise)));
+            w[i + k] = ob_exp_soon(-(rate * ((costs[i + k] - best) + losses[i + k] - rise)));
     return ob_sum(w, n);
 }
 
@@ -50,7 +50,7 @@ OB_CLONES static double ob_mix_loss(const double *restrict w, const double *rest
         least = losses[k] < least ? losses[k] : least;
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            t[i + k] = ob_exp1(-(losses[i + k] - least));
+            t[i + k] = ob_exp_soon(-(losses[i + k] - least));
     return least - log(ob_dot(w, t, n));
 }
 
@@ -67,7 +67,7 @@ OB_CLONES static void ob_mix_two(const double *restrict w, const double *restric
     for (int side = 0; side < 2; ++side) {
         for (ptrdiff_t i = 0; i < n; i += OB_LANES)
             for (int k = 0; k < OB_LANES; ++k) {
-                const double e = ob_exp1(-fabs(a[i + k])), z = side ? -a[i + k] : a[i + k];
+                const double e = ob_exp_soon(-fabs(a[i + k])), z = side ? -a[i + k] : a[i + k];
                 t[i + k] = (z >= 0.0 ? 1.0 : e) / (1.0 + e);
             }
         *(side ? below : above) = ob_dot(w, t, n);

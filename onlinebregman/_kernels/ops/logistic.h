@@ -9,7 +9,7 @@
 
 /* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
 OB_INLINE double ob_softplus(double a) {
-    const double e = ob_exp1(-fabs(a));
+    const double e = ob_exp_soon(-fabs(a));
     const int half = e > 0.41421356237309503;
     const double s = (half ? e - 1.0 : e) / (half ? e + 3.0 : e + 2.0);
     return (a > 0.0 ? a : 0.0) + ((half ? 0.6931471805599453 : 0.0) + ob_twice_artanh(s));
@@ -17,7 +17,7 @@ OB_INLINE double ob_softplus(double a) {
 
 /* L' and L'' at a, and L''' / L'' */
 OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
-    const double e = ob_exp1(-fabs(a)), share = 1.0 / (1.0 + e);
+    const double e = ob_exp_soon(-fabs(a)), share = 1.0 / (1.0 + e);
     const double above = a >= 0.0 ? share : e * share, below = a <= 0.0 ? share : e * share;
     /* as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1 */
     *slope = (1.0 - y) * above - y * below;
