@@ -124,12 +124,12 @@ def _plain_rows(estimator, X) -> np.ndarray | None:
         return None
     if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or not len(X):
         return None
-    if X.shape[1] != estimator.n_features_in_ or not (framed or _laid_out(X)):
+    if X.shape[1] != estimator.n_features_in_ or not (framed or laid_out(X)):
         return None
-    return X if _laid_out(X) else np.require(X, requirements=["C", "A"])
+    return X if laid_out(X) else np.require(X, requirements=["C", "A"])
 
 
-def _laid_out(values: np.ndarray) -> bool:
+def laid_out(values: np.ndarray) -> bool:
     """Do kernels read these values as they lie?"""
     return values.flags.c_contiguous and values.flags.aligned
 
@@ -140,7 +140,7 @@ def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
         values = np.array(values)
     if type(values) is not np.ndarray or values.shape != (n,) or values.dtype.kind not in kinds:
         return None
-    if _laid_out(values) and (values.dtype == np.float64 or "U" in kinds):
+    if laid_out(values) and (values.dtype == np.float64 or "U" in kinds):
         return values
     return np.require(values, None if "U" in kinds else np.float64, ["C", "A"])
 
@@ -264,7 +264,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
-    if type(pairs) is not np.ndarray or pairs.ndim != 2 or pairs.size == 0:  # check_array takes longer than a step
+    # check_array takes longer than a step
+    if type(pairs) is not np.ndarray or pairs.ndim != 2 or not pairs.size or not pairs.flags.aligned:
         pairs = check_numbers(pairs, name, dtype=None)
     if pairs.shape[1] != width:
         group = {2: f"a pair is two {what} numbers", 3: f"a triplet is three {what} numbers"}[width]

@@ -391,7 +391,7 @@ cdef Rows sparse_rows(X):
     rows.indices, rows.index_size = <const char*> rows.buffers[1].buf, rows.buffers[1].itemsize
     rows.indptr = <const char*> rows.buffers[2].buf
     rows.n_rows, rows.n_columns = X.shape
-    if rows.buffers[2].shape[0] != rows.n_rows + 1:
+    if rows.n_rows < 0 or rows.buffers[2].shape[0] != rows.n_rows + 1:
         return None
     start = integer(rows.indptr, rows.index_size, 0)
     rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows) - start
