@@ -250,6 +250,16 @@ def test_experts_that_have_learned_nothing(kind):
         model.predict(X)
 
 
+@pytest.mark.parametrize("scale", [1e250, 1e279, 1e300])
+def test_steps_of_classes_at_rates_without_a_root_that_floats_can_hold(scale, unchanged):
+    """They looked for it without end."""
+    model = MirrorDescentClassifier(divergence="relative_entropy", signed=True, multi_class="multinomial", average=True)
+    y = np.arange(30) % 3
+    model.partial_fit(X, y, classes=range(3))
+    with unchanged(model, "overflow|too large|scale"):
+        model.partial_fit(X, y, sample_weight=np.full(30, scale))
+
+
 SQUARE = np.eye(3)
 FORGED = {
     "weights for no feature": lambda: EuclideanGeometry(np.ones(0)),

@@ -1,6 +1,6 @@
 """Geometries of relative entropy, on positive weights and on the simplex."""
 
-from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, ldexp, log, log1p
+from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, isnan, ldexp, log, log1p
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
@@ -78,6 +78,8 @@ cdef class EntropyGeometry(Geometry):
             path.reach = SERIES_REACH / path.largest if isfinite(m[4] + m[5]) else 0.0
         if t == 0:
             sums[0], sums[1], sums[2] = m[0], m[1], m[2]
+        elif isnan(t):
+            sums[0] = sums[1] = sums[2] = t
         elif path.reach == 0:
             self.sums(work, c, sums)  # again, at c itself
         else:

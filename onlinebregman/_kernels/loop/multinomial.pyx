@@ -223,6 +223,8 @@ cdef class MultinomialLearner(MultiLearner):
             self.share.m = m
             for k in range(self.n):
                 self.solve_class((<Learner> self.members[k]).geometry, k, k == p.y, &excess, &fall)
+            if isnan(excess):
+                return
             step = -INFINITY  # far beyond, where all p underflow
             if excess > -1.0 and fall > 0:
                 step = log1p(excess) * (1.0 + excess) / fall
