@@ -179,13 +179,13 @@ def test_the_mixture_needs_no_rate():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])
 def test_classifiers_are_mixed_as_by_bayes_rule(n_classes, loss, state):
-    """The same numbers as the mixture of any members, without a share, has for these."""
+    """The same numbers as the mixture of any members, without a share and stacking, has for these."""
     X, y = stream(rows=300)
     y = labels(y) if n_classes == 3 else labels(y) == "low"
     model = MirrorDescentClassifier(divergence="squared_euclidean", loss=loss)
     mixture = LearningRateMixture(model, eta0s=RATES).fit(X, y)
     members = [MirrorDescentClassifier(**{**model.get_params(), "eta0": eta0}) for eta0 in RATES]
-    reference = ParameterFreeClassifier(members=members, share=0.0).fit(X, y)
+    reference = ParameterFreeClassifier(members=members, share=0.0, stacking=False).fit(X, y)
     assert state(mixture.predict_proba(X)) == state(reference.predict_proba(X))
     assert state(mixture.weights_) == state(reference.weights_)
     assert_array_equal(mixture.predict(X), reference.predict(X))
