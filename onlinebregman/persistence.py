@@ -209,6 +209,8 @@ class _Writer:
         if type(value) in _GENERATORS:
             state = value.get_state(legacy=False) if type(value) is np.random.RandomState else value.bit_generator.state
             return {"random": type(value).__name__, "state": self.node(_plain(state), where)}
+        if type(value) is bytes:
+            return {"bytes": value.hex()}
         if isinstance(value, type):
             return {"class": _name_of(value)}
         return self._object(value, where)
@@ -279,6 +281,8 @@ class _Reader:
             return self._array(node["scalar"])[()]
         if "dtype" in node:
             return np.dtype(node["dtype"])
+        if "bytes" in node:
+            return bytes.fromhex(node["bytes"])
         if "sparse" in node:
             kind = next(cls for cls in _SPARSE if cls.__name__ == node["sparse"])
             return kind(tuple(self._all(node["parts"])), shape=tuple(node["shape"]))

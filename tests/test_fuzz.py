@@ -34,6 +34,7 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
+    LogDetMetricLearner,
     MEGKernelLearner,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
@@ -258,6 +259,31 @@ def test_steps_of_classes_at_rates_without_a_root_that_floats_can_hold(scale, un
     model.partial_fit(X, y, classes=range(3))
     with unchanged(model, "overflow|too large|scale"):
         model.partial_fit(X, y, sample_weight=np.full(30, scale))
+
+
+def test_bounds_of_weights_and_rates_that_overflow_or_underflow():
+    assert not list(fuzz.findings([2757], seed=171)) + list(fuzz.findings([475, 1821], seed=167))
+    assert not list(fuzz.findings([1240, 4700], seed=163)) + list(fuzz.findings([2386], seed=170))
+
+
+def test_neighbours_drawn_by_forged_random_numbers():
+    """They led out of the remembered rows."""
+    assert not list(fuzz.findings([494, 1162], seed=170)) + list(fuzz.findings([4217], seed=166))
+    model = LogDetMetricLearner(random_state=0).fit(X, Y > 0)
+    numbers, seen = model._sampler.rng, model._sampler.memory.seen
+    numbers._ahead, numbers._next = np.full(10**4, 1e9), 0
+    with pytest.raises(ValueError, match="a random number must be at least 0 and below 1; got 1000000000"):
+        model.partial_fit(X, Y > 0)
+    numbers._ahead, seen[0] = np.full(10**4, 0.5), seen[0] + 10**6
+    with pytest.raises(ValueError, match="what is known of rows"):
+        model.partial_fit(X, Y > 0)
+
+
+def test_bytes_in_a_model_file(tmp_path):
+    model = ImplicitGDRegressor().fit(X, Y)
+    model.labels = {b"\x00no": 0, b"yes": 1}
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").labels == model.labels
 
 
 SQUARE = np.eye(3)

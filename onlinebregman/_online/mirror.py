@@ -170,7 +170,7 @@ class MirrorMixin(DocumentedMixin):
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return a_number(self._bound(learner, u, intercept))
+            return a_number(self._bound(learner, u, np.float64(intercept)))
 
     def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
         """The same, if it does not overflow."""
@@ -191,8 +191,14 @@ class MirrorMixin(DocumentedMixin):
         As rates never rise, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rates may underflow, too
+            return a_number(self._plain_bound(learner, u, np.float64(intercept), largest))
+
+    def _plain_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+        """The same, if it does not overflow."""
         weighted = self._certificate(learner, u, intercept)
-        first, last, rose = learner.tracked_rates
+        first, last = map(np.float64, learner.tracked_rates[:2])
+        rose = learner.tracked_rates[2]
         if first == 0:
             return 0.0
         if rose or (learner.geometry.adaptive and first != last):

@@ -9,8 +9,8 @@ and x_k, z, h what the rotations before have left of the row:
 
 At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. D only
 grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
-b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature scales a
-column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
+b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature
+scales a column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """

@@ -58,9 +58,11 @@ cdef class ProbabilityMixer(Mixer):
     cdef Expert* experts_before
 
     cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil
-    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost, double* room) noexcept nogil
+    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                         double* room) noexcept nogil
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef, double* out) noexcept nogil
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
+                      double* out) noexcept nogil
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil
     cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil
     cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,

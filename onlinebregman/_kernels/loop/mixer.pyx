@@ -2,8 +2,8 @@
 
 The experts are mixed by exponential weights on the losses they had, see `hedge`.
 
-ScoreMixer: every score is an expert's, and the mixture's score is their weighted mean. With a loss that is convex in the
-score the mixture's loss is at most that of the weighted losses.
+ScoreMixer: every score is an expert's, and the mixture's score is their weighted mean. With a loss that is convex in
+the score the mixture's loss is at most that of the weighted losses.
 
 ProbabilityMixer: every learner is an expert, whose scores say how probable the classes are; the mixture's probabilities
 are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is at most that of
@@ -147,7 +147,7 @@ cdef class ScoreMixer(Mixer):
         return m
 
     cdef double combine(self, double m, const double* p, double* u, double* q, double* x, double* room) noexcept nogil:
-        """The prediction of mixture and combinations, with their weights u, their predictions q, and what they learn."""
+        """The prediction of mixture and combinations, with their weights u, their predictions q, and the x to learn."""
         cdef Py_ssize_t k, j
         cdef double mixed, scale = self.stack.scale(self.seen.hi - self.seen.lo)
         self.stack.hedge.weigh(u)
@@ -304,8 +304,9 @@ cdef class ProbabilityMixer(Mixer):
                 calibrate(&self.experts[k].scale, scores + self.experts[k].start, self.experts[k].n, label, weight)
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
-    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost, double* room) noexcept nogil:
-        """The combinations learn a row on which the mixture lost this much; its weights are at the start of `self.room`."""
+    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                         double* room) noexcept nogil:
+        """The combinations learn a row on which the mixture, by the weights in `self.room`, lost this much."""
         cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
         cdef double most, total, least = lost, mixed = 0.0, slope
         cdef double* v = &self.room[0]
@@ -383,7 +384,7 @@ cdef class ProbabilityMixer(Mixer):
             self.add_probabilities(&self.experts[k], scores, v[k], p, room)
 
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
-        """The mixture's logits, and those of each expert less these; of two classes log p_1 - log p_0, else log p_c + const."""
+        """The mixture's logits, and each expert's less these; of two classes log p_1 - log p_0, else log p_c + c."""
         cdef Py_ssize_t k, c, width = self.width
         cdef double most, own
         cdef const double* a
@@ -409,7 +410,8 @@ cdef class ProbabilityMixer(Mixer):
                 x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
             x += width
 
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef, double* out) noexcept nogil:
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
+                      double* out) noexcept nogil:
         """The logits of a combination, and its coefficients."""
         cdef Py_ssize_t k, c
         self.stack.solve(j, coef)

@@ -1,10 +1,11 @@
 """Linear combinations of experts, learned beside their mixture (stacking): they may be better than the best expert.
 
-With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert or
-difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm on
-the residuals of the mixture, in units of its mean squared residual so far; for classes, where m and p_k are logarithms of
-probabilities, by on-line Newton steps (Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex
-Optimization", Machine Learning 69, 2007), A <- A + g g', b <- b - A^-1 g, which are ridge regression of b.g - 1 on g.
+With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert
+or difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm
+on the residuals of the mixture, in units of its mean squared residual so far; for classes, where m and p_k are
+logarithms of probabilities, by on-line Newton steps (Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online
+Convex Optimization", Machine Learning 69, 2007), A <- A + g g', b <- b - A^-1 g, which are ridge regression of b.g - 1
+on g.
 
 The mixture and the combinations are experts of a further mixture, so that they cost no more than that.
 """
@@ -19,7 +20,8 @@ from onlinebregman._kernels.loop.hedge cimport Hedge
 
 # What each combination starts with, A = alpha I, and by how much it forgets: one follows what changes, one is steady.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
-cdef double[2] FORGETTING = [0.999, 1.0]
+cdef double[2] FORGETTING
+FORGETTING[0], FORGETTING[1] = COMBINATIONS[0][1], COMBINATIONS[1][1]
 
 # Where the mixture has been this much better than the range of targets, its residuals are rounding errors.
 cdef double ROUNDING = 1e-9

@@ -85,8 +85,22 @@ cdef class Drawing:
             fits = fits and (matrix is None or np.shape(matrix) == (self.d, self.d))
         for i in range(numbers.shape[0]):
             fits = fits and 0 <= numbers[i] < self.seen.shape[0]
-        if not fits:
+        if not (fits and self.counted()):
             raise ValueError(f"what is known of rows must be of {self.d} features, as they are, and of their classes")
+
+    cdef bint counted(self):
+        """Are as many rows of each class remembered as were seen, up to the most?"""
+        cdef Py_ssize_t j, number
+        cdef Py_ssize_t[::1] missing = np.minimum(self.seen, self.size)
+        for j in range(self.n):
+            number = self.classes[j]
+            if not 0 <= number < missing.shape[0]:
+                return False
+            missing[number] -= 1
+        for number in range(missing.shape[0]):
+            if missing[number] != 0:
+                return False
+        return True
 
     cdef int hold_memory(self) except -1:
         self.rows, self.classes, self.shared = self.memory.arrays()
@@ -101,6 +115,8 @@ cdef class Drawing:
         self.has_margin, self.margin = values is not None, 0.0 if values is None else values[0]
         if self.margins.measured:
             self.n_sample, self.sample_size, self.n_measured = len(known), known.size, known.seen
+            if self.n_measured < self.n_sample:
+                raise ValueError(f"{self.n_sample} distances of {self.n_measured} must not be remembered")
             self.sample = np.empty(max(self.n_sample, self.sample_size))
             np.asarray(self.sample)[:self.n_sample] = known.values
             self.next_look = max(self.margins.next_look, self.margins.least)
@@ -249,6 +265,8 @@ cdef class Drawing:
                 with gil:
                     self.memory.grow()
                     self.hold_memory()
+                    if self.n >= self.rows.shape[0]:
+                        raise ValueError("there must be room for a row more")
             self.n += 1
         memcpy(&self.rows[place, 0], &self.room[0], self.width * sizeof(double))
         self.classes[place] = number
@@ -261,6 +279,8 @@ cdef class Drawing:
                 self.uniforms.skip(self.used)
                 self.ahead, self.used = self.uniforms.more(), 0
         self.used += 1
+        if not 0 <= self.ahead[self.used - 1] < 1:
+            raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used - 1]}")
         return self.ahead[self.used - 1]
 
 
