@@ -24,13 +24,13 @@ import dask.array as da
 import distributed
 import numpy as np
 import sklearn
-from distributed.comm.tcp import TCP
 from scipy.optimize import nnls
 from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
+from traffic import sent
 
 import onlinebregman
 from onlinebregman import (
@@ -91,20 +91,6 @@ def name_of(learner):
     return repr(learner).replace("random_state=0", "").replace("()", "")
 
 
-def sent():
-    """Bytes that this process has sent since this was first asked for."""
-    if "sent" not in vars(TCP):
-        write = TCP.write
-
-        async def counted(self, *arguments, **settings):
-            n = await write(self, *arguments, **settings)
-            TCP.sent += n
-            return n
-
-        TCP.sent, TCP.write = 0, counted
-    return TCP.sent
-
-
 def cost_of(client, n_features, n_shards, repeats, more=10):
     """Of a round: seconds, those of CPU of this process, bytes that workers and this process send; bytes of a model."""
     X = da.random.default_rng(0).normal(size=(2 * n_shards, n_features), chunks=(2, n_features)).persist()
@@ -112,7 +98,7 @@ def cost_of(client, n_features, n_shards, repeats, more=10):
     distributed.wait([X, y])
 
     def counts():
-        return np.array([time.perf_counter(), time.process_time(), sum(client.run(sent).values()), sent()])
+        return np.array([time.perf_counter(), time.process_time(), *sent(client)])
 
     fits = {1: [], 1 + more: []}
     for _ in range(repeats):

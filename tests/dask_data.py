@@ -11,7 +11,6 @@ import dask
 import dask.array as da
 import distributed
 import numpy as np
-from distributed.comm.tcp import TCP
 
 from onlinebregman import ImplicitGDRegressor
 from onlinebregman.dask import DistributedOnline
@@ -102,22 +101,3 @@ def serially(learner, X, y, **parameters):
     """The model of the same fit in this process, without a cluster."""
     with mock.patch("distributed.default_client", side_effect=ValueError):
         return DistributedOnline(learner, **parameters).fit(X, y).estimator_
-
-
-def sent(client):
-    """Bytes that the workers have sent to anyone, and those of this process: of the client, and of its scheduler."""
-    return sum(client.run(_sent).values()), _sent()
-
-
-def _sent():
-    """Those of this process since this was first asked for."""
-    if "sent" not in vars(TCP):
-        write = TCP.write
-
-        async def counted(self, *arguments, **settings):
-            n = await write(self, *arguments, **settings)
-            TCP.sent += n
-            return n
-
-        TCP.sent, TCP.write = 0, counted
-    return TCP.sent

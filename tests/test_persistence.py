@@ -302,7 +302,7 @@ NOT_SAVED = {
     "Mixer",
     "Rows",
 }
-NOT_SAVED |= {"SecondOrderLearner", "Secular", "Snapshot", "Transaction"}
+NOT_SAVED |= {"SecondOrderLearner", "Secular", "Snapshot", "Transaction", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -13,30 +13,50 @@ from onlinebregman._online.threads import few_threads
 WITH_VARIANTS = False
 
 
-def threads():
+def blas_threads():
     return [library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()]
 
 
 def test_small_matrices_have_one_thread():
     with threadpool_limits(2):
-        before = threads()
+        before = blas_threads()
         with few_threads(400):
-            assert threads() == before
+            assert blas_threads() == before
         with few_threads(399):
-            assert set(threads()) <= {1}
+            assert set(blas_threads()) <= {1}
             with few_threads(10):
-                assert set(threads()) <= {1}
-            assert set(threads()) <= {1}
-        assert threads() == before
+                assert set(blas_threads()) <= {1}
+            assert set(blas_threads()) <= {1}
+        assert blas_threads() == before
         with pytest.raises(ZeroDivisionError), few_threads(10):
             raise ZeroDivisionError
-        assert threads() == before
+        assert blas_threads() == before
+
+
+def errors_while(works, asks):
+    """Run `works` in one thread, and `asks` in two others, again and again until it has ended; what they raise."""
+    errors = []
+
+    def ask():
+        try:
+            while worker.is_alive():
+                asks()
+        except Exception as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=works)
+    threads = [worker, *(threading.Thread(target=ask) for _ in range(2))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
 
 
 def test_threads_predict_while_another_one_learns(estimator, rows, learn, outputs):
     """What they are told is a number, and no error."""
     X, y = rows
-    model, errors = learn(estimator, X[:12], y[:12]), []
+    model = learn(estimator, X[:12], y[:12])
     attributes = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
 
     def learns():
@@ -45,24 +65,14 @@ def test_threads_predict_while_another_one_learns(estimator, rows, learn, output
         model.partial_fit(X, y)
 
     def asks():
-        try:
-            while learner.is_alive():
-                for name in outputs:
-                    if hasattr(model, name):
-                        said = getattr(model, name)(X[:7])
-                        assert said.dtype.kind in "iU" or not np.isnan(said).any()
-                for name in attributes:
-                    getattr(model, name, None)
-        except Exception as error:
-            errors.append(error)
+        for name in outputs:
+            if hasattr(model, name):
+                said = getattr(model, name)(X[:7])
+                assert said.dtype.kind in "iU" or not np.isnan(said).any()
+        for name in attributes:
+            getattr(model, name, None)
 
-    learner = threading.Thread(target=learns)
-    threads = [learner, *(threading.Thread(target=asks) for _ in range(2))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    assert not errors_while(learns, asks)
 
 
 @pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])
@@ -79,28 +89,15 @@ def test_threads_predict_while_another_one_sets_parameters(divergence, average, 
         X = sp.csr_matrix(X)
     X, x = X.astype(np.float64), X[:1]
     model.partial_fit(X, y)
-    done, errors = threading.Event(), []
 
     def sets():
-        try:
-            for k in range(150):
-                model.set_params(track_regret=k % 2 == 1, average=average and k % 3 == 1)
-                model.partial_fit(x, y[:1])
-                rubbish = [np.full(blocks * d, np.inf) for blocks in (1, 2, 3, 4)]
-                del rubbish
-        finally:
-            done.set()
+        for k in range(150):
+            model.set_params(track_regret=k % 2 == 1, average=average and k % 3 == 1)
+            model.partial_fit(x, y[:1])
+            rubbish = [np.full(blocks * d, np.inf) for blocks in (1, 2, 3, 4)]
+            del rubbish
 
     def asks():
-        try:
-            while not done.is_set():
-                assert np.isfinite(model.predict(X)).all()
-        except Exception as error:
-            errors.append(error)
+        assert np.isfinite(model.predict(X)).all()
 
-    threads = [threading.Thread(target=sets), *(threading.Thread(target=asks) for _ in range(2))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    assert not errors_while(sets, asks)

@@ -384,9 +384,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
     @property
     def loss_bound_(self) -> float:
         """Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap."""
-        return float(
-            self.cumulative_losses_.min() + np.log(len(self.estimators_)) / self._fitted_hedge().rate + self.gap_
-        )
+        return float(self.cumulative_losses_.min() + self.regret_bound_)
 
     def _check_linear(self) -> None:
         if self._classifies():

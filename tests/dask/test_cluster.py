@@ -14,7 +14,8 @@ distributed = pytest.importorskip("distributed", reason="needs the extra dask: p
 
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
-from dask_data import cluster_of, data, sent, serially  # noqa: E402
+from dask_data import cluster_of, data, serially  # noqa: E402
+from traffic import sent  # noqa: E402
 
 from onlinebregman import (  # noqa: E402
     ForwardRegressor,

@@ -51,6 +51,14 @@ cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1
 cdef void free_workspace(Workspace* work) noexcept nogil
 
 
+cdef class Workspaces:        # with memory, for several models that learn a row at once
+    cdef Workspace* each
+    cdef Py_ssize_t n, length  # so many, for vectors of this length
+
+    cdef void release(self) noexcept
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t length) except -1
+
+
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix

@@ -22,7 +22,7 @@ one of them; a sparse row makes it for its own, and the others make up for what 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, isfinite
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -74,6 +74,35 @@ cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
 cdef void free_workspace(Workspace* work) noexcept nogil:
     if work.notes != work.memory:
         free(work.notes)
+
+
+cdef class Workspaces:
+    """As many of them as were asked for, until this object goes."""
+
+    def __dealloc__(self):
+        self.release()
+
+    cdef void release(self) noexcept:
+        while self.n > 0:
+            self.n -= 1
+            free_workspace(&self.each[self.n])
+        free(self.each)
+        self.each = NULL
+
+    cdef int reserve(self, Py_ssize_t n, Py_ssize_t length) except -1:
+        """Have n or more, for vectors of this length or more; those there were may have to be opened again."""
+        if n <= self.n and length <= self.length:
+            return 0
+        n, length = max(n, self.n), max(length, self.length)
+        self.release()
+        self.each = <Workspace*> calloc(n, sizeof(Workspace))
+        if self.each == NULL:
+            raise MemoryError()
+        self.length = length
+        while self.n < n:
+            make_workspace(&self.each[self.n], length)
+            self.n += 1
+        return 0
 
 
 cdef class Geometry:

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport Workspaces
 from onlinebregman._kernels.loop.descent cimport Descent
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.solver cimport Score
@@ -12,9 +12,8 @@ cdef class Abreast:
     cdef void** learners
     cdef Descent* descents
     cdef Py_ssize_t* place    # of each in the list that it is from
-    cdef Workspace* works     # of those that do not descend: they have memory
-    cdef Score* scores
-    cdef Py_ssize_t n_works, length  # for so many of them, and vectors of this length
+    cdef Workspaces works     # of those that do not descend,
+    cdef Score* scores        # and what these say of a row
     cdef double[::1] memory   # vectors of a number for each learner, of `stride` numbers:
     cdef Py_ssize_t stride
     cdef double* y            # the targets of the next row,
@@ -26,7 +25,6 @@ cdef class Abreast:
     cdef double* eta
     cdef double* c            # and the steps
 
-    cdef void release_works(self) noexcept
     cdef int gather(self, tuple learners, Py_ssize_t length) except -1
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil
     cdef void score_descents(self, const Row* row) noexcept nogil

@@ -10,9 +10,7 @@ import numpy as np
 from libc.math cimport INFINITY, isfinite, isnan
 from libc.stdlib cimport calloc, free
 
-from onlinebregman._kernels.geometries.geometry cimport (
-    Workspace, free_workspace, make_workspace, open_workspace
-)
+from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.loop.descent cimport Descent, book_step, squared_step
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
@@ -71,11 +69,10 @@ cdef class Abreast:
         self.learners = <void**> calloc(most, sizeof(void*))
         self.descents = <Descent*> calloc(most, sizeof(Descent))
         self.place = <Py_ssize_t*> calloc(most, sizeof(Py_ssize_t))
-        self.works = <Workspace*> calloc(most, sizeof(Workspace))
         self.scores = <Score*> calloc(most, sizeof(Score))
-        if self.learners == NULL or self.descents == NULL or self.place == NULL or self.works == NULL or \
-                self.scores == NULL:
+        if self.learners == NULL or self.descents == NULL or self.place == NULL or self.scores == NULL:
             raise MemoryError()
+        self.works = Workspaces()
         self.stride = (most + OB_ABREAST - 1) // OB_ABREAST * OB_ABREAST
         self.memory = np.zeros(VECTORS * self.stride)
         vectors = &self.memory[0]
@@ -84,18 +81,10 @@ cdef class Abreast:
         self.base, self.eta, self.c = vectors + 5 * self.stride, vectors + 6 * self.stride, vectors + 7 * self.stride
 
     def __dealloc__(self):
-        self.release_works()
         free(self.learners)
         free(self.descents)
         free(self.place)
-        free(self.works)
         free(self.scores)
-
-    cdef void release_works(self) noexcept:
-        cdef Py_ssize_t k
-        for k in range(self.n_works):
-            free_workspace(&self.works[k])
-        self.n_works = 0
 
     cdef int gather(self, tuple learners, Py_ssize_t length) except -1:
         """Take those of these learners that can, for a call that has begun, with vectors of this length."""
@@ -115,13 +104,7 @@ cdef class Abreast:
                     self.n += 1
         if self.n == 1:  # it is faster by itself
             self.n = self.n_descents = 0
-        if length > self.length:
-            self.release_works()
-            self.length = length
-        while self.n_works < self.n - self.n_descents:
-            make_workspace(&self.works[self.n_works], self.length)
-            self.n_works += 1
-        return 0
+        return self.works.reserve(self.n - self.n_descents, length)
 
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil:
         """Learn a row of the targets y, of positive weight; the `Status`, and who refuses it. Its scores are in a."""
@@ -174,9 +157,10 @@ cdef class Abreast:
             self.fall[k] += learner.settings.fit_intercept
             return LEARNED
         k -= self.n_descents
-        open_workspace(&self.works[k], row)
+        open_workspace(&self.works.each[k], row)
         status = predict_row(
-            learner.geometry, &learner.settings, &learner.run, &self.works[k], &self.scores[k], &self.a[self.n_descents + k]
+            learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k],
+            &self.a[self.n_descents + k],
         )
         return BAD_TARGET if status == LEARNED and not learner.loss.admits(self.y[k + self.n_descents]) else status
 
@@ -192,7 +176,8 @@ cdef class Abreast:
         if k >= self.n_descents:
             score = &self.scores[k - self.n_descents]
             self.base[k] *= learner.geometry.adapt(
-                &self.works[k - self.n_descents], self.slope[k], self.y[k], weight, True, &score.slope, &score.bias
+                &self.works.each[k - self.n_descents], self.slope[k], self.y[k], weight, True, &score.slope,
+                &score.bias,
             )
             self.fall[k] = score.slope + score.bias
         self.eta[k] = weight * self.base[k]
@@ -212,7 +197,7 @@ cdef class Abreast:
             )
         if not isfinite(c):
             return OVERFLOWED
-        work = &self.works[k - self.n_descents]
+        work = &self.works.each[k - self.n_descents]
         learner.geometry.step(work, c)
         return end_step(
             learner.geometry, &learner.settings, &learner.run, work, self.base[k], c,

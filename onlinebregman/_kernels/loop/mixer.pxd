@@ -35,7 +35,8 @@ cdef class ScoreMixer(Mixer):
 
     cdef double within(self, double score) noexcept nogil
     cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil
-    cdef double combine(self, double m, const double* p, double* u, double* q, double* x, double* room) noexcept nogil
+    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
+                        double* room) noexcept nogil
 
 
 cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the precision of the two
@@ -44,9 +45,7 @@ cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the
 
 
 cdef struct Expert:
-    Py_ssize_t start          # of its scores among those of all
-    Py_ssize_t n              # how many
-    int kind
+    int kind                  # the `Link`
     Calibration scale
 
 
@@ -58,13 +57,9 @@ cdef class ProbabilityMixer(Mixer):
     cdef Expert* experts_before
 
     cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil
-    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                         double* room) noexcept nogil
+    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                          double* room) noexcept nogil
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
     cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
                       double* out) noexcept nogil
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil
-    cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil
-    cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
-                                double* room) noexcept nogil
-    cdef void add_softmax(self, const double* a, Py_ssize_t n, double weight, double* p, double* room) noexcept nogil

@@ -146,10 +146,11 @@ cdef class ScoreMixer(Mixer):
             m += v[k] * p[k]
         return m
 
-    cdef double combine(self, double m, const double* p, double* u, double* q, double* x, double* room) noexcept nogil:
+    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
+                        double* room) noexcept nogil:
         """The prediction of mixture and combinations, with their weights u, their predictions q, and the x to learn."""
         cdef Py_ssize_t k, j
-        cdef double mixed, scale = self.stack.scale(self.seen.hi - self.seen.lo)
+        cdef double mixed
         self.stack.hedge.weigh(u)
         mixed, q[0] = u[0] * m, m
         for k in range(self.hedge.n_experts):
@@ -175,11 +176,11 @@ cdef class ScoreMixer(Mixer):
         if self.stack is not None:
             u = room + n + 1
             q = u + self.stack.hedge.lanes
-            mixed = self.combine(m, p, u, q, x, room)
+            scale = self.stack.scale(self.seen.hi - self.seen.lo)
+            mixed = self.combine(m, p, scale, u, q, x, room)
             for j in range(1 + self.stack.n):
                 q[j] = weight * self.loss.value(q[j], y)
             self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
-            scale = self.stack.scale(self.seen.hi - self.seen.lo)
             for j in range(self.stack.n if scale > 0 else 0):
                 if not self.stack.learn(j, x, (y - m) / scale, weight, room):
                     return LOSS_OVERFLOWED
@@ -202,10 +203,12 @@ cdef class ScoreMixer(Mixer):
         cdef double* p = room + self.hedge.lanes
         cdef double* x = p + n
         cdef double* u
+        cdef double scale
         out[0] = self.mean(scores, room, p)
         if self.stack is not None:
             u = x + 2 * n + 1
-            out[0] = self.combine(out[0], p, u, u + self.stack.hedge.lanes, x, x + n)
+            scale = self.stack.scale(self.seen.hi - self.seen.lo)
+            out[0] = self.combine(out[0], p, scale, u, u + self.stack.hedge.lanes, x, x + n)
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)
@@ -222,6 +225,54 @@ cdef inline double log_sigmoid(double a) noexcept nogil:
 
 cdef inline double sigmoid(double a) noexcept nogil:
     return 1.0 / (1.0 + exp(-a)) if a > 0 else exp(a) / (1.0 + exp(a))
+
+
+# Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
+
+
+cdef inline void find_logits(const Expert* expert, const double* scores, Py_ssize_t width, double* a) noexcept nogil:
+    """Those of an expert's probabilities, by its scores."""
+    cdef Py_ssize_t c
+    for c in range(width):
+        a[c] = expert.scale.slope * scores[c] + expert.scale.offset
+        if width > 1 and expert.kind != SOFTMAX:
+            a[c] = log_sigmoid(a[c])
+
+
+cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double most = a[0]
+    for c in range(1, n):
+        most = max(most, a[c])
+    return most
+
+
+cdef double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcept nogil:
+    """ln p_y by these logits."""
+    cdef double most, total = 0.0
+    cdef Py_ssize_t c
+    if width == 1:
+        return log_sigmoid(a[0] if y else -a[0])
+    most = largest(a, width)
+    for c in range(width):
+        total += exp(a[c] - most)
+    return a[y] - most - log(total)
+
+
+cdef void add_softmax(double* a, Py_ssize_t width, double weight, double* p) noexcept nogil:
+    """Add the probabilities by these logits, times a weight; they are not kept."""
+    cdef double most, total = 0.0
+    cdef Py_ssize_t c
+    if width == 1:
+        p[1] += weight * sigmoid(a[0])
+        p[0] += weight * sigmoid(-a[0])
+        return
+    most = largest(a, width)
+    for c in range(width):
+        a[c] = exp(a[c] - most)
+        total += a[c]
+    for c in range(width):
+        p[c] += weight * a[c] / total
 
 
 cdef class ProbabilityMixer(Mixer):
@@ -254,14 +305,16 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
         self.width = n
         self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
-        self.room = np.zeros(3 * hedge.lanes if stack is None else
-                             7 * hedge.lanes + 1 + n_classes + stack.hedge.lanes + self.room_length())
+        self.room = np.zeros(
+            2 * hedge.lanes + max(hedge.lanes, n_classes)
+            + (0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.room_length())
+        )
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         if self.experts == NULL or self.experts_before == NULL:
             raise MemoryError()
         for k, link in enumerate(self.links):
-            self.experts[k] = Expert(k * n, n, LINKS[link], Calibration(1.0, 0.0, 1.0, 0.0, 1.0))
+            self.experts[k] = Expert(LINKS[link], Calibration(1.0, 0.0, 1.0, 0.0, 1.0))
             if state is not None:
                 self.experts[k].scale = (<list?> state)[k]
 
@@ -278,78 +331,72 @@ cdef class ProbabilityMixer(Mixer):
         return length if self.stack is None else length + (lanes + 2) * self.width + lanes + self.stack.hedge.lanes
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
-        cdef Py_ssize_t lanes = self.hedge.lanes
+        cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts, lanes = self.hedge.lanes
         cdef double mixed
         cdef double* v = &self.room[0]
         cdef double* losses = v + lanes
-        cdef double* scaled = losses + lanes
+        cdef double* a = losses + lanes
         if not 0 <= label < self.n_classes:
             return BAD_TARGET
         self.hedge.weigh(v)
         if self.n_classes == 2:
-            self.scale(scores, scaled)
-            ob_log_losses(losses, scaled, 1.0 if label else -1.0, n)
+            self.scale(scores, a)
+            ob_log_losses(losses, a, 1.0 if label else -1.0, n)
         else:
             for k in range(n):
-                losses[k] = -self.log_probability(&self.experts[k], scores, label)
-        mixed = ob_mix_loss(v, losses, scaled, n)
-        if self.stack is not None and self.learn_stack(scores, label, weight, mixed, scaled + lanes) != LEARNED:
+                find_logits(&self.experts[k], scores + k * self.width, self.width, a)
+                losses[k] = -log_softmax(a, self.width, label)
+        mixed = ob_mix_loss(v, losses, a, n)
+        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, a + max(lanes, self.n_classes)):
             return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] *= weight
         self.hedge.count(losses, v, weight * mixed)
         for k in range(n):
             if self.experts[k].kind == CALIBRATED:
-                calibrate(&self.experts[k].scale, scores + self.experts[k].start, self.experts[k].n, label, weight)
+                calibrate(&self.experts[k].scale, scores + k * self.width, self.width, label, weight)
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
-    cdef int learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                         double* room) noexcept nogil:
-        """The combinations learn a row on which the mixture, by the weights in `self.room`, lost this much."""
+    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                          double* room) noexcept nogil:
+        """The combinations learn a row on which the mixture lost this much, by the weights in `self.room`; False if that
+        overflows."""
         cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
-        cdef double most, total, least = lost, mixed = 0.0, slope
-        cdef double* v = &self.room[0]
-        cdef double* u = room                       # weights and losses of mixture and combinations
+        cdef double mixed, slope
+        cdef double* u = room                       # weights and losses of mixture and combinations, and room for them
         cdef double* losses = u + self.stack.hedge.lanes
-        cdef double* coef = losses + self.stack.hedge.lanes
+        cdef double* t = losses + self.stack.hedge.lanes
+        cdef double* coef = t + self.stack.hedge.lanes
         cdef double* g = coef + n
         cdef double* z = g + n
         cdef double* p = z + n + 1
+        cdef double* rises = p + self.n_classes - width  # of the log probability with each logit
         cdef double* logits = p + self.n_classes
         cdef double* a = logits + width
         cdef double* x = a + width
-        self.mixed(scores, v, p, x + n * width)
+        self.mixed(scores, &self.room[0], p, x + n * width)
         self.differences(scores, p, logits, x)
         self.stack.hedge.weigh(u)
         losses[0] = lost
         for j in range(self.stack.n):
             self.combine(j, logits, x, coef, a)
-            if width == 1:
-                losses[1 + j] = -log_sigmoid((2.0 * y - 1.0) * a[0])
-                a[0] = y - sigmoid(a[0])
-            else:
-                most, total = a[0], 0.0
-                for c in range(width):
-                    most = max(most, a[c])
-                for c in range(width):
-                    total += exp(a[c] - most)
-                losses[1 + j] = most + log(total) - a[y]
-                for c in range(width):
-                    a[c] = (c == y) - exp(a[c] - most) / total
-            least, slope = min(least, losses[1 + j]), 1.0
+            losses[1 + j] = -log_softmax(a, width, y)
+            for c in range(self.n_classes):
+                p[c] = c == y
+            add_softmax(a, width, -1.0, p)
+            slope = 1.0
             for k in range(n):
                 g[k] = 0.0
                 for c in range(width):
-                    g[k] += x[k * width + c] * a[c]
+                    g[k] += x[k * width + c] * rises[c]
                 slope += coef[k] * g[k]
             if not self.stack.learn(j, g, slope, weight, z):
-                return LOSS_OVERFLOWED
+                return False
+        mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
         for j in range(1 + self.stack.n):
-            mixed += u[j] * exp(least - losses[j])
             losses[j] *= weight
-        self.stack.hedge.count(losses, u, weight * (least - log(mixed)))
-        return LEARNED if isfinite(self.stack.hedge.loss) else LOSS_OVERFLOWED
+        self.stack.hedge.count(losses, u, weight * mixed)
+        return isfinite(self.stack.hedge.loss)
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
         cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
@@ -369,7 +416,7 @@ cdef class ProbabilityMixer(Mixer):
             out[c] *= u[0]
         for j in range(self.stack.n):
             self.combine(j, logits, x, coef, a)
-            self.add_softmax(a, self.width, u[1 + j], out, more)
+            add_softmax(a, self.width, u[1 + j], out)
 
     cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil:
         """The weighted mean of the experts' probabilities."""
@@ -381,31 +428,22 @@ cdef class ProbabilityMixer(Mixer):
         for c in range(self.n_classes):
             p[c] = 0.0
         for k in range(n):
-            self.add_probabilities(&self.experts[k], scores, v[k], p, room)
+            find_logits(&self.experts[k], scores + k * self.width, self.width, room)
+            add_softmax(room, self.width, v[k], p)
 
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
-        """The mixture's logits, and each expert's less these; of two classes log p_1 - log p_0, else log p_c + c."""
+        """The mixture's logits, the largest of three or more 0, and each expert's less these."""
         cdef Py_ssize_t k, c, width = self.width
-        cdef double most, own
-        cdef const double* a
-        cdef const Calibration* s
+        cdef double most
         if width == 1:
             logits[0] = log(max(p[1], TINY)) - log(max(p[0], TINY))
         else:
-            most = p[0]
-            for c in range(width):
-                most = max(most, p[c])
+            most = largest(p, width)
             for c in range(width):
                 logits[c] = log(max(p[c], TINY)) - log(most)
         for k in range(self.hedge.n_experts):
-            a, s, most = scores + self.experts[k].start, &self.experts[k].scale, 0.0
-            for c in range(width):
-                own = s.slope * a[c] + s.offset
-                x[c] = log_sigmoid(own) if width > 1 and self.experts[k].kind != SOFTMAX else own
-            if width > 1:
-                most = x[0]
-                for c in range(width):
-                    most = max(most, x[c])
+            find_logits(&self.experts[k], scores + k * width, width, x)
+            most = largest(x, width) if width > 1 else 0.0
             for c in range(width):
                 x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
             x += width
@@ -422,55 +460,10 @@ cdef class ProbabilityMixer(Mixer):
                 out[c] += coef[k] * x[k * self.width + c]
 
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
-        """The experts' calibrated scores of two classes."""
+        """The experts' logits of two classes."""
         cdef Py_ssize_t k
         for k in range(self.hedge.n_experts):
-            scaled[k] = self.experts[k].scale.slope * scores[k] + self.experts[k].scale.offset
-
-    cdef double log_probability(self, const Expert* expert, const double* scores, Py_ssize_t y) noexcept nogil:
-        """ln p(y) of three classes or more by an expert."""
-        cdef const double* a = scores + expert.start
-        cdef const Calibration* s = &expert.scale
-        cdef double most = -INFINITY, total = 0.0
-        cdef Py_ssize_t c
-        if expert.kind == SOFTMAX:
-            for c in range(expert.n):
-                most = max(most, a[c])
-            for c in range(expert.n):
-                total += exp(a[c] - most)
-            return a[y] - most - log(total)
-        for c in range(expert.n):
-            most = max(most, s.slope * a[c] + s.offset)
-        most = log_sigmoid(most)
-        for c in range(expert.n):
-            total += exp(log_sigmoid(s.slope * a[c] + s.offset) - most)
-        return log_sigmoid(s.slope * a[y] + s.offset) - most - log(total)
-
-    cdef void add_probabilities(self, const Expert* expert, const double* scores, double weight, double* p,
-                                double* room) noexcept nogil:
-        """Add an expert's probabilities of three classes or more, times its weight."""
-        cdef const double* a = scores + expert.start
-        cdef const Calibration* s = &expert.scale
-        cdef Py_ssize_t c
-        for c in range(expert.n):
-            room[c] = a[c] if expert.kind == SOFTMAX else log_sigmoid(s.slope * a[c] + s.offset)
-        self.add_softmax(room, expert.n, weight, p, room)
-
-    cdef void add_softmax(self, const double* a, Py_ssize_t n, double weight, double* p, double* room) noexcept nogil:
-        """Add the probabilities that go with these logits, times a weight; `room` may be where the logits are."""
-        cdef double most = -INFINITY, total = 0.0
-        cdef Py_ssize_t c
-        if n == 1:
-            p[1] += weight * sigmoid(a[0])
-            p[0] += weight * sigmoid(-a[0])
-            return
-        for c in range(n):
-            most = max(most, a[c])
-        for c in range(n):
-            room[c] = exp(a[c] - most)
-            total += room[c]
-        for c in range(n):
-            p[c] += weight * room[c] / total
+            find_logits(&self.experts[k], scores + k, 1, scaled + k)
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)

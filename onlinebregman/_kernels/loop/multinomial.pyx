@@ -17,11 +17,9 @@ geometry, the k equations are solved at once, as those of `softmax` are.
 
 cimport cython
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite, isnan, log1p
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 
-from onlinebregman._kernels.geometries.geometry cimport (
-    Geometry, Workspace, free_workspace, make_workspace, open_workspace
-)
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
@@ -76,9 +74,7 @@ cdef class MultinomialLearner(MultiLearner):
         See `MultiLearner`: they are one model.
     """
 
-    cdef Workspace* works     # each learner's
-    cdef Py_ssize_t n_works   # that have memory,
-    cdef Py_ssize_t length    # for vectors of this length
+    cdef Workspaces works     # one for each learner
     cdef Score* scores
     cdef Py_ssize_t n_lanes
     cdef double* said         # what `predict` goes by: the scores of averaged weights, if they are averaged
@@ -94,12 +90,11 @@ cdef class MultinomialLearner(MultiLearner):
 
     def __cinit__(self, learners, bint summed=True):
         cdef Py_ssize_t i
-        self.n_targets, self.share = 1, ShareLoss()
+        self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES
-        self.works = <Workspace*> calloc(self.n, sizeof(Workspace))
         self.scores = <Score*> malloc(self.n * sizeof(Score))
         self.said = <double*> malloc((VECTORS + 2) * self.n_lanes * sizeof(double))
-        if self.works == NULL or self.scores == NULL or self.said == NULL:
+        if self.scores == NULL or self.said == NULL:
             raise MemoryError()
         for i in range((VECTORS + 2) * self.n_lanes):
             self.said[i] = OB_NO_CLASS
@@ -108,27 +103,12 @@ cdef class MultinomialLearner(MultiLearner):
         self.eta, self.room = self.said + 5 * self.n_lanes, self.said + 6 * self.n_lanes  # its last one is for exp(z)
 
     def __dealloc__(self):
-        self.release_works()
-        free(self.works)
         free(self.scores)
         free(self.said)
 
-    cdef void release_works(self) noexcept:
-        cdef Py_ssize_t k
-        for k in range(self.n_works):
-            free_workspace(&self.works[k])
-        self.n_works = 0
-
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Py_ssize_t length = self.vector_length(rows.widest)
         MultiLearner.begin(self, rows, complete)
-        if self.n_works < self.n or length > self.length:
-            self.release_works()
-            self.length = length
-            while self.n_works < self.n:
-                make_workspace(&self.works[self.n_works], length)
-                self.n_works += 1
-        return 0
+        return self.works.reserve(self.n, self.vector_length(rows.widest))
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -171,9 +151,9 @@ cdef class MultinomialLearner(MultiLearner):
             learner.before.log(learner.geometry, row)
         if weight == 0:
             return LEARNED
-        open_workspace(&self.works[k], row)
+        open_workspace(&self.works.each[k], row)
         status = predict_row(
-            learner.geometry, &learner.settings, &learner.run, &self.works[k], &self.scores[k], &self.said[k]
+            learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.said[k]
         )
         self.a[k] = self.scores[k].a
         self.averaged, self.tracked = averages(learner.geometry, &learner.run), learner.settings.track_regret
@@ -188,7 +168,7 @@ cdef class MultinomialLearner(MultiLearner):
             learner.geometry.accumulate(row)
         if learner.geometry.adaptive:
             self.eta[k] *= learner.geometry.adapt(
-                &self.works[k], self.g[k], y, weight, not self.explicit, &self.scores[k].slope, &self.scores[k].bias
+                &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].slope, &self.scores[k].bias
             )
 
     cdef int find_steps(self, ob_softmax* p) noexcept nogil:
@@ -207,7 +187,7 @@ cdef class MultinomialLearner(MultiLearner):
             if not isfinite(self.c[k]):
                 return OVERFLOWED
             if self.explicit:
-                (<Learner> self.members[k]).geometry.domain(&self.works[k], &lo, &hi)
+                (<Learner> self.members[k]).geometry.domain(&self.works.each[k], &lo, &hi)
                 if not lo < self.c[k] < hi:
                     return LEFT_DOMAIN
         return LEARNED
@@ -246,7 +226,7 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef void solve_class(self, Geometry geometry, Py_ssize_t k, double y, double* excess, double* fall) noexcept nogil:
         """The class's step c for this m, and in the place of g how fast it falls with m; its part of (sum p) - 1."""
-        cdef Workspace* work = &self.works[k]
+        cdef Workspace* work = &self.works.each[k]
         cdef double p, slope
         work.origin = 0.0
         self.c[k] = implicit_step(geometry, self.share, work, &self.scores[k], self.eta[k], y)
@@ -259,7 +239,7 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef int move(self, Learner learner, Py_ssize_t k, const Row* row, double weight, double loss) noexcept nogil:
         """Step to w(c)."""
-        cdef Workspace* work = &self.works[k]
+        cdef Workspace* work = &self.works.each[k]
         cdef Score* score = &self.scores[k]
         cdef double gap = 0.0, c
         cdef int status

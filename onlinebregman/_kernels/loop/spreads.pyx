@@ -12,17 +12,17 @@ from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.transaction cimport under_way
-from onlinebregman._kernels.rows.rows cimport Rows, dense_rows
+from onlinebregman._kernels.rows.rows cimport Rows
 from onlinebregman._kernels.rows.rows import all_finite
 
 
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
     """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does: False if that is not safe, nothing was learned."""
     cdef Rows rows
-    if learner.busy or under_way(attributes) or not learner.in_force(attributes) or "feature_names_in_" in attributes:
+    if learner.busy or under_way(attributes) or not learner.in_force(attributes):
         return False
-    rows = dense_rows(instances.data)
-    if rows is None or rows.n_rows == 0 or rows.n_columns != learner.n_features:
+    rows = learner.fitting_rows(attributes, instances.data)
+    if rows is None:
         return False
     if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
         return False

@@ -107,7 +107,7 @@ OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
         total += log(((product[0] * product[1]) * (product[2] * product[3])) *
                      ((product[4] * product[5]) * (product[6] * product[7])));
     }
-    return total + 0.6931471805599453 * exponents;
+    return total + OB_LN2 * exponents;
 }
 
 /* --- relative entropy: w(c) = w exp(-c x) ---------------------------------------------------------------------------

@@ -4,19 +4,21 @@
 
 #include "vector.h"
 
-/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709.
- *
- * Branch-free, so that it vectorises: z = k ln 2 + r with |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of degree
- * 13, times 2^k put together from bits.
- */
-OB_INLINE double ob_exp1(double z0) {
-    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
-    double z = z0 < -708.0 ? -708.0 : z0;
-    z = z > 709.0 ? 709.0 : z;
-    const double shifted = z * log2e + magic;
-    const double kd = shifted - magic;
-    const double r = (z - kd * ln2_hi) - kd * ln2_lo;
+#define OB_ROUNDING 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
+#define OB_LN2 0.6931471805599453
+
+/* 2^k, for the k that was rounded by adding OB_ROUNDING, whose own bits are shifted out */
+OB_INLINE double ob_two_to(double shifted) {
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* exp(r) for small r, by its Taylor polynomial of degree 13 */
+OB_INLINE double ob_exp_near(double r) {
     double p = 1.6059043836821613e-10;
     p = p * r + 2.08767569878681e-09;
     p = p * r + 2.505210838544172e-08;
@@ -30,13 +32,23 @@ OB_INLINE double ob_exp1(double z0) {
     p = p * r + 0.16666666666666666;
     p = p * r + 0.5;
     p = p * r + 1.0;
-    p = p * r + 1.0;
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 1023) << 52; /* the magic constant's own bits are shifted out */
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    double v = p * scale;
+    return p * r + 1.0;
+}
+
+/* The rest r of z = k ln 2 + r, with abs(r) <= ln 2 / 2 and `shifted` as `ob_two_to` takes it, for z within 709 */
+OB_INLINE double ob_ln2_rest(double z, double *shifted) {
+    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+    *shifted = z * log2e + OB_ROUNDING;
+    const double k = *shifted - OB_ROUNDING;
+    return (z - k * ln2_hi) - k * ln2_lo;
+}
+
+/* exp(z), within 1.2 units in the last place; 0 below -708, infinity above 709: exp(r) times 2^k, z = k ln 2 + r */
+OB_INLINE double ob_exp1(double z0) {
+    double z = z0 < -708.0 ? -708.0 : z0, shifted;
+    z = z > 709.0 ? 709.0 : z;
+    const double r = ob_ln2_rest(z, &shifted);
+    double v = ob_exp_near(r) * ob_two_to(shifted);
     v = z0 < -708.0 ? 0.0 : v;
     return z0 > 709.0 ? HUGE_VAL : v;
 }
@@ -44,12 +56,8 @@ OB_INLINE double ob_exp1(double z0) {
 /* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. For a few numbers that are waited
  * for: the same polynomial, in pieces that do not wait for each other (Estrin). */
 OB_INLINE double ob_exp_soon(double z0) {
-    const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
-    const double magic = 6755399441055744.0; /* see ob_exp1 */
-    const double z = z0 < -708.0 ? -708.0 : z0;
-    const double shifted = z * log2e + magic;
-    const double kd = shifted - magic;
-    const double r = (z - kd * ln2_hi) - kd * ln2_lo, r2 = r * r, r4 = r2 * r2;
+    double shifted;
+    const double r = ob_ln2_rest(z0 < -708.0 ? -708.0 : z0, &shifted), r2 = r * r, r4 = r2 * r2;
     const double p0 = (1.0 + r) + r2 * (0.5 + 0.16666666666666666 * r);
     const double p4 = (0.041666666666666664 + 0.008333333333333333 * r) +
                       r2 * (0.001388888888888889 + 0.0001984126984126984 * r);
@@ -57,12 +65,7 @@ OB_INLINE double ob_exp_soon(double z0) {
                       r2 * (2.755731922398589e-07 + 2.505210838544172e-08 * r);
     const double p12 = 2.08767569878681e-09 + 1.6059043836821613e-10 * r;
     const double p = p0 + r4 * (p4 + r4 * (p8 + r4 * p12));
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 1023) << 52;
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    return z0 < -708.0 ? 0.0 : p * scale;
+    return z0 < -708.0 ? 0.0 : p * ob_two_to(shifted);
 }
 
 /* e = exp(-(c x + shift)) */
@@ -88,9 +91,8 @@ OB_INLINE double ob_twice_artanh(double s) {
     return 2.0 * s * p;
 }
 
-/* ln x for normal numbers x > 0, within 1.5 units in the last place: x = 2^k m with m between sqrt(1/2) and sqrt(2), and
- * ln m by the series of the inverse hyperbolic tangent at s = (m - 1) / (m + 1) */
-OB_INLINE double ob_log1(double x) {
+/* m of x = 2^k m, with m between sqrt(1/2) and sqrt(2), for normal numbers x > 0; *k is k */
+OB_INLINE double ob_split(double x, double *k) {
     const uint64_t root_half = 0x3fe6a09e667f3bcdULL; /* sqrt(1/2) */
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -99,9 +101,17 @@ OB_INLINE double ob_log1(double x) {
     double m;
     memcpy(&m, &bits, sizeof m);
     const uint64_t integer = exponent | 0x4330000000000000ULL; /* 2^52 + exponent as a double */
+    memcpy(k, &integer, sizeof *k);
+    *k -= 4503599627371520.0; /* 2^52 + 1024 */
+    return m;
+}
+
+/* ln x for normal numbers x > 0, within 1.5 units in the last place: x = 2^k m, and ln m by the series of the inverse
+ * hyperbolic tangent at (m - 1) / (m + 1) */
+OB_INLINE double ob_log1(double x) {
     double k;
-    memcpy(&k, &integer, sizeof k);
-    return (k - 4503599627371520.0) * 0.6931471805599453 + ob_twice_artanh((m - 1.0) / (m + 1.0));
+    const double m = ob_split(x, &k);
+    return k * OB_LN2 + ob_twice_artanh((m - 1.0) / (m + 1.0));
 }
 
 #endif

@@ -12,7 +12,7 @@ OB_INLINE double ob_softplus(double a) {
     const double e = ob_exp_soon(-fabs(a));
     const int half = e > 0.41421356237309503;
     const double s = (half ? e - 1.0 : e) / (half ? e + 3.0 : e + 2.0);
-    return (a > 0.0 ? a : 0.0) + ((half ? 0.6931471805599453 : 0.0) + ob_twice_artanh(s));
+    return (a > 0.0 ? a : 0.0) + ((half ? OB_LN2 : 0.0) + ob_twice_artanh(s));
 }
 
 /* L' and L'' at a, and L''' / L'' */
@@ -36,7 +36,7 @@ OB_INLINE double ob_about_log(double v) {
     memcpy(&bits, &v, sizeof bits);
     bits = (bits >> 32) | 0x4330000000000000ULL; /* the upper half, added to 2^52 */
     memcpy(&v, &bits, sizeof v);
-    return (v - (4503599627370496.0 + 1072693248.0)) * (0.6931471805599453 / 1048576.0);
+    return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
 /* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m of

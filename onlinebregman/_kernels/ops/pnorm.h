@@ -6,29 +6,19 @@
 #ifndef ONLINEBREGMAN_PNORM_H
 #define ONLINEBREGMAN_PNORM_H
 
-#include "vector.h"
+#include "exp.h"
 
 /* x^y for x >= 0 and abs(y) <= 1000, within about 1 + y/2 units in the last place, however far x is from 1; 0 below
  * 2^-1022, 2^1000 above it.
  *
  * Branch-free, so that it vectorises: x = 2^k m with m between sqrt(1/2) and sqrt(2), log2 m by the series of the
- * inverse hyperbolic tangent at (m - 1) / (m + 1), and 2^z as in ob_exp. y k is exact for the leading 24 bits of y, so
+ * inverse hyperbolic tangent at (m - 1) / (m + 1), and 2^z as in ob_exp1. y k is exact for the leading 24 bits of y, so
  * that the integer part of z costs no digits.
  */
 static inline double ob_pow(double x, double y) {
-    const double leading = (double)(float)y, magic = 6755399441055744.0; /* 1.5 * 2^52, see ob_exp */
-    const uint64_t root_half = 0x3fe6a09e667f3bcdULL;                    /* sqrt(1/2) */
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint64_t exponent = (bits + ((1024ULL << 52) - root_half)) >> 52; /* k + 1024 */
-    bits -= (exponent - 1024) << 52;
-    double m;
-    memcpy(&m, &bits, sizeof m);
-    const uint64_t integer = exponent | 0x4330000000000000ULL; /* 2^52 + exponent as a double */
+    const double leading = (double)(float)y;
     double k;
-    memcpy(&k, &integer, sizeof k);
-    k -= 4503599627371520.0; /* 2^52 + 1024 */
-
+    const double m = ob_split(x, &k);
     const double s = (m - 1.0) / (m + 1.0), t = s * s;
     double q = 0.15186263588304877; /* 2 / (19 ln 2) */
     q = q * t + 0.16972882833987805;
@@ -47,30 +37,11 @@ static inline double ob_pow(double x, double y) {
     const int under = z < -1022.0 || x < DBL_MIN, over = z > 1000.0;
     z = z < -1022.0 ? -1022.0 : z;
     z = z > 1000.0 ? 1000.0 : z;
-    const double shifted = z + magic;
-    double r = (whole - (shifted - magic)) + rest;
+    const double shifted = z + OB_ROUNDING;
+    double r = (whole - (shifted - OB_ROUNDING)) + rest;
     r = r < -1.0 ? -1.0 : r; /* where z was cut */
     r = r > 1.0 ? 1.0 : r;
-    r *= 0.6931471805599453;
-    double e = 1.6059043836821613e-10;
-    e = e * r + 2.08767569878681e-09;
-    e = e * r + 2.505210838544172e-08;
-    e = e * r + 2.755731922398589e-07;
-    e = e * r + 2.7557319223985893e-06;
-    e = e * r + 2.48015873015873e-05;
-    e = e * r + 0.0001984126984126984;
-    e = e * r + 0.001388888888888889;
-    e = e * r + 0.008333333333333333;
-    e = e * r + 0.041666666666666664;
-    e = e * r + 0.16666666666666666;
-    e = e * r + 0.5;
-    e = e * r + 1.0;
-    e = e * r + 1.0;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 1023) << 52;
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    double v = e * scale;
+    double v = ob_exp_near(r * OB_LN2) * ob_two_to(shifted);
     v = under ? 0.0 : v;
     return over ? 0x1p1000 : v;
 }
