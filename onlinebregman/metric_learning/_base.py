@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from .._kernels.matrices.instances import targets_and_rates
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.factors import balanced_factor
@@ -417,30 +418,20 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return (self._learner.cumulative_loss - before) / total if total else 0.0
 
     def _learn_block(self, block: Block, order: np.ndarray | None, drawn: bool) -> float:
-        """Learn the instances that say something about the metric, and count the others; returns the sum of weights.
-
-        Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can move it away.
-        """
-        rows, targets, senses, weights, scales, numbers = block
-        d = self.n_features_in_
-        sound = rows[:, :d].any(axis=1)
-        self.n_collapsed_ += int(len(rows) - sound.sum())
-        if not sound.any():
-            return 0.0
-        rates = weights / np.where(scales > 0, scales, 1.0) ** 2 if self.scale_eta else weights
-        one_sided = self.loss == "one_sided" or rows.shape[1] > d
-        if one_sided:
-            targets = targets * senses
-        if not sound.all():
-            rows, targets, rates = rows[sound], targets[sound], rates[sound]
+        """Learn the instances that say something about the metric, and count the others; returns the sum of rates."""
+        rows, numbers, d = block.rows, block.numbers, self.n_features_in_
+        triplets = rows.shape[1] > d
+        one_sided = triplets or self.loss == "one_sided"
+        targets, rates, collapsed = targets_and_rates(*block[:-1], d, one_sided, self.scale_eta)
+        self.n_collapsed_ += len(collapsed)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        refused = self._learner.learn(np.ascontiguousarray(rows), targets, rates)
+        refused = self._learner.learn(rows, targets, rates)
         if refused is not None:
-            which = int(np.flatnonzero(sound)[refused[1]])
+            reason, which = refused
             row = f"row {numbers[which] if order is None else order[numbers[which]]}"
-            kind = "triplet" if rows.shape[1] > d else "pair"
-            self._refuse(refused[0], which, Examples(block[0], block.targets), f"a {kind} of {row}" if drawn else row)
-        return float(rates.sum())
+            name = f"a {'triplet' if triplets else 'pair'} of {row}" if drawn else row
+            self._refuse(reason, which, Examples(rows, block.targets), name)
+        return float((np.delete(rates, collapsed) if len(collapsed) else rates).sum())
 
     # --- checks ---------------------------------------------------------------------------------------------------
 

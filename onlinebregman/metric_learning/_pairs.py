@@ -153,13 +153,12 @@ class NeighborTriplets(Sampler):
             if self.n_rows >= self.next_look:
                 self._look(components(), X[start])
             part = slice(start, min(start + many, start + self.next_look - self.n_rows, len(X)))
-            triplets, margins, rows = draw_triplets(
-                self, X[part], numbers[part], _NEAREST_SIMILAR, _NEAREST_IMPOSTORS, again
+            block = draw_triplets(
+                self, X[part], numbers[part], weights[part], taken[part], _NEAREST_SIMILAR, _NEAREST_IMPOSTORS, again
             )
             self.n_rows += part.stop - start
-            if len(triplets):
-                senses, rows = np.full(len(triplets), -1.0), rows + start
-                yield Block(triplets, margins, senses, weights[rows], margins, taken[rows])
+            if len(block[0]):
+                yield Block(*block)
             start = part.stop
 
     def _width(self, n_features: int) -> int:

@@ -1,8 +1,8 @@
 """Triplets of rows with their nearest neighbours among remembered rows, drawn without the interpreter's lock.
 
 What is drawn, of what and for what is said in `metric_learning._pairs`, whose `NeighborTriplets` this is the loop of. The
-lock is asked for once in a while alone: for more random numbers, for another look at the sample of distances, and where
-rows that a copy shares are replaced.
+lock is asked for once in a while alone: for another look at the sample of distances, and where rows that a copy shares
+are replaced.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ cdef extern from "ops/row.h":
 cdef double SAME = 1e-12
 
 
-def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, Py_ssize_t n_similar,
-                  Py_ssize_t n_impostors, bint again):
+def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
+                  const Py_ssize_t[::1] names, Py_ssize_t n_similar, Py_ssize_t n_impostors, bint again):
     """Take in rows with the numbers of their classes.
 
     Parameters
@@ -28,6 +28,9 @@ def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers
         Moves on by these rows; the metric is what it was at the last look.
     X : ndarray of shape (n_rows, n_features)
     numbers : ndarray of intp of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+    names : ndarray of intp of shape (n_rows,)
+        What their triplets are told to be made of.
     n_similar, n_impostors : int
         How many of the nearest rows of the anchor's class, and of others, are drawn from.
     again : bool
@@ -35,13 +38,11 @@ def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers
 
     Returns
     -------
-    triplets : ndarray of shape (n_triplets, 2 * n_features)
-    margins : ndarray of shape (n_triplets,)
-    rows : ndarray of intp of shape (n_triplets,)
-        The row of which each is made.
+    rows, targets, senses, weights, scales, numbers : ndarray
+        See `metric_learning._pairs.Block`.
     """
-    cdef Drawing drawing = Drawing(sampler, X, numbers, n_similar, n_impostors)
-    return drawing.draw(X, numbers, again)
+    cdef Drawing drawing = Drawing(sampler, X, numbers, weights, names, n_similar, n_impostors)
+    return drawing.draw(X, numbers, weights, names, again)
 
 
 cdef class Drawing:
@@ -65,12 +66,13 @@ cdef class Drawing:
     cdef double[::1] room                      # the row, squared distances to those remembered, as many others, two rows
     cdef Py_ssize_t[::1] candidates
 
-    def __cinit__(self, sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, n_similar, n_impostors):
+    def __cinit__(self, sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
+                  const Py_ssize_t[::1] names, n_similar, n_impostors):
         cdef Py_ssize_t i, n_classes = len(sampler.labels), most
         self.uniforms, self.memory, self.margins = sampler.rng, sampler.memory, sampler.targets.margins
         self.d, self.per_row, self.n_similar, self.n_impostors = X.shape[1], sampler.per_row, n_similar, n_impostors
         self.width, self.n, self.size = 2 * self.d + 1, len(self.memory), self.memory.size
-        self.ahead = self.uniforms.ahead()
+        self.ahead = self.uniforms.ahead(X.shape[0] * (2 * self.per_row + n_similar + 1))  # the most that rows use
         self.components, self.origin = np.ascontiguousarray(sampler.components), sampler.origin
         self.prior, self.sample = sampler.targets.prior, None
         seen = self.memory.seen
@@ -80,7 +82,8 @@ cdef class Drawing:
         most = self.n + X.shape[0]
         self.room = np.empty(self.width + 2 * most + 2 * self.d)
         self.candidates = np.empty(2 * most, dtype=np.intp)
-        fits = sampler.n_features == self.d and self.origin.shape[0] == self.d and numbers.shape[0] == X.shape[0]
+        fits = sampler.n_features == self.d and self.origin.shape[0] == self.d
+        fits = fits and X.shape[0] == numbers.shape[0] == weights.shape[0] == names.shape[0]
         for matrix in (sampler.components, sampler.targets.prior):
             fits = fits and (matrix is None or np.shape(matrix) == (self.d, self.d))
         for i in range(numbers.shape[0]):
@@ -122,19 +125,20 @@ cdef class Drawing:
             self.next_look = max(self.margins.next_look, self.margins.least)
         return 0
 
-    def draw(self, const double[:, ::1] X, const Py_ssize_t[::1] numbers, bint again):
-        cdef Py_ssize_t i, k, n = X.shape[0], made = 0
-        triplets, margins = np.empty((n * self.per_row, 2 * self.d)), np.empty(n * self.per_row)
-        sources = np.empty(n * self.per_row, dtype=np.intp)
+    def draw(self, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
+             const Py_ssize_t[::1] names, bint again):
+        cdef Py_ssize_t i, k, n = X.shape[0], most = n * self.per_row, made = 0
+        triplets, margins, senses = np.empty((most, 2 * self.d)), np.empty(most), np.empty(most)
+        heavy, sources = np.empty(most), np.empty(most, dtype=np.intp)
         cdef double[:, ::1] out = triplets
-        cdef double[::1] margin = margins
+        cdef double[::1] margin = margins, sense = senses, weight = heavy
         cdef Py_ssize_t[::1] source = sources
         with nogil:
             for i in range(n):
                 self.find_place(&X[i, 0])
                 if self.n > 0 and self.make_triplets(numbers[i], &out[made, 0]):
                     for k in range(made, made + self.per_row):
-                        source[k], margin[k] = i, self.margin
+                        margin[k], sense[k], weight[k], source[k] = self.margin, -1.0, weights[i], names[i]
                     made += self.per_row
                 if not again:
                     self.remember(numbers[i])
@@ -142,7 +146,8 @@ cdef class Drawing:
         self.memory.go_on(self.n, [count for count in np.asarray(self.seen).tolist() if count])
         if self.sample is not None:
             self.give_sample()
-        return triplets[:made], margins[:made], sources[:made]
+        margins = margins[:made]
+        return triplets[:made], margins, senses[:made], heavy[:made], margins, sources[:made]
 
     cdef void find_place(self, const double* x) noexcept nogil:
         """The row as it is remembered: x, L (x - origin), and the square of that."""
@@ -274,10 +279,6 @@ cdef class Drawing:
 
     cdef double uniform(self) except -1.0 nogil:
         """The next number of the generator, from 0 to 1."""
-        if self.used == self.ahead.shape[0]:
-            with gil:
-                self.uniforms.skip(self.used)
-                self.ahead, self.used = self.uniforms.more(), 0
         self.used += 1
         if not 0 <= self.ahead[self.used - 1] < 1:
             raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used - 1]}")

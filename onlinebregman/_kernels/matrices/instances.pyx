@@ -1,0 +1,43 @@
+"""What a learner of matrices is told of pairs and triplets besides their rows: targets and multiples of the rate."""
+
+import numpy as np
+
+
+def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const double[:] senses,
+                      const double[:] weights, const double[:] scales, Py_ssize_t d, bint one_sided, bint scaled):
+    """Targets and rates of instances; those that say nothing about the metric get a rate of 0 and are not learned.
+
+    Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can move it away.
+
+    Parameters
+    ----------
+    rows, targets, senses, weights, scales : ndarray
+        See `metric_learning._pairs.Block`.
+    d : int
+        The number of features.
+    one_sided : bool
+        Are targets bounds? Those from below are then given the other sign.
+    scaled : bool
+        Divide the rates by the squares of the scales?
+
+    Returns
+    -------
+    targets, rates : ndarray of shape (n,)
+    collapsed : ndarray of intp
+        Which ones are.
+    """
+    cdef Py_ssize_t i, j, n = rows.shape[0], n_collapsed = 0
+    aims, multiples, which = np.empty(n), np.empty(n), np.empty(n, dtype=np.intp)
+    cdef double[::1] aim = aims, rate = multiples
+    cdef Py_ssize_t[::1] collapsed = which
+    for i in range(n):
+        aim[i] = targets[i] * senses[i] if one_sided else targets[i]
+        rate[i] = weights[i] / (scales[i] * scales[i]) if scaled and scales[i] > 0 else weights[i]
+        j = 0
+        while j < d and rows[i, j] == 0:
+            j += 1
+        if j == d:
+            rate[i] = 0.0
+            collapsed[n_collapsed] = i
+            n_collapsed += 1
+    return aims, multiples, which[:n_collapsed]
