@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg.lapack import dgejsv
 from sklearn.utils.extmath import svd_flip
+
+from .._kernels.matrices.symmetric import eigen_factor
 
 # Below this part of the largest eigenvalue the others of a badly scaled matrix have lost digits.
 _GRADED = 1e-8
@@ -18,7 +19,7 @@ def factor(matrix: np.ndarray) -> np.ndarray:
     """
     if np.array_equal(matrix, matrix[0, 0] * np.eye(len(matrix))):
         return np.sqrt(matrix)
-    L = _eigen_factor(matrix)
+    L = eigen_factor(matrix)
     if (L[-1] @ L[-1] < _GRADED * (L[0] @ L[0])) and (matrix.diagonal() > 0).all():
         return _graded_factor(matrix)
     return L
@@ -28,13 +29,7 @@ def balanced_factor(matrix: np.ndarray) -> np.ndarray:
     """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
     scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     scale[scale == 0] = 1.0
-    return _eigen_factor(matrix / np.outer(scale, scale)) * scale
-
-
-def _eigen_factor(matrix: np.ndarray) -> np.ndarray:
-    values, vectors = linalg.eigh(matrix)
-    vectors, _ = svd_flip(vectors[:, ::-1], None)
-    return (vectors * np.sqrt(np.maximum(values[::-1], 0.0))).T
+    return eigen_factor(matrix / np.outer(scale, scale)) * scale
 
 
 def _graded_factor(matrix: np.ndarray) -> np.ndarray:
@@ -44,7 +39,7 @@ def _graded_factor(matrix: np.ndarray) -> np.ndarray:
     Jacobi rotations, each to its own digits.
     """
     scale = np.sqrt(matrix.diagonal())
-    L = _eigen_factor(matrix / scale / scale[:, None])
+    L = eigen_factor(matrix / scale / scale[:, None])
     order = np.argsort(-scale, kind="stable")
     largest = scale.max()
     # of the transposed factor, rows from the largest to the smallest: what the rotations like best

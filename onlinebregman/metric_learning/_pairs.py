@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.matrices.neighbors import draw_triplets
+from .._kernels.matrices.neighbors import draw_triplets, renew_places
 from .._online.types import MatrixLike
 from ._memory import Reservoir, Uniforms, alike, draw
 from ._targets import Targets
@@ -170,10 +170,7 @@ class NeighborTriplets(Sampler):
             self.origin = x.copy()  # places around 0 keep their digits
         self.components = components
         self.memory.own()
-        rows, d = self.memory.rows, self.n_features
-        places = rows[:, d:-1]
-        places[:] = (rows[:, :d] - self.origin) @ components.T
-        rows[:, -1] = np.einsum("ij,ij->i", places, places)
+        renew_places(self.memory.rows, self.origin, components)
         self.next_look = self.n_rows + min(max(self.n_rows // _REFRESH_GROWTH, 1), _REFRESH_ROWS)
 
 

@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
+from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef extern from "ops/matrix.h":
@@ -73,8 +74,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     def _laid_out(self, weights):
         d = len(weights)
-        symmetric = np.triu(weights) + np.triu(weights, 1).T
-        return np.vstack([symmetric, np.zeros((VECTORS + -(-VECTORS // d), d)), weights.diagonal()])
+        return np.vstack([mirrored(weights), np.zeros((VECTORS + -(-VECTORS // d), d)), weights.diagonal()])
 
     def _arguments(self):
         (state,) = super()._arguments()
@@ -86,8 +86,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         d, m = self.n_features, self.state.steps
         weights = weights.reshape(self.per_feature, d)
         v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
-        upper = np.triu(weights[:d] - (v.T * s) @ v)
-        return upper + np.triu(upper, 1).T
+        return mirrored(weights[:d] - (v.T * s) @ v)
 
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
         """That of the s_p and diagonals, if the v_p need not be worked in: vectors beyond the m-th count for nothing.

@@ -13,6 +13,7 @@ from libc.math cimport INFINITY, fabs, isfinite, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.matrices.symmetric import mirrored
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -41,11 +42,10 @@ def trusted_diagonals(weights):
     W_ij / sqrt(W_ii W_jj) is certain to exceed 10 d eps, d being its size.
     """
     d = len(weights)
-    upper = np.triu(weights)
-    diagonal = upper.diagonal()
+    diagonal = weights.diagonal()
     if (diagonal >= LEAST).all():
         scale = np.sqrt(diagonal)
-        balanced = (upper + np.triu(upper, 1).T) / scale / scale[:, None]
+        balanced = mirrored(weights) / scale / scale[:, None]
         try:
             half = solve_triangular(cholesky(balanced, lower=True), np.eye(d), lower=True)
         except (LinAlgError, ValueError):
@@ -93,8 +93,7 @@ cdef class MatrixGeometry(Geometry):
         return self._to_coef(np.asarray(self.weights))
 
     def _to_coef(self, weights):
-        upper = np.triu(weights[: self.n_features**2].reshape(self.n_features, self.n_features))
-        return upper + np.triu(upper, 1).T
+        return mirrored(weights[: self.n_features**2].reshape(self.n_features, self.n_features))
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return n

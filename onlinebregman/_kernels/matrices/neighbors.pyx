@@ -8,6 +8,7 @@ are replaced.
 import numpy as np
 
 from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dgemm
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -43,6 +44,36 @@ def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers
     """
     cdef Drawing drawing = Drawing(sampler, X, numbers, weights, names, n_similar, n_impostors)
     return drawing.draw(X, numbers, weights, names, again)
+
+
+def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
+    """The places L (x - origin) of remembered rows x, and their squared lengths.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, 2 * n_features + 1)
+        Each is x, its place, and the square of that.
+    origin : ndarray of shape (n_features,)
+    components : ndarray of shape (n_features, n_features)
+        The factor L of the metric.
+    """
+    cdef Py_ssize_t i, k, d = origin.shape[0]
+    cdef int n = <int> rows.shape[0], n_features = <int> d, width = <int> rows.shape[1]
+    cdef double one = 1.0, zero = 0.0
+    if not (width == 2 * d + 1 and components.shape[0] == components.shape[1] == d):
+        raise ValueError(f"remembered rows must be of {d} features, as their metric; got rows of {width} values")
+    if n == 0 or d == 0:
+        return
+    cdef double[:, ::1] gaps = np.empty((n, d))
+    cdef const double[:, ::1] L = np.ascontiguousarray(components)
+    with nogil:
+        for i in range(n):
+            for k in range(d):
+                gaps[i, k] = rows[i, k] - origin[k]
+        dgemm("T", "N", &n_features, &n, &n_features, &one, <double*> &L[0, 0], &n_features, &gaps[0, 0], &n_features,
+              &zero, &rows[0, d], &width)
+        for i in range(n):
+            rows[i, 2 * d] = two_sums(&rows[i, d], &rows[i, d], d)
 
 
 cdef class Drawing:
@@ -114,14 +145,16 @@ cdef class Drawing:
     cdef int hold_sample(self) except -1:
         """A copy of the sample, and what it says."""
         cdef object known = self.margins.sample
+        cdef const double[::1] kept
         values = self.margins.values
         self.has_margin, self.margin = values is not None, 0.0 if values is None else values[0]
         if self.margins.measured:
             self.n_sample, self.sample_size, self.n_measured = len(known), known.size, known.seen
             if self.n_measured < self.n_sample:
                 raise ValueError(f"{self.n_sample} distances of {self.n_measured} must not be remembered")
-            self.sample = np.empty(max(self.n_sample, self.sample_size))
-            np.asarray(self.sample)[:self.n_sample] = known.values
+            self.sample, kept = np.empty(max(self.n_sample, self.sample_size)), known.values
+            if self.n_sample > 0:
+                memcpy(&self.sample[0], &kept[0], self.n_sample * sizeof(double))
             self.next_look = max(self.margins.next_look, self.margins.least)
         return 0
 
@@ -246,7 +279,7 @@ cdef class Drawing:
         return 0
 
     cdef int give_sample(self) except -1:
-        self.margins.sample.go_on(np.array(self.sample[:self.n_sample]), self.n_measured)
+        self.margins.sample.go_on(self.sample.base[:self.n_sample], self.n_measured)  # to be copied before it changes
         return 0
 
     cdef int remember(self, Py_ssize_t number) except -1 nogil:

@@ -17,6 +17,7 @@ from onlinebregman._kernels.geometries.geometry cimport (
 )
 from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.secular cimport Secular
+from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/entropy.h":
@@ -110,9 +111,9 @@ cdef class VonNeumannGeometry(Geometry):
     def log_coef(self):
         """log W, shape (d, d)."""
         d = self.n_features
-        upper = np.triu(np.asarray(self.weights)[(2 + d) * d:].reshape(d, d))
-        upper.flat[::d + 1] += self.log_scale
-        return upper + np.triu(upper, 1).T
+        logarithm = mirrored(np.asarray(self.weights)[(2 + d) * d:].reshape(d, d))
+        logarithm.flat[::d + 1] += self.log_scale
+        return logarithm
 
     @property
     def log_values(self):

@@ -1,0 +1,66 @@
+"""Symmetric matrices from their upper triangle, and their factors."""
+
+import numpy as np
+
+from libc.math cimport fabs, isfinite, sqrt
+from scipy.linalg import LinAlgError
+from scipy.linalg.cython_lapack cimport dsyevr
+
+
+def mirrored(const double[:, :] upper):
+    """The symmetric matrix of which this is the upper triangle, whatever is below it."""
+    cdef Py_ssize_t i, j, d = upper.shape[0]
+    matrix = np.empty((d, d))
+    cdef double[:, ::1] out = matrix
+    for i in range(d):
+        for j in range(i, d):
+            out[i, j] = out[j, i] = upper[i, j] + 0.0  # no negative zeros
+    return matrix
+
+
+def eigen_factor(const double[:, :] matrix):
+    """L with W = L'L; rows are the principal directions, longest first, their largest entries positive.
+
+    Negative eigenvalues, which rounding makes of small ones, count as 0.
+    """
+    cdef Py_ssize_t i, j, k, d = matrix.shape[0]
+    cdef int info = 0, n_work = -1, n_integers = -1
+    cdef double length
+    cdef bint finite = True
+    factor = np.empty((d, d))
+    cdef double[:, ::1] out = factor, a = np.empty((d, d)), vectors = np.empty((d, d))
+    cdef double[::1] values = np.empty(d), work = np.empty(1)
+    cdef int[::1] integers = np.empty(1, dtype=np.intc), support = np.empty(2 * d, dtype=np.intc)
+    decompose(<int> d, &a[0, 0], &values[0], &vectors[0, 0], &support[0], &work[0], -1, &integers[0], -1)  # the sizes
+    n_work, n_integers = <int> work[0], integers[0]
+    work, integers = np.empty(n_work), np.empty(n_integers, dtype=np.intc)
+    with nogil:
+        for i in range(d):
+            for j in range(d):
+                a[j, i] = matrix[i, j]
+                finite = finite and isfinite(matrix[i, j])
+        if finite:
+            info = decompose(<int> d, &a[0, 0], &values[0], &vectors[0, 0], &support[0], &work[0], n_work,
+                             &integers[0], n_integers)
+        for i in range(d if finite and info == 0 else 0):
+            k, length = 0, sqrt(max(values[d - 1 - i], 0.0))
+            for j in range(d):
+                if fabs(vectors[d - 1 - i, j]) > fabs(vectors[d - 1 - i, k]):
+                    k = j
+            for j in range(d):
+                out[i, j] = vectors[d - 1 - i, j] * (length if vectors[d - 1 - i, k] > 0 else -length)
+    if not finite:
+        raise ValueError("a matrix with a factor must be finite; got infinity or NaN")
+    if info != 0:
+        raise LinAlgError(f"the eigenvalues of a symmetric matrix of size {d} were not found (dsyevr: {info})")
+    return factor
+
+
+cdef int decompose(int d, double* a, double* values, double* vectors, int* support, double* work, int n_work,
+                   int* integers, int n_integers) noexcept nogil:
+    """All eigenvalues, increasing, and eigenvectors, one after the other, of the lower triangle of A by columns."""
+    cdef int found = 0, info = 0, unused = 0
+    cdef double zero = 0.0
+    dsyevr("V", "A", "L", &d, a, &d, &zero, &zero, &unused, &unused, &zero, &found, values, vectors, &d, support,
+           work, &n_work, integers, &n_integers, &info)
+    return info
