@@ -145,9 +145,11 @@ class NeighborTriplets(Sampler):
         self.origin: np.ndarray | None = None
 
     def draw(self, X, y: np.ndarray, weights, components, *, again):
-        taken = np.flatnonzero(weights > 0)
-        X, weights = np.ascontiguousarray(X[taken], dtype=np.float64), weights[taken]
-        labels = [self.labels.setdefault(label, len(self.labels)) for label in y[taken].tolist()]
+        taken = np.flatnonzero(weights)
+        if len(taken) < len(X):
+            X, y, weights = X[taken], y[taken], weights[taken]
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        labels = [self.labels.setdefault(label, len(self.labels)) for label in y.tolist()]
         numbers, start, many = np.array(labels, dtype=np.intp), 0, -(-_TRIPLETS_A_BLOCK // self.per_row)
         while start < len(X):
             if self.n_rows >= self.next_look:

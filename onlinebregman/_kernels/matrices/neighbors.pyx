@@ -19,8 +19,7 @@ cdef extern from "ops/row.h":
 cdef double SAME = 1e-12
 
 
-def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
-                  const Py_ssize_t[::1] names, Py_ssize_t n_similar, Py_ssize_t n_impostors, bint again):
+def draw_triplets(sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors, bint again):
     """Take in rows with the numbers of their classes.
 
     Parameters
@@ -43,7 +42,7 @@ def draw_triplets(sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers
         See `metric_learning._pairs.Block`.
     """
     cdef Drawing drawing = Drawing(sampler, X, numbers, weights, names, n_similar, n_impostors)
-    return drawing.draw(X, numbers, weights, names, again)
+    return drawing.draw(again)
 
 
 def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
@@ -79,6 +78,9 @@ def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, 
 cdef class Drawing:
     """What a sampler knows, while it draws."""
 
+    cdef const double[:, ::1] X                # the rows to come, with their classes, weights and names
+    cdef const Py_ssize_t[::1] numbers, names
+    cdef const double[::1] weights
     cdef object uniforms, memory, margins
     cdef Py_ssize_t d, width, per_row, n_similar, n_impostors
     cdef const double[::1] ahead               # random numbers,
@@ -97,41 +99,46 @@ cdef class Drawing:
     cdef double[::1] room                      # the row, squared distances to those remembered, as many others, two rows
     cdef Py_ssize_t[::1] candidates
 
-    def __cinit__(self, sampler, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
-                  const Py_ssize_t[::1] names, n_similar, n_impostors):
-        cdef Py_ssize_t i, n_classes = len(sampler.labels), most
+    def __cinit__(self, sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors):
+        cdef Py_ssize_t i, n, most
+        cdef bint fits
+        self.X, self.numbers, self.weights, self.names = X, numbers, weights, names
         self.uniforms, self.memory, self.margins = sampler.rng, sampler.memory, sampler.targets.margins
-        self.d, self.per_row, self.n_similar, self.n_impostors = X.shape[1], sampler.per_row, n_similar, n_impostors
+        n, self.d, self.per_row = self.X.shape[0], self.X.shape[1], sampler.per_row
+        self.n_similar, self.n_impostors = n_similar, n_impostors
         self.width, self.n, self.size = 2 * self.d + 1, len(self.memory), self.memory.size
-        self.ahead = self.uniforms.ahead(X.shape[0] * (2 * self.per_row + n_similar + 1))  # the most that rows use
+        most = n * (2 * self.per_row + n_similar + 1)  # random numbers are used
+        self.ahead = self.uniforms.ahead(most)
         self.components, self.origin = np.ascontiguousarray(sampler.components), sampler.origin
         self.prior, self.sample = sampler.targets.prior, None
         seen = self.memory.seen
-        self.seen = np.array(seen + [0] * (n_classes - len(seen)), dtype=np.intp)
+        self.seen = np.array(seen + [0] * (len(sampler.labels) - len(seen)), dtype=np.intp)
         self.hold_memory()
         self.hold_sample()
-        most = self.n + X.shape[0]
-        self.room = np.empty(self.width + 2 * most + 2 * self.d)
-        self.candidates = np.empty(2 * most, dtype=np.intp)
-        fits = sampler.n_features == self.d and self.origin.shape[0] == self.d
-        fits = fits and X.shape[0] == numbers.shape[0] == weights.shape[0] == names.shape[0]
-        for matrix in (sampler.components, sampler.targets.prior):
-            fits = fits and (matrix is None or np.shape(matrix) == (self.d, self.d))
-        for i in range(numbers.shape[0]):
-            fits = fits and 0 <= numbers[i] < self.seen.shape[0]
+        fits = self.d == sampler.n_features == self.origin.shape[0] and self.ahead.shape[0] >= most
+        fits = fits and self.d == self.components.shape[0] == self.components.shape[1]
+        fits = fits and (self.prior is None or self.d == self.prior.shape[0] == self.prior.shape[1])
+        fits = fits and n == self.numbers.shape[0] == self.weights.shape[0] == self.names.shape[0]
+        for i in range(self.numbers.shape[0]):
+            fits = fits and 0 <= self.numbers[i] < self.seen.shape[0]
         if not (fits and self.counted()):
             raise ValueError(f"what is known of rows must be of {self.d} features, as they are, and of their classes")
+        most = self.n + n  # rows are remembered
+        self.room = np.empty(self.width + 2 * most + 2 * self.d)
+        self.candidates = np.empty(2 * most, dtype=np.intp)
 
     cdef bint counted(self):
         """Are as many rows of each class remembered as were seen, up to the most?"""
-        cdef Py_ssize_t j, number
-        cdef Py_ssize_t[::1] missing = np.minimum(self.seen, self.size)
+        cdef Py_ssize_t j, number, n_classes = self.seen.shape[0]
+        cdef Py_ssize_t[::1] missing = np.empty(n_classes, dtype=np.intp)
+        for number in range(n_classes):
+            missing[number] = min(self.seen[number], self.size)
         for j in range(self.n):
             number = self.classes[j]
-            if not 0 <= number < missing.shape[0]:
+            if not 0 <= number < n_classes:
                 return False
             missing[number] -= 1
-        for number in range(missing.shape[0]):
+        for number in range(n_classes):
             if missing[number] != 0:
                 return False
         return True
@@ -158,29 +165,27 @@ cdef class Drawing:
             self.next_look = max(self.margins.next_look, self.margins.least)
         return 0
 
-    def draw(self, const double[:, ::1] X, const Py_ssize_t[::1] numbers, const double[::1] weights,
-             const Py_ssize_t[::1] names, bint again):
-        cdef Py_ssize_t i, k, n = X.shape[0], most = n * self.per_row, made = 0
-        triplets, margins, senses = np.empty((most, 2 * self.d)), np.empty(most), np.empty(most)
-        heavy, sources = np.empty(most), np.empty(most, dtype=np.intp)
-        cdef double[:, ::1] out = triplets
-        cdef double[::1] margin = margins, sense = senses, weight = heavy
+    cdef tuple draw(self, bint again):
+        cdef Py_ssize_t i, k, n = self.X.shape[0], most = n * self.per_row, made = 0
+        triplets, values, sources = np.empty((most, 2 * self.d)), np.empty((3, most)), np.empty(most, dtype=np.intp)
+        cdef double[:, ::1] out = triplets, value = values
         cdef Py_ssize_t[::1] source = sources
         with nogil:
             for i in range(n):
-                self.find_place(&X[i, 0])
-                if self.n > 0 and self.make_triplets(numbers[i], &out[made, 0]):
+                self.find_place(&self.X[i, 0])
+                if self.n > 0 and self.make_triplets(self.numbers[i], &out[made, 0]):
                     for k in range(made, made + self.per_row):
-                        margin[k], sense[k], weight[k], source[k] = self.margin, -1.0, weights[i], names[i]
+                        value[0, k], value[1, k], value[2, k] = self.margin, -1.0, self.weights[i]
+                        source[k] = self.names[i]
                     made += self.per_row
                 if not again:
-                    self.remember(numbers[i])
+                    self.remember(self.numbers[i])
         self.uniforms.skip(self.used)
-        self.memory.go_on(self.n, [count for count in np.asarray(self.seen).tolist() if count])
+        self.memory.go_on(self.n, [self.seen[k] for k in range(self.seen.shape[0]) if self.seen[k]])
         if self.sample is not None:
             self.give_sample()
-        margins = margins[:made]
-        return triplets[:made], margins, senses[:made], heavy[:made], margins, sources[:made]
+        margins, senses, weights = values[:, :made]
+        return triplets[:made], margins, senses, weights, margins, sources[:made]
 
     cdef void find_place(self, const double* x) noexcept nogil:
         """The row as it is remembered: x, L (x - origin), and the square of that."""
