@@ -134,7 +134,7 @@ def laid_out(values: np.ndarray) -> bool:
     return values.flags.c_contiguous and values.flags.aligned
 
 
-def _plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
+def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
     """A vector of n values of these kinds, aligned and contiguous; None if they are to be looked at more closely."""
     if type(values) is list and all(type(value) in (int, float) for value in values):
         values = np.array(values)
@@ -177,7 +177,7 @@ def check_rows(
     """
     plain = None if reset else _plain_rows(estimator, X)
     if plain is not None:
-        plain_y = None if y is _NO_Y else _plain_vector(y, len(plain), "fiu" if numeric else "iubU")
+        plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
             if finite:
                 check_finite(plain)
@@ -230,7 +230,7 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     """Row weights as a float64 vector; None stays None. Negative weights are an error, zeros are no-ops."""
     if sample_weight is None:
         return None
-    plain = _plain_vector(sample_weight, n_rows, "fiu")
+    plain = plain_vector(sample_weight, n_rows, "fiu")
     if plain is not None:
         weights = plain
     elif np.isscalar(sample_weight):

@@ -378,7 +378,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             targets, scales = self._bounds_of(z, senses, weights, again)
             weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
         else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
-            scales = np.maximum.accumulate(np.r_[self._largest_target, targets])[1:]
+            scales = np.maximum(np.maximum.accumulate(targets), self._largest_target)
             self._largest_target = float(scales[-1])
         return self._learn_blocks([Block(z, targets, senses, weights, scales, np.arange(len(z)))], order)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._online.validation import check_finite, check_numbers
+from .._online.validation import check_finite, check_numbers, plain_vector
 
 
 def check_bounds(bounds) -> tuple[float, float] | None:
@@ -39,7 +39,8 @@ def check_size(X: np.ndarray) -> np.ndarray:
 
 def check_column(values, n: int, name: str, what: str) -> np.ndarray:
     """Finite numbers, one a pair."""
-    values = check_numbers(values, name, ensure_2d=False)
+    plain = plain_vector(values, n, "fiu")
+    values = check_numbers(values, name, ensure_2d=False) if plain is None else plain
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} per pair.")
     check_finite(values, name)
