@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
+from .._kernels.matrices.symmetric import add_deviations
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
 from .._online.types import MatrixLike, RandomState
@@ -218,11 +219,8 @@ class Spread:
         self.count, self.mean, self.scatter = 0, mean, np.zeros((len(mean), len(mean)))
 
     def add(self, X: np.ndarray) -> None:
-        for row in X:
-            self.count += 1
-            deviation = row - self.mean
-            self.mean = self.mean + deviation / self.count
-            self.scatter += np.outer(deviation, row - self.mean)
+        add_deviations(np.ascontiguousarray(X), self.count, self.mean, self.scatter)
+        self.count += len(X)
 
     def mean_square(self, W: np.ndarray) -> float:
         """The mean of z'Wz over the deviations z of rows from their mean."""

@@ -64,3 +64,20 @@ cdef int decompose(int d, double* a, double* values, double* vectors, int* suppo
     dsyevr("V", "A", "L", &d, a, &d, &zero, &zero, &unused, &unused, &zero, &found, values, vectors, &d, support,
            work, &n_work, integers, &n_integers, &info)
     return info
+
+
+def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, double[:, ::1] scatter):
+    """Take rows, one after the other, into the mean of `count` rows and the sum of squares around it (Welford 1962)."""
+    cdef Py_ssize_t i, j, k, d = X.shape[1]
+    if not d == mean.shape[0] == scatter.shape[0] == scatter.shape[1]:
+        raise ValueError(f"rows must have {mean.shape[0]} features, as those before; got {d}")
+    cdef double[::1] deviation = np.empty(d)
+    with nogil:
+        for i in range(X.shape[0]):
+            count += 1
+            for j in range(d):
+                deviation[j] = X[i, j] - mean[j]
+                mean[j] = mean[j] + deviation[j] / count
+            for j in range(d):
+                for k in range(d):
+                    scatter[j, k] += deviation[j] * (X[i, k] - mean[k])
