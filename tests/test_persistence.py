@@ -297,6 +297,7 @@ NOT_SAVED = {
     "Drawing",
     "Ensemble",
     "GaussianLearner",
+    "Intake",
     "LearnerMark",
     "Mark",
     "Mixer",

@@ -9,6 +9,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._kernels.matrices.reservoir import remember_rows
 from .._online.types import RandomState
 
 Memory = TypeVar("Memory")
@@ -170,6 +171,13 @@ class Reservoir:
             place = int(np.flatnonzero(self.classes == number)[slot])
             self.own()
         self._rows[place], self._classes[place] = row, number
+
+    def add_all(self, rows: np.ndarray, numbers: list[int], rng: Uniforms) -> None:
+        """Take in rows, one after the other."""
+        if len(rows) == 1:  # getting ready would take longer
+            self.add(rows[0], numbers[0], rng)
+        else:
+            remember_rows(self, rng, np.ascontiguousarray(rows, np.float64), np.array(numbers, np.intp))
 
 
 def _with_room(values: np.ndarray) -> np.ndarray:

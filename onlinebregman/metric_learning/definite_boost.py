@@ -189,8 +189,8 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), self._rng.copied()
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        for x, label in zip(data.X, data.y.tolist(), strict=True):
-            self._memory.add(x, self._labels.setdefault(label, len(self._labels)), self._rng)
+        numbers = [self._labels.setdefault(label, len(self._labels)) for label in data.y.tolist()]
+        self._memory.add_all(data.X, numbers, self._rng)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
         self._solution = _Solution(_Wanted(self.similar, self.dissimilar, self.n_impostors, boost))
         self._factor: dict[str, Any] = {}

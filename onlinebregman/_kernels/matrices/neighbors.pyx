@@ -10,6 +10,8 @@ import numpy as np
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm
 
+from onlinebregman._kernels.matrices.reservoir cimport Intake
+
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
@@ -75,21 +77,14 @@ def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, 
             rows[i, 2 * d] = two_sums(&rows[i, d], &rows[i, d], d)
 
 
-cdef class Drawing:
-    """What a sampler knows, while it draws."""
+cdef class Drawing(Intake):
+    """What a sampler knows, while it draws: rows are remembered with their places and the squared lengths of these."""
 
     cdef const double[:, ::1] X                # the rows to come, with their classes, weights and names
     cdef const Py_ssize_t[::1] numbers, names
     cdef const double[::1] weights
-    cdef object uniforms, memory, margins
-    cdef Py_ssize_t d, width, per_row, n_similar, n_impostors
-    cdef const double[::1] ahead               # random numbers,
-    cdef Py_ssize_t used                       # of which so many are used
-    cdef double[:, ::1] rows                   # remembered: values, places in the metric, and their squared lengths
-    cdef Py_ssize_t[::1] classes
-    cdef Py_ssize_t[::1] seen                  # rows of each class so far
-    cdef Py_ssize_t n, size                    # rows that are remembered, and at most of each class
-    cdef bint shared                           # with a copy of the memory?
+    cdef object margins
+    cdef Py_ssize_t d, per_row, n_similar, n_impostors
     cdef const double[:, ::1] components, prior
     cdef const double[::1] origin
     cdef double[::1] sample                    # of squared distances to similar rows; None if they are not measured
@@ -100,54 +95,24 @@ cdef class Drawing:
     cdef Py_ssize_t[::1] candidates
 
     def __cinit__(self, sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors):
-        cdef Py_ssize_t i, n, most
+        cdef Py_ssize_t n, most
         cdef bint fits
         self.X, self.numbers, self.weights, self.names = X, numbers, weights, names
-        self.uniforms, self.memory, self.margins = sampler.rng, sampler.memory, sampler.targets.margins
         n, self.d, self.per_row = self.X.shape[0], self.X.shape[1], sampler.per_row
         self.n_similar, self.n_impostors = n_similar, n_impostors
-        self.width, self.n, self.size = 2 * self.d + 1, len(self.memory), self.memory.size
-        most = n * (2 * self.per_row + n_similar + 1)  # random numbers are used
-        self.ahead = self.uniforms.ahead(most)
+        fits = self.open(sampler.memory, sampler.rng, 2 * self.d + 1, self.numbers, 2 * self.per_row + n_similar)
         self.components, self.origin = np.ascontiguousarray(sampler.components), sampler.origin
-        self.prior, self.sample = sampler.targets.prior, None
-        seen = self.memory.seen
-        self.seen = np.array(seen + [0] * (len(sampler.labels) - len(seen)), dtype=np.intp)
-        self.hold_memory()
+        self.margins, self.prior, self.sample = sampler.targets.margins, sampler.targets.prior, None
         self.hold_sample()
-        fits = self.d == sampler.n_features == self.origin.shape[0] and self.ahead.shape[0] >= most
+        fits = fits and self.d == sampler.n_features == self.origin.shape[0]
         fits = fits and self.d == self.components.shape[0] == self.components.shape[1]
         fits = fits and (self.prior is None or self.d == self.prior.shape[0] == self.prior.shape[1])
         fits = fits and n == self.numbers.shape[0] == self.weights.shape[0] == self.names.shape[0]
-        for i in range(self.numbers.shape[0]):
-            fits = fits and 0 <= self.numbers[i] < self.seen.shape[0]
-        if not (fits and self.counted()):
+        if not fits:
             raise ValueError(f"what is known of rows must be of {self.d} features, as they are, and of their classes")
         most = self.n + n  # rows are remembered
         self.room = np.empty(self.width + 2 * most + 2 * self.d)
         self.candidates = np.empty(2 * most, dtype=np.intp)
-
-    cdef bint counted(self):
-        """Are as many rows of each class remembered as were seen, up to the most?"""
-        cdef Py_ssize_t j, number, n_classes = self.seen.shape[0]
-        cdef Py_ssize_t[::1] missing = np.empty(n_classes, dtype=np.intp)
-        for number in range(n_classes):
-            missing[number] = min(self.seen[number], self.size)
-        for j in range(self.n):
-            number = self.classes[j]
-            if not 0 <= number < n_classes:
-                return False
-            missing[number] -= 1
-        for number in range(n_classes):
-            if missing[number] != 0:
-                return False
-        return True
-
-    cdef int hold_memory(self) except -1:
-        self.rows, self.classes, self.shared = self.memory.arrays()
-        if self.rows.shape[1] != self.width or not 0 <= self.n <= self.rows.shape[0] == self.classes.shape[0]:
-            raise ValueError(f"remembered rows must have {self.width} values each, and a class")
-        return 0
 
     cdef int hold_sample(self) except -1:
         """A copy of the sample, and what it says."""
@@ -179,9 +144,8 @@ cdef class Drawing:
                         source[k] = self.names[i]
                     made += self.per_row
                 if not again:
-                    self.remember(self.numbers[i])
-        self.uniforms.skip(self.used)
-        self.memory.go_on(self.n, [self.seen[k] for k in range(self.seen.shape[0]) if self.seen[k]])
+                    self.remember(&self.room[0], self.numbers[i])
+        self.close()
         if self.sample is not None:
             self.give_sample()
         margins, senses, weights = values[:, :made]
@@ -286,41 +250,6 @@ cdef class Drawing:
     cdef int give_sample(self) except -1:
         self.margins.sample.go_on(self.sample.base[:self.n_sample], self.n_measured)  # to be copied before it changes
         return 0
-
-    cdef int remember(self, Py_ssize_t number) except -1 nogil:
-        """Take the row that was placed in; see `Reservoir.add`."""
-        cdef Py_ssize_t place = self.n, slot
-        self.seen[number] += 1
-        if self.seen[number] > self.size:
-            slot = <Py_ssize_t> (self.uniform() * self.seen[number])
-            if slot >= self.size:
-                return 0
-            place = -1
-            while slot >= 0 and place + 1 < self.n:
-                place += 1
-                slot -= self.classes[place] == number
-            if self.shared:
-                with gil:
-                    self.memory.own()
-                    self.hold_memory()
-        else:
-            if self.n == self.rows.shape[0]:
-                with gil:
-                    self.memory.grow()
-                    self.hold_memory()
-                    if self.n >= self.rows.shape[0]:
-                        raise ValueError("there must be room for a row more")
-            self.n += 1
-        memcpy(&self.rows[place, 0], &self.room[0], self.width * sizeof(double))
-        self.classes[place] = number
-        return 0
-
-    cdef double uniform(self) except -1.0 nogil:
-        """The next number of the generator, from 0 to 1."""
-        self.used += 1
-        if not 0 <= self.ahead[self.used - 1] < 1:
-            raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used - 1]}")
-        return self.ahead[self.used - 1]
 
 
 cdef inline void subtract(double* z, const double* a, const double* b, Py_ssize_t n) noexcept nogil:
