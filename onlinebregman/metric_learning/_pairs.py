@@ -145,7 +145,7 @@ class NeighborTriplets(Sampler):
         self.origin: np.ndarray | None = None
 
     def draw(self, X, y: np.ndarray, weights, components, *, again):
-        taken = np.flatnonzero(weights)
+        (taken,) = weights.nonzero()
         if len(taken) < len(X):
             X, y, weights = X[taken], y[taken], weights[taken]
         X = np.ascontiguousarray(X, dtype=np.float64)

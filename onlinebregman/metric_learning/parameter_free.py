@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -146,7 +145,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.metric_learners_ = copies_to_learn(self.metric_learners_, len(data))
-        self._spread = copy.deepcopy(self._spread)
+        self._spread = self._spread.copied()
 
     def _new_metrics(self, X: np.ndarray) -> list[LogDetMetricLearner]:
         """Metrics that have learned nothing, for rows like these."""
@@ -217,6 +216,12 @@ class Spread:
 
     def __init__(self, mean: np.ndarray) -> None:
         self.count, self.mean, self.scatter = 0, mean, np.zeros((len(mean), len(mean)))
+
+    def copied(self) -> Spread:
+        """One of its own."""
+        other = Spread(self.mean.copy())
+        other.count, other.scatter = self.count, self.scatter.copy()
+        return other
 
     def add(self, X: np.ndarray) -> None:
         add_deviations(np.ascontiguousarray(X), self.count, self.mean, self.scatter)
