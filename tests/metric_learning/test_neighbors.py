@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.matrices.neighbors import renew_places
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
-from onlinebregman.metric_learning import _pairs
+from onlinebregman.metric_learning import _memory, _pairs
 from onlinebregman.metric_learning._memory import Reservoir, RunningSample, Uniforms
 from onlinebregman.metric_learning._pairs import Block, NeighborTriplets
 from onlinebregman.metric_learning._targets import Targets
@@ -152,6 +153,35 @@ def test_the_reservoir_is_a_uniform_sample_of_each_class():
         counts[reservoir.rows[:, 0].astype(int)] += 1
     assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
     assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
+
+
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, state):
+    X, numbers = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32), [0, 1, 0, 2, 1, 1] * 50
+    (one, draws), (all_, draws_of_all) = ((Reservoir(2, size), Uniforms(np.random.RandomState(0))) for _ in range(2))
+    for x, number in zip(X, numbers, strict=True):
+        one.add(x, number, draws)
+    for part in (slice(0, 1), slice(1, 4), slice(4, 200), slice(200, 300)):
+        all_.add_all(X[part], numbers[part], draws_of_all)
+    assert state(all_) == state(one) and state(draws_of_all) == state(draws)
+    with pytest.raises(ValueError, match="must be of 2 values"):
+        all_.add_all(X[:2], [0, 4], draws)  # class 3 has not come
+    with pytest.raises(ValueError, match="must have 3 values"):
+        all_.add_all(np.ones((2, 3)), [0, 1], draws)
+
+
+def test_places_are_those_in_the_metric():
+    rng = np.random.default_rng(0)
+    for n, d in ((0, 3), (1, 3), (7, 1), (30, 5)):
+        rows, origin, L = np.ones((n, 2 * d + 1)), rng.normal(size=d), rng.normal(size=(d, d))
+        rows[:, :d] = rng.normal(size=(n, d))
+        x = rows[:, :d].copy()
+        renew_places(rows, origin, L)
+        assert_array_equal(rows[:, :d], x)
+        assert_allclose(rows[:, d:-1], (x - origin) @ L.T, rtol=1e-12, atol=1e-12)
+        assert_allclose(rows[:, -1], (rows[:, d:-1] ** 2).sum(axis=1), rtol=1e-12)
+    with pytest.raises(ValueError, match="must be of 5 features"):
+        renew_places(rows, origin, L[:4])
 
 
 def test_running_samples_do_not_depend_on_the_cutting():
@@ -300,7 +330,8 @@ def test_grid_search_over_rates_and_strategies():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_random_numbers_are_those_of_the_generator_however_they_are_asked_for(state):
+def test_random_numbers_are_those_of_the_generator_however_they_are_asked_for(state, monkeypatch):
+    monkeypatch.setattr(_memory, "_AHEAD", 512)
     expected = np.random.RandomState(5).random_sample(3000)
     whole, cut = (Uniforms(np.random.RandomState(5)) for _ in range(2))
     assert_array_equal(whole.random_sample(1500), expected[:1500])

@@ -1,8 +1,7 @@
 """Triplets of rows with their nearest neighbours among remembered rows, drawn without the interpreter's lock.
 
 What is drawn, of what and for what is said in `metric_learning._pairs`, whose `NeighborTriplets` this is the loop of. The
-lock is asked for once in a while alone: for another look at the sample of distances, and where rows that a copy shares
-are replaced.
+lock is asked for once in a while alone: for another look at the sample of distances, and as `Intake` does.
 """
 
 import numpy as np
@@ -100,7 +99,7 @@ cdef class Drawing(Intake):
         self.X, self.numbers, self.weights, self.names = X, numbers, weights, names
         n, self.d, self.per_row = self.X.shape[0], self.X.shape[1], sampler.per_row
         self.n_similar, self.n_impostors = n_similar, n_impostors
-        fits = self.open(sampler.memory, sampler.rng, 2 * self.d + 1, self.numbers, 2 * self.per_row + n_similar)
+        fits = self.open(sampler.memory, sampler.rng, 2 * self.d + 1, self.numbers)
         self.components, self.origin = np.ascontiguousarray(sampler.components), sampler.origin
         self.margins, self.prior, self.sample = sampler.targets.margins, sampler.targets.prior, None
         self.hold_sample()

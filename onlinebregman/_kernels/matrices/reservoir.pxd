@@ -8,9 +8,7 @@ cdef class Intake:
     cdef Py_ssize_t n, size, width             # rows that are remembered, at most of each class, and values of each
     cdef bint shared                           # with a copy of the memory?
 
-    cdef bint open(self, memory, uniforms, Py_ssize_t width, const Py_ssize_t[::1] numbers,
-                   Py_ssize_t more_per_row) except -1
-    cdef Py_ssize_t n_drawn(self, const Py_ssize_t[::1] numbers) except -1
+    cdef bint open(self, memory, uniforms, Py_ssize_t width, const Py_ssize_t[::1] numbers) except -1
     cdef int close(self) except -1
     cdef bint counted(self) except -1
     cdef int hold_memory(self) except -1

@@ -1,4 +1,7 @@
-"""Rows of a stream, taken into a `metric_learning._memory.Reservoir` without the interpreter's lock."""
+"""Rows of a stream, taken into a `metric_learning._memory.Reservoir` without the interpreter's lock.
+
+It is asked for once in a while alone: for more random numbers, and where rows that a copy shares are replaced.
+"""
 
 import numpy as np
 
@@ -20,7 +23,7 @@ def remember_rows(memory, uniforms, X, numbers):
     cdef const double[:, ::1] rows = X
     cdef const Py_ssize_t[::1] of_class = numbers
     cdef Py_ssize_t i
-    if not intake.open(memory, uniforms, rows.shape[1], of_class, 0) or of_class.shape[0] != rows.shape[0]:
+    if not intake.open(memory, uniforms, rows.shape[1], of_class) or of_class.shape[0] != rows.shape[0]:
         raise ValueError(f"remembered rows must be of {rows.shape[1]} values, as those to come, and of their classes")
     with nogil:
         for i in range(rows.shape[0]):
@@ -32,33 +35,19 @@ def remember_rows(memory, uniforms, X, numbers):
 cdef class Intake:
     """A reservoir, while it takes in rows."""
 
-    cdef bint open(self, memory, uniforms, Py_ssize_t width, const Py_ssize_t[::1] numbers,
-                   Py_ssize_t more_per_row) except -1:
-        """Get ready for rows of these classes, each of which uses so many more random numbers; False for forged ones."""
-        cdef Py_ssize_t i, drawn, n_classes = len(memory.seen)
+    cdef bint open(self, memory, uniforms, Py_ssize_t width, const Py_ssize_t[::1] numbers) except -1:
+        """Get ready for rows of these classes; False if the memory is not what it says, or they are not the next."""
+        cdef Py_ssize_t i, n_classes = len(memory.seen)
         self.uniforms, self.memory = uniforms, memory
         self.width, self.n, self.size = width, len(memory), memory.size
         for i in range(numbers.shape[0]):
             if not 0 <= numbers[i] <= n_classes:
                 return False
             n_classes = max(n_classes, numbers[i] + 1)
+        self.ahead = uniforms.ahead()
         self.seen = np.array(memory.seen + [0] * (n_classes - len(memory.seen)), dtype=np.intp)
         self.hold_memory()
-        if not self.counted():
-            return False
-        drawn = self.n_drawn(numbers) + more_per_row * numbers.shape[0]
-        self.ahead = uniforms.ahead(drawn)
-        return self.ahead.shape[0] >= drawn
-
-    cdef Py_ssize_t n_drawn(self, const Py_ssize_t[::1] numbers) except -1:
-        """How many random numbers it takes to remember rows of these classes: one where a class has no room left."""
-        cdef Py_ssize_t i, drawn = 0
-        for i in range(numbers.shape[0]):
-            self.seen[numbers[i]] += 1
-            drawn += self.seen[numbers[i]] > self.size
-        for i in range(numbers.shape[0]):
-            self.seen[numbers[i]] -= 1
-        return drawn
+        return self.counted()
 
     cdef int close(self) except -1:
         """Leave the reservoir as it has become."""
@@ -119,6 +108,10 @@ cdef class Intake:
 
     cdef double uniform(self) except -1.0 nogil:
         """The next number of the generator, from 0 to 1."""
+        if self.used == self.ahead.shape[0]:
+            with gil:
+                self.uniforms.skip(self.used)
+                self.ahead, self.used = self.uniforms.more(), 0
         self.used += 1
         if not 0 <= self.ahead[self.used - 1] < 1:
             raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used - 1]}")

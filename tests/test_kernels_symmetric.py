@@ -1,0 +1,62 @@
+"""Symmetric matrices: their factors, their upper triangles, and those of rows about their mean."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.matrices.instances import targets_and_rates
+from onlinebregman._kernels.matrices.symmetric import add_deviations, eigen_factor, mirrored
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 40])
+def test_a_factor_has_the_principal_directions_as_rows_longest_first(d):
+    Z = np.random.default_rng(d).normal(size=(d, d))
+    W = Z @ Z.T
+    L = eigen_factor(W)
+    values, vectors = np.linalg.eigh(W)
+    assert_allclose(L.T @ L, W, rtol=0, atol=1e-12 * values[-1])
+    assert_allclose((L**2).sum(axis=1), values[::-1], rtol=0, atol=1e-12 * values[-1])
+    assert_allclose(np.abs(L), np.abs(vectors[:, ::-1] * np.sqrt(values[::-1])).T, rtol=0, atol=1e-6 * values[-1])
+    assert (L[np.arange(d), np.abs(L).argmax(axis=1)] > 0).all()
+
+
+def test_eigenvalues_below_zero_count_as_zero():
+    assert_allclose(eigen_factor(np.diag([4.0, -1.0, 1.0])), [[2, 0, 0], [0, 0, 1], [0, 0, 0]], atol=1e-15)
+
+
+def test_a_matrix_that_is_not_finite_has_no_factor():
+    with pytest.raises(ValueError, match="must be finite"):
+        eigen_factor(np.diag([1.0, np.nan]))
+
+
+def test_a_matrix_is_mirrored_from_its_upper_triangle_alone():
+    matrix = np.arange(9.0).reshape(3, 3)
+    matrix[2, 0] = np.nan
+    for upper in (matrix, np.asfortranarray(matrix), np.kron(matrix, np.ones((2, 2)))[::2, ::2]):
+        assert_array_equal(mirrored(upper), [[0, 1, 2], [1, 4, 5], [2, 5, 8]])
+
+
+def test_mean_and_scatter_grow_by_rows_however_they_are_cut():
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 10
+    whole, cut = ((np.zeros(3), np.zeros((3, 3))) for _ in range(2))
+    add_deviations(X, 0, *whole)
+    for start, end in ((0, 1), (1, 20), (20, 20), (20, 50)):
+        add_deviations(X[start:end], start, *cut)
+    for one, other, expected in zip(whole, cut, (X.mean(axis=0), 50 * np.cov(X.T, bias=True)), strict=True):
+        assert one.tobytes() == other.tobytes()
+        assert_allclose(one, expected, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="must have 3 features"):
+        add_deviations(X[:, :2].copy(), 0, *whole)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_targets_and_rates_of_pairs_and_triplets(width, one_sided, scaled):
+    rows = np.ones((5, width))
+    rows[[1, 4], :2] = 0  # what follows a triplet's first half does not count
+    targets, senses = np.arange(5.0), np.array([1.0, -1.0, 0.0, -1.0, 1.0])
+    weights, scales = np.array([1.0, 2.0, 0.0, 4.0, 5.0]), np.array([2.0, 1.0, 1.0, 0.0, 1.0])
+    aims, rates, collapsed = targets_and_rates(rows, targets, senses, weights, scales, 2, one_sided, scaled)
+    assert_array_equal(aims, targets * senses if one_sided else targets)
+    assert_array_equal(rates, [0.25 if scaled else 1.0, 0, 0, 4, 0])
+    assert_array_equal(collapsed, [1, 4])
