@@ -265,6 +265,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
     # check_array takes longer than a step
+    if type(pairs) is list and all(type(pair) in (list, tuple) and len(pair) == width for pair in pairs):
+        pairs = np.array(pairs)
     if type(pairs) is not np.ndarray or pairs.ndim != 2 or not pairs.size or not pairs.flags.aligned:
         pairs = check_numbers(pairs, name, dtype=None)
     if pairs.shape[1] != width:
