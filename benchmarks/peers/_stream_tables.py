@@ -70,15 +70,15 @@ def show(results):
                 values = {name: row(found[name], streams, field) for name in probabilistic}
                 table(field, streams, values, "{:.3f}")
             reliability({name: found[name] for name in probabilistic})
-        listed(results, streams, "error", "{:.3g}")
-        listed(results, streams, "us", "{:.1f}")
+        listed("errors, all", results, streams, "error", "{:.3g}")
+        listed("microseconds a row, all", results, streams, "us", "{:.1f}")
 
 
 def row(of_learner, streams, field):
     return np.array([number(of_learner.get(stream, {}), field) for stream in streams])
 
 
-def listed(results, streams, field, form):
+def listed(title, results, streams, field, form):
     """Of every learner, on raw, scaled, and standardised columns."""
     found = {}
     for result in results:
@@ -86,7 +86,7 @@ def listed(results, streams, field, form):
             name = f"{result['learner'].strip()}, {result['columns']}"
             found.setdefault(name, {})[result["stream"]] = result
     names = sorted(found, key=lambda name: "tuned" in name)
-    table(f"{LABELLED[field][0]}, all", streams, {name: row(found[name], streams, field) for name in names}, form, 48)
+    table(title, streams, {name: row(found[name], streams, field) for name in names}, form, 48)
 
 
 def amounts(ours, streams, found, peers):
