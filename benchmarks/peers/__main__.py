@@ -1,9 +1,14 @@
 """All comparisons with other packages, one after the other, as one page.
 
-    python -m benchmarks.peers [vectors matrices ...] [--page benchmarks/peers/RESULTS.md]
+    python -m benchmarks.peers [vectors matrices ...] [--page benchmarks/peers/RESULTS.md] [--results FOLDER]
+                               [--tuned] [--metric-learn PYTHON]
 
-Each script runs in a process of its own, on one thread of BLAS; what it prints goes to the page, below what it says of
-itself. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its error.
+Each script runs in a process of its own, on one thread of BLAS; the tables that it prints go to the page, below what it
+says of itself. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
+error. Where only some scripts are named, the others' parts of a page that is there stay.
+
+The errors on streams and of k-NN take hours: what they found is kept in FOLDER, and not measured again. --tuned and
+--metric-learn are theirs, see `streams.py` and `knn_uci.py`.
 """
 
 import argparse
@@ -20,32 +25,55 @@ SCRIPTS = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.starts
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def section(name: str, heading: str) -> str:
+def section(name: str, arguments: list[str]) -> str:
     """Run a script; its part of the page."""
     path = HERE / f"{name}.py"
     start = time.perf_counter()
     done = subprocess.run(  # -P: not the sources of the checkout, but what is installed
-        [sys.executable, "-P", str(path)],
+        [sys.executable, "-P", str(path), *arguments],
         env=os.environ | ONE_THREAD | {"PYTHONPATH": str(HERE)},
         capture_output=True,
         text=True,
     )
-    text = done.stdout if done.returncode == 0 else f"{done.stdout}\nfailed:\n{done.stderr[-2000:]}"
-    print(f"{name}: {'done' if done.returncode == 0 else 'FAILED'} in {time.perf_counter() - start:.0f} s", flush=True)
-    return f"## {heading}\n\n`benchmarks/peers/{name}.py`\n\n```\n{text.strip()}\n```\n"
+    failed = "" if done.returncode == 0 else f"\n\nfailed:\n\n```\n{done.stderr[-2000:]}\n```"
+    print(f"{name}: {'FAILED' if failed else 'done'} in {time.perf_counter() - start:.0f} s", flush=True)
+    said = ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
+    machine = f"{os.cpu_count()} processors, {platform.system()}, {time.strftime('%Y-%m-%d')}"
+    return f"## {said}\n\n`benchmarks/peers/{name}.py`, {machine}: {done.stdout.strip()}{failed}\n"
+
+
+def parts(page: Path) -> dict[str, str]:
+    """What a page has, by the names of the scripts."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    found = {}
+    for part in text.split("\n## ")[1:]:
+        name = part.partition("benchmarks/peers/")[2].partition(".py")[0]
+        found[name] = f"## {part.rstrip()}\n"
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *SCRIPTS], default=[], metavar="NAME", help=", ".join(SCRIPTS))
     parser.add_argument("--page", type=Path, default=HERE / "RESULTS.md")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="what was found on streams and by k-NN")
+    parser.add_argument("--tuned", action="store_true", help="tune SGD and Vowpal Wabbit on each stream, too")
+    parser.add_argument("--metric-learn", metavar="PYTHON", help="an interpreter that has metric-learn")
     options = parser.parse_args()
-    docs = {name: ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) for name in SCRIPTS}
-    sections = [section(name, docs[name].splitlines()[0]) for name in options.names or SCRIPTS]
-    machine = (
-        f"{platform.machine()}, {os.cpu_count()} processors, {platform.system()}, Python {platform.python_version()}"
-    )
-    options.page.write_text("\n".join([f"# Beside other packages\n\nOn {machine}.\n", *sections]), encoding="utf-8")
+    arguments: dict[str, list[str]] = {name: [] for name in SCRIPTS}
+    if options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        arguments["streams"] += ["--results", str(options.results / "streams.csv")]
+        arguments["knn_uci"] += ["--results", str(options.results / "knn_uci.json")]
+    if options.tuned:
+        arguments["streams"] += ["--tuned"]
+    if options.metric_learn:
+        arguments["knn_uci"] += ["--metric-learn", options.metric_learn]
+    found = parts(options.page)
+    for name in options.names or SCRIPTS:
+        found[name] = section(name, arguments[name])
+        page = "\n".join(["# Beside other packages\n", *(found[name] for name in SCRIPTS if name in found)])
+        options.page.write_text(page, encoding="utf-8")
     print(f"-> {options.page}")
 
 

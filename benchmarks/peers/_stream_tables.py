@@ -3,6 +3,8 @@
 import csv
 
 import numpy as np
+from _tables import head, table
+from _tables import row as line_of
 from scipy.stats import rankdata
 
 PLACE = ("stream", "learner", "columns")
@@ -45,9 +47,12 @@ def append(path, found):
 
 
 def show(results):
-    """Tables in Markdown: errors of everything, what they amount to, and how far probabilities can be trusted."""
+    """Tables in Markdown: what was found, what it amounts to, and how far probabilities can be trusted."""
     for ours in ("ParameterFreeClassifier", "ParameterFreeRegressor"):
         streams = [result["stream"] for result in results if result["learner"] == ours]
+        if not streams:
+            continue
+        print(f"\n### {ours}")
         found = {}  # learner -> stream -> the better of its results on raw and on scaled columns
         for result in sorted(results, key=lambda result: -number(result, "error")):
             if result["stream"] in streams:
@@ -65,16 +70,23 @@ def show(results):
                 values = {name: row(found[name], streams, field) for name in probabilistic}
                 table(field, streams, values, "{:.3f}")
             reliability({name: found[name] for name in probabilistic})
+        listed("errors, all", results, streams, "error", "{:.3g}")
+        listed("microseconds a row, all", results, streams, "us", "{:.1f}")
 
 
 def row(of_learner, streams, field):
     return np.array([number(of_learner.get(stream, {}), field) for stream in streams])
 
 
-def table(title, streams, rows, form):
-    print(f"\n| {title} | {' | '.join(streams)} |\n|{' --- |' * (len(streams) + 1)}")
-    for name, values in rows.items():
-        print(f"| {name} | {' | '.join(form.format(value) for value in values)} |")
+def listed(title, results, streams, field, form):
+    """Of every learner, on raw, scaled, and standardised columns."""
+    found = {}
+    for result in results:
+        if result["stream"] in streams:
+            name = f"{result['learner'].strip()}, {result['columns']}"
+            found.setdefault(name, {})[result["stream"]] = result
+    names = sorted(found, key=lambda name: "tuned" in name)
+    table(title, streams, {name: row(found[name], streams, field) for name in names}, form, 48)
 
 
 def amounts(ours, streams, found, peers):
@@ -91,13 +103,14 @@ def amounts(ours, streams, found, peers):
     if "Classifier" in ours:
         ratios["errors over the best member's"] = mine / row(found[ours], streams, "best member")
     table("ratios", streams, ratios, "{:.2f}")
+    print()
     for name, values in ratios.items():
         known = values[np.isfinite(values)]
         counts = ", ".join(f"{(known <= most).sum()} at most {most}" for most in (0.6, 1.0, 1.05))
-        print(f"{name}: median {np.median(known):.3f}, largest {known.max():.3f}, of {len(known)} {counts}")
+        print(f"- {name}: median {np.median(known):.3f}, largest {known.max():.3f}, of {len(known)} {counts}")
     names = [name for name in (ours, *peers) if np.isfinite(row(found[name], streams, "error")).all()]
     ranks = rankdata([row(found[name], streams, "error") for name in names], axis=0).mean(axis=1)
-    print("mean ranks: " + ", ".join(f"{name} {rank:.2f}" for rank, name in sorted(zip(ranks, names, strict=True))))
+    print("- mean ranks: " + ", ".join(f"{name} {rank:.2f}" for rank, name in sorted(zip(ranks, names, strict=True))))
 
 
 def reliability(found):
@@ -110,8 +123,7 @@ def reliability(found):
     }
     n_bins = len(next(iter(bins.values())))
     headings = [f"{k / n_bins:.1f} to {(k + 1) / n_bins:.1f}" for k in range(n_bins)]
-    rows = {
-        name: [f"{said / n:.2f}: {was / n:.2f} ({n:.0f})" if n else "" for n, said, was in counts]
-        for name, counts in bins.items()
-    }
-    table("mean probability: part that was right (rows)", headings, rows, "{}")
+    head("mean probability: part that was right (rows)", *headings, width=48)
+    for name, counts in bins.items():
+        cells = (f"{said / n:.2f}: {was / n:.2f} ({n:.0f})" if n else "" for n, said, was in counts)
+        line_of(name, *cells, width=48)

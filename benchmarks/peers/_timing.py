@@ -5,6 +5,7 @@ import platform
 import time
 import warnings
 
+import _tables as tables
 import numpy as np
 import scipy
 import sklearn
@@ -24,7 +25,7 @@ def compare(name, ours, peer, units, repeats, unit="us/row", peer_units=None):
     ours(), peer()
     runs = np.array([(seconds(ours) / units, seconds(peer) / (peer_units or units)) for _ in range(repeats)])
     mine, theirs = 1e6 * np.median(runs, axis=0)
-    print(f"{name:72s} {mine:10.3f} {theirs:10.3f} {unit:>8s} {np.median(runs[:, 1] / runs[:, 0]):9.2f}", flush=True)
+    tables.row(name, f"{mine:.3f}", f"{theirs:.3f}", unit, f"{np.median(runs[:, 1] / runs[:, 0]):.2f}")
 
 
 def run(doc, *groups):
@@ -38,7 +39,7 @@ def run(doc, *groups):
         f"onlinebregman {onlinebregman.__version__}, scikit-learn {sklearn.__version__}, SciPy {scipy.__version__}, "
         f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}"
     )
-    print(f"{'work: peer':72s} {'ours':>10s} {'peer':>10s} {'':8s} {'peer/ours':>9s}")
+    tables.head("work: peer", "ours", "peer", "unit", "peer/ours")
     warnings.simplefilter("ignore")
     with threadpool_limits(1):
         for name in options.only:

@@ -3,8 +3,8 @@
     python benchmarks/peers/calls.py [--rows 200] [--only LogDetMetricLearner ...]
 
 Rows have 20 features. The columns are microseconds a row: in a block, one row a call, and one row a call with weights,
-as float32, with targets in a list, and as a DataFrame; then the mark, 3 + 1.7 times the block. `-` stands for what an
-estimator does not take.
+as float32, with targets in a list, and as a DataFrame, where it takes that; then the mark, 3 + 1.7 times the block, and
+how many times as much one row a call costs, where that is more.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import inspect
 import time
 import warnings
 
+import _tables as tables
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -97,7 +98,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = ("block", "a call", "weight", "float32", "list y", "frame", "mark")
-    print(f"{'microseconds a row':28s}" + "".join(f"{name:>10s}" for name in names))
+    tables.head("microseconds a row", *names, "over mark", width=28)
     for estimator in estimators():
         name = type(estimator).__name__
         if options.only and name not in options.only:
@@ -112,8 +113,8 @@ def main():
         )
         mark = 3 + 1.7 * in_block
         found = (in_block, one, weight, single, listed, frame, mark)
-        line = "".join(f"{'-':>10s}" if value is None else f"{value:10.2f}" for value in found)
-        print(f"{name:28s}{line}  {'' if one <= mark else f'{one / mark:.1f} x the mark'}", flush=True)
+        cells = ("" if value is None else f"{value:.2f}" for value in found)
+        tables.row(name, *cells, "" if one <= mark else f"{one / mark:.1f}", width=28)
 
 
 if __name__ == "__main__":

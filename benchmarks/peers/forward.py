@@ -9,6 +9,7 @@ beside one dsymv and one dsyr a row and the scores of its classes, from the same
 river is used if it is installed.
 """
 
+import _tables as tables
 import numpy as np
 from _timing import compare, run, seconds
 from scipy.linalg.blas import dsymv, dsyr
@@ -113,7 +114,7 @@ def class_block(width, k, repeats):
     scores = best(lambda: model.decision_function(X), 3000)
     ours, allowed = best(lambda: model.partial_fit(X, y), 3000), 1.5 * (symv + syr) + 3 * scores
     name = f"block, d={width}, {k} classes: 1.5 (dsymv + dsyr) + 3 scores"
-    print(f"{name:72s} {ours:10.3f} {allowed:10.3f} {'us/row':>8s} {allowed / ours:9.2f}", flush=True)
+    tables.row(name, f"{ours:.3f}", f"{allowed:.3f}", "us/row", f"{allowed / ours:.2f}")
 
 
 def classes(repeats):

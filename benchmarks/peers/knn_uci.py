@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+from _tables import head, row, table
 from scipy.stats import rankdata
 from sklearn.covariance import empirical_covariance
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -198,6 +199,9 @@ METHODS["nothing to tune"] = learner(ParameterFreeMetricLearner)
 METHODS["voting"] = voting
 
 
+SUMMARY = ("mean", "rank", "s a fit")
+
+
 # --- the tables -------------------------------------------------------------------------------------------------------
 
 
@@ -262,18 +266,18 @@ def main():
     everything = []
     for standardised in (False, True):
         for column, k in enumerate((5, 4)):
-            table = np.array([results[standardised, method][:, column] for method in options.methods])
-            ranks = rankdata(table.round(6), axis=0)
+            found = np.array([results[standardised, method][:, column] for method in options.methods])
+            ranks = rankdata(found.round(6), axis=0)
             everything.append(ranks)
-            print(f"\n{k}-NN error %, {'standardised' if standardised else 'raw'}")
-            print(f"{'':20s} " + " ".join(f"{name[:6]:>6s}" for name in data) + "   mean   rank  seconds a fit")
-            for method, row, rank in zip(options.methods, table, ranks, strict=True):
+            head(f"{k}-NN error %, {'standardised' if standardised else 'raw'}", *data, *SUMMARY, width=28)
+            for method, errors_of, rank in zip(options.methods, found, ranks, strict=True):
                 seconds = results[standardised, method][:, 2].mean()
-                cells = " ".join(f"{value:6.1f}" for value in row)
-                print(f"{method:20s} {cells} {row.mean():6.2f} {rank.mean():6.2f} {seconds:8.3f}")
-    print("\nmean rank over all columns")
-    for method, rank in zip(options.methods, np.concatenate(everything, axis=1).mean(axis=1), strict=True):
-        print(f"{method:20s} {rank:6.2f}")
+                summary = f"{errors_of.mean():.2f}", f"{rank.mean():.2f}", f"{seconds:.3f}"
+                row(method, *(f"{value:.1f}" for value in errors_of), *summary, width=28)
+    ranks = np.concatenate(everything, axis=1).mean(axis=1)
+    table(
+        "mean rank over all columns", ["rank"], dict(zip(options.methods, ranks[:, np.newaxis], strict=True)), "{:.2f}"
+    )
 
 
 if __name__ == "__main__":

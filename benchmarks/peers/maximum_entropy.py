@@ -11,6 +11,7 @@ used if it is installed. `large` is the time and the memory of 10^6 points.
 import tracemalloc
 from functools import partial
 
+import _tables as tables
 import numpy as np
 from _timing import compare, run, seconds
 from scipy.optimize import minimize
@@ -100,11 +101,9 @@ def large(repeats):
         model.fit(seen)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        print(
-            f"10^6 points, 20 features, {solver}: {took:.2f} s, {model.n_iter_} iterations, another would gain "
-            f"{model.entropy_bound_:.1e}; {peak / 1e6:.0f} MB above the domain's {f.nbytes / 1e6:.0f}",
-            flush=True,
-        )
+        work = f"10^6 points, 20 features, {solver}, {model.n_iter_} iterations to {model.entropy_bound_:.0e}"
+        name = f"{work}, {peak / 1e6:.0f} MB above the domain"
+        tables.row(name, f"{1000 * took:.3f}", "", "ms", "")
 
 
 if __name__ == "__main__":

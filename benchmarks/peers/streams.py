@@ -15,13 +15,15 @@ one row took; of each regressor, the mean squared error after the first 2 % of t
 
 Vowpal Wabbit and river are left out where they are not installed. --tuned adds the best of 28 settings of SGD and of
 Vowpal Wabbit by the errors on the very stream: seven rates, two schedules, two losses. --results is a file of results:
-those in it are not measured again. --tables prints what is in such a file as tables, see `_stream_tables.py`.
+those in it are not measured again. Results are printed as they come, and then as tables, see `_stream_tables.py`; with
+--tables, those of such a file.
 """
 
 import argparse
 import csv
 import os
 import platform
+import sys
 import time
 import warnings
 from functools import partial
@@ -223,18 +225,18 @@ def main():
         f"Python {platform.python_version()}, {platform.machine()}"
     )
     for name in peers.MISSING:
-        print(f"{name} is not installed: its learners are left out")
-    known = {}
+        print(f"\n{name} is not installed: its learners are left out")
+    known, everything = {}, []
     if options.results and options.results.exists():
         known = {tuple(found.values())[:3]: found for found in csv.DictReader(options.results.open())}
     for names, learners, tuned, learn, shown in (
         (LABELS, CLASSIFIERS, peers.TUNED_CLASSIFIERS, classified, tables.LABELLED),
         (NUMBERS, REGRESSORS, peers.TUNED_REGRESSORS, predicted, tables.NUMBERED),
     ):
-        print(tables.heading(shown))
+        print(tables.heading(shown), file=sys.stderr)
         for name in (name for name in names if name in options.only):
             if name not in BUNDLED and "ONLINEBREGMAN_DATA" not in os.environ:
-                print(f"{name:31s}left out: ONLINEBREGMAN_DATA names no folder")
+                print(f"\n{name} is left out: ONLINEBREGMAN_DATA names no folder")
                 continue
             X, y = load(name)
             runs = [
@@ -252,7 +254,9 @@ def main():
                 found = known.get(tuple(place.values())) or place | {"rows": X.shape[0], "width": X.shape[1]} | run()
                 if options.results and tuple(place.values()) not in known:
                     tables.append(options.results, found)
-                print(tables.line(found, shown), flush=True)
+                everything.append(found)
+                print(tables.line(found, shown), file=sys.stderr, flush=True)
+    tables.show(everything)
 
 
 if __name__ == "__main__":
