@@ -81,7 +81,7 @@ def test_the_theorem_of_the_paper(x):
     theorem = np.sqrt(n_days * np.log(n_assets) / 2) / ratio
     assert model.cumulative_loss_ + np.log(best_constant_portfolio(x).wealth) <= theorem + 1e-9
     assert model.regret_bound_ <= theorem + 1e-9
-    assert_allclose(model._mix.rate, 2 * ratio * np.sqrt(2 * np.log(n_assets) / n_days))
+    assert_allclose(model._learner.hedge.rate, 2 * ratio * np.sqrt(2 * np.log(n_assets) / n_days))
 
 
 @settings(max_examples=25)

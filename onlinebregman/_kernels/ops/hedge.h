@@ -34,12 +34,28 @@ OB_CLONES static double ob_weigh_after(double *restrict w, const double *restric
     return ob_sum(w, n);
 }
 
-/* costs = best - ln(keep w + part) / rate */
-OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, double keep, double part, double rate,
-                               double best, ptrdiff_t n) {
+/* costs = best - (ln(keep w + part ratio) + prices) / rate */
+OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, const double *restrict ratio,
+                               const double *restrict prices, double keep, double part, double rate, double best,
+                               ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k) {
+            const double v = keep * w[i + k] + part * ratio[i + k];
+            costs[i + k] = best - ob_log1(v > DBL_MIN ? v : DBL_MIN) / rate - prices[i + k] / rate;
+        }
+}
+
+/* t = exp(-(a + b - least)); -ln of the sum of exp(-(a + b)) */
+OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict a, const double *restrict b, ptrdiff_t n) {
+    double least = HUGE_VAL;
+    for (ptrdiff_t k = 0; k < n; ++k)
+        least = a[k] + b[k] < least ? a[k] + b[k] : least;
+    if (least == HUGE_VAL)
+        return least;
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            costs[i + k] = best - ob_log1(keep * w[i + k] + part) / rate;
+            t[i + k] = ob_exp_soon(-(a[i + k] + b[i + k] - least));
+    return least - log(ob_sum(t, n));
 }
 
 /* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is room for as many */
