@@ -203,31 +203,55 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         shape = self._shape_of_forecasts()
         forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that nobody is asked about pass all checks
         weights, counted = np.ones(X.shape[0]) if sample_weight is None else sample_weight, np.zeros(X.shape[0])
-        stream = [part for part in (X, y) if part is not None]
-        classes = None if self._ready else vars(self).get("classes_")  # experts are told once
-        learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
-        if self._ready:
-            self._check_experts()
+        learners = [k for k, expert in enumerate(self.estimators_) if learns(expert)]
+        if sample_weight is not None:
+            for k in learners:
+                _check_takes_weights(self.estimators_[k])
+        rows = np.flatnonzero(weights)
+        if not self._ready and len(rows):
+            for k in learners:
+                self._let_learn(
+                    k, int(rows[0]), *_rows(rows[:1], X, y, sample_weight), classes=vars(self).get("classes_")
+                )
+            self._ready, rows = True, rows[1:]
+        if not len(rows):
+            return forecasts, counted
+        self._check_experts()
+        counted[rows] = weights[rows]
+        block = (X, y, sample_weight) if len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
+        others = []  # that are asked, and learn, row by row
+        for k, expert in enumerate(self.estimators_):
+            said = expert._progressive_fit(*block) if k in learners and _is_compiled(expert) else None
+            if said is None:
+                others.append(k)
+            else:
+                forecasts[rows, k] = said
         try:
-            for row in np.flatnonzero(weights).tolist():
-                came = [part[row : row + 1] for part in stream]
-                if self._ready:
-                    forecasts[row] = [self._forecast(k, came[0])[0] for k in range(len(self.estimators_))]
-                    counted[row] = weights[row]
-                for k, (extra, weighs) in learners:
-                    more = {"sample_weight": weights[row : row + 1]} if weighs else {}
-                    try:
-                        self.estimators_[k].partial_fit(*came, **extra, **more)
-                    except ValueError as error:  # it says row 0, as it is given a row at a time
-                        raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
-                if not self._ready:
-                    self._ready, learners = True, [(k, ({}, weighs)) for k, (_, weighs) in learners]
-                    self._check_experts()
+            for row in rows.tolist() if others else ():
+                came = _rows(slice(row, row + 1), X, y, sample_weight)
+                for k in others:
+                    forecasts[row, k] = self._forecast(k, came[0])[0]
+                for k in others:
+                    if k in learners:
+                        self._let_learn(k, row, *came)
         except ValueError:  # what an expert said before, which may be why, is told first
             self._check_forecasts(forecasts)
             raise
         self._check_forecasts(forecasts)
         return forecasts, counted
+
+    def _let_learn(
+        self, k: int, row: int, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
+    ) -> None:
+        """Let an expert learn a row, with the classes if it takes them and this is its first one."""
+        method = self.estimators_[k].partial_fit
+        more = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if classes is not None and "classes" in parameters_of(method):
+            more["classes"] = classes
+        try:
+            method(*((X,) if y is None else (X, y)), **more)
+        except ValueError as error:  # it says row 0, as it is given a row at a time
+            raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
 
     def _shape_of_forecasts(self) -> tuple[int, ...]:
         return (len(self.estimators_),)
@@ -265,13 +289,19 @@ def _is_fitted(expert) -> bool:
     return True
 
 
-def _how(expert, classes, sample_weight) -> tuple[dict, bool]:
-    """What the expert's `partial_fit` is given besides rows and targets, and whether that includes weights."""
-    takes = parameters_of(expert.partial_fit)
-    if sample_weight is not None and "sample_weight" not in takes:
+def _is_compiled(expert) -> bool:
+    """Is it of this package, and no subclass that may have changed anything, and can it learn rows in one pass?"""
+    return type(expert).__module__.startswith("onlinebregman.") and hasattr(expert, "_progressive_fit")
+
+
+def _rows(rows, X, y, sample_weight) -> tuple[Any, Any, Any]:
+    """Some rows, their targets and their weights, where there are any."""
+    return X[rows], None if y is None else y[rows], None if sample_weight is None else sample_weight[rows]
+
+
+def _check_takes_weights(expert) -> None:
+    if "sample_weight" not in parameters_of(expert.partial_fit):
         raise ValueError(
             f"sample_weight is given, but the expert {type(expert).__name__} does not accept it; omit it, or use "
             "experts that do."
         )
-    extra = {"classes": classes} if classes is not None and "classes" in takes else {}
-    return extra, sample_weight is not None

@@ -83,6 +83,11 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
 
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        targets = self._plain_targets(y) if self.class_weight is None else None
+        scores = self._progressive_scores(X, y, targets, sample_weight)
+        return None if scores is None else self._probabilities(scores)
+
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
 
@@ -227,7 +232,9 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
             scores with multi_class="multinomial".
         """
-        scores = self._scores(X)
+        return self._probabilities(self._scores(X))
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
             return softmax(scores, axis=1)
         if scores.shape[1] == 1:
