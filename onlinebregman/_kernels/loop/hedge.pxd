@@ -12,7 +12,6 @@ cdef class Hedge:
     cdef double[::1] losses   # of the experts
     cdef double[::1] costs    # and what weights go by: the same but for what was dealt out,
     cdef Py_ssize_t lanes     # with room for so many, as weights and losses of a row have
-    cdef double[::1] standing # costs, and what the prior adds to them at the present rate
     cdef double[::1] room     # for weights on their way to the record
     cdef double[::1] before   # what the last call has to put back
     cdef double loss_before, gap_before
@@ -23,7 +22,7 @@ cdef class Hedge:
     cdef Py_ssize_t n_rows_before, n_logged_before, interval_before
 
     cdef double current_rate(self) noexcept nogil
-    cdef double stand(self, double rate) noexcept nogil
+    cdef double least(self, double rate) noexcept nogil
     cdef void weigh(self, double* weights) noexcept nogil
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil
     cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil

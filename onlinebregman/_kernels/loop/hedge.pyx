@@ -8,10 +8,15 @@ from libc.string cimport memcpy
 cdef extern from "ops/hedge.h":
     Py_ssize_t OB_LANES
     void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    double ob_least_rise(const double* costs, const double* losses, double best, Py_ssize_t n) noexcept nogil
-    void ob_weigh(double* w, const double* costs, double rate, double best, Py_ssize_t n) noexcept nogil
-    double ob_weigh_after(double* w, const double* costs, const double* losses, double rate, double best, double rise,
-                          Py_ssize_t n) noexcept nogil
+    double ob_least_standing(const double* costs, const double* prices, double rate, Py_ssize_t n) noexcept nogil
+    double ob_least_rise(const double* costs, const double* prices, const double* losses, double rate, double best,
+                         Py_ssize_t n) noexcept nogil
+    void ob_weigh(double* w, const double* costs, const double* prices, double rate, double best,
+                  Py_ssize_t n) noexcept nogil
+    double ob_weigh_after(double* w, const double* costs, const double* prices, const double* losses, double rate,
+                          double best, double rise, Py_ssize_t n) noexcept nogil
+    void ob_minus_logs(double* logs, const double* costs, const double* prices, double rate, double best,
+                       double largest, Py_ssize_t n) noexcept nogil
     void ob_costs(double* costs, const double* w, const double* ratio, const double* prices, double keep, double part,
                   double rate, double best, Py_ssize_t n) noexcept nogil
     double ob_soft_least(double* t, const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -61,9 +66,7 @@ cdef class Hedge:
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
-        self.room, self.standing, self.ratio, self.prices = (
-            np.zeros(self.lanes), np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
-        )
+        self.room, self.ratio, self.prices = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
         self.least_prior, self.choice = 1.0 / n_experts, log(n_experts)
         if prior is not None:
             prior = np.asarray(prior, dtype=np.float64)
@@ -147,21 +150,16 @@ cdef class Hedge:
             return self.fixed_rate
         return self.choice / self.gap if self.gap > 0 and self.choice > 0 else INFINITY
 
-    cdef double stand(self, double rate) noexcept nogil:
-        """Find what costs stand at, with what the prior adds at this rate; the least."""
-        cdef double lo = INFINITY, hi = -INFINITY
-        cdef Py_ssize_t k
-        for k in range(self.n_experts):
-            self.standing[k] = self.costs[k] + self.prices[k] / rate
-        ob_range(&self.standing[0], self.n_experts, &lo, &hi)
-        return lo
+    cdef double least(self, double rate) noexcept nogil:
+        """The best expert's cost, with what the prior adds at this rate."""
+        return ob_least_standing(&self.costs[0], &self.prices[0], rate, self.n_experts)
 
     cdef void weigh(self, double* weights) noexcept nogil:
         """The weights of the next row; there is room for `lanes` numbers."""
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = self.stand(rate), total = 0.0
+        cdef double rate = self.current_rate(), best = self.least(rate), total = 0.0
         if rate < INFINITY:
-            ob_weigh(weights, &self.standing[0], rate, best, self.n_experts)
+            ob_weigh(weights, &self.costs[0], &self.prices[0], rate, best, self.n_experts)
             return
         for k in range(self.n_experts):
             weights[k] = self.ratio[k] if self.costs[k] == best else 0.0
@@ -172,11 +170,12 @@ cdef class Hedge:
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil:
         """-ln of the weights that `weigh` gave, finite also where they underflow."""
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = self.stand(rate), largest = 0.0
+        cdef double rate = self.current_rate(), largest = 0.0
         for k in range(self.n_experts):
             largest = max(largest, weights[k])
-        for k in range(self.n_experts):
-            logs[k] = -log(weights[k]) if rate == INFINITY else rate * (self.standing[k] - best) - log(largest)
+            logs[k] = -log(weights[k])
+        if rate < INFINITY:
+            ob_minus_logs(logs, &self.costs[0], &self.prices[0], rate, self.least(rate), largest, self.n_experts)
 
     cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil:
         """-ln sum v_k exp(-losses_k), the log loss of the mixture; there is room for 2 `lanes` numbers."""
@@ -194,15 +193,17 @@ cdef class Hedge:
     cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil:
         """Move the weights by the costs of a row, of which the mixture had this one; see `count`."""
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = self.stand(rate), mixed, largest = 0.0, total = 0.0
-        cdef double rise = ob_least_rise(&self.standing[0], costs, best, self.n_experts)
+        cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
+        cdef double rise = ob_least_rise(&self.costs[0], &self.prices[0], costs, rate, best, self.n_experts)
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
             for k in range(self.n_experts):
                 largest = max(largest, weights[k])
-            total = ob_weigh_after(weights, &self.standing[0], costs, rate, best, rise, self.n_experts)
+            total = ob_weigh_after(
+                weights, &self.costs[0], &self.prices[0], costs, rate, best, rise, self.n_experts
+            )
             mixed -= log(total * largest) / rate
         for k in range(self.n_experts):
             self.costs[k] += costs[k]
