@@ -176,15 +176,15 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         return np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64)
 
     def _check_experts(self) -> None:
+        classes = self.classes_.tolist()
         for k, expert in enumerate(self.estimators_):
             if not hasattr(expert, "classes_"):  # where the rows so far had no weight
                 raise NotFittedError(
                     f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
                 )
-            if not np.array_equal(expert.classes_, self.classes_):
+            if (known := np.asarray(expert.classes_).tolist()) != classes:
                 raise ValueError(
-                    f"Expert {self._name(k)} knows the classes {expert.classes_.tolist()}, the mixture "
-                    f"{self.classes_.tolist()}; they must be the same."
+                    f"Expert {self._name(k)} knows the classes {known}, the mixture {classes}; they must be the same."
                 )
 
     def _check_forecasts(self, forecasts: Array) -> None:
