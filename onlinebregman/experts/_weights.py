@@ -136,15 +136,14 @@ class WeighsExperts:
     def _weigh(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
         """Move the weights by rows of forecasts; all of them or, if it raises, none."""
         n_experts = self._learner.hedge.n_experts
-        n_rows = len(forecasts) if weights is None else np.count_nonzero(weights)
-        kept = np.empty((min(self.history, n_rows), n_experts)) if self.history and n_rows else None
-        refused = self._learner.learn(forecasts, targets, weights, kept)
+        before = np.empty((len(forecasts), n_experts)) if self.history else None
+        refused = self._learner.learn(forecasts, targets, weights, before)
         if refused is not None:
             reason, row = refused
             self._refuse(reason, row, forecasts, targets)
-        if kept is not None:
+        if before is not None:
             known = self._history or History(np.empty((0, n_experts)))
-            self._history = known.extended(kept, self.history)
+            self._history = known.extended(before if weights is None else before[weights > 0], self.history)
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
         """Raise the error that says why the forecasts of a row, or all up to it, cannot be weighed."""

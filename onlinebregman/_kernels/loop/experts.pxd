@@ -11,8 +11,6 @@ cdef class ExpertLearner(AtomicLearner):
     cdef double* losses            # those of the experts,
     cdef double* costs             # their linear approximations, if weights move by them,
     cdef double* work              # and what else it takes
-    cdef double[:, ::1] history    # the weights of the last of `n_rows` rows that count, or None
-    cdef Py_ssize_t n_rows
 
     cdef int count(self, const double* forecasts, double y, double weight) noexcept nogil
     cdef double compare(self, const double* forecasts, double y) noexcept nogil

@@ -55,15 +55,15 @@ cdef class ExpertLearner(AtomicLearner):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
         return rows if rows is not None and rows.indices == NULL else None
 
-    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None, double[:, ::1] history=None):
+    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None, double[:, ::1] weights=None):
         """Count rows of validated forecasts, all of them or none.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features)
         y, sample_weight : ndarray of shape (n_rows,), default=None
-        history : ndarray of shape (n_kept, n_experts), default=None
-            Receives the weights with which the last rows of positive weight were forecast; as many as there are at most.
+        weights : ndarray of shape (n_rows, n_experts), default=None
+            Receives the experts' weights before each row, but for rows of weight 0.
 
         Returns
         -------
@@ -71,24 +71,22 @@ cdef class ExpertLearner(AtomicLearner):
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
-        check_idle(self.busy)
         if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
                 (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
             raise ValueError(f"there must be a target, and a weight if there are any, for each of {rows.n_rows} rows")
-        block.y, block.n_targets, block.scores = NULL if y is None else &y[0], 1, NULL
+        if weights is not None and (weights.shape[0] != rows.n_rows or weights.shape[1] != self.hedge.n_experts):
+            raise ValueError(f"there must be room for {self.hedge.n_experts} weights of each of {rows.n_rows} rows")
+        block.y, block.n_targets = NULL if y is None else &y[0], 1
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        self.history, self.n_rows = history, rows.n_rows if sample_weight is None else np.count_nonzero(sample_weight)
-        if history is not None and (history.shape[0] > self.n_rows or history.shape[1] != self.hedge.n_experts):
-            raise ValueError(f"history must be of {self.n_rows} rows at most; got {history.shape[0]}")
-        try:
-            status = self.learn_block(rows, &block)
-        finally:
-            self.history = None
+        block.scores = NULL if weights is None else &weights[0, 0]
+        status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
         check_columns(rows.n_columns, self.n_features)
+        if rows.indices != NULL:
+            raise ValueError("forecasts must be dense")
         self.hedge.save(rows.n_rows)
         return 0
 
@@ -101,7 +99,7 @@ cdef class ExpertLearner(AtomicLearner):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Row row
-        cdef Py_ssize_t i, kept = 0 if self.history is None else self.history.shape[0], left = self.n_rows
+        cdef Py_ssize_t i, n = self.hedge.n_experts
         cdef int status
         for i in range(rows.n_rows):
             block.failed = i
@@ -109,9 +107,8 @@ cdef class ExpertLearner(AtomicLearner):
                 continue
             rows.fetch(i, &row)
             self.hedge.weigh(self.v)
-            if 0 < left <= kept:
-                memcpy(&self.history[kept - left, 0], self.v, self.hedge.n_experts * sizeof(double))
-            left -= 1
+            if block.scores != NULL:
+                memcpy(block.scores + i * n, self.v, n * sizeof(double))
             status = self.count(row.x, 0.0 if block.y == NULL else block.y[i], weight_of(block, i))
             if status != LEARNED:
                 return status
