@@ -16,6 +16,8 @@ from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
+cdef double SMALLEST = 708.0  # -ln of the least mixture that p_k are divided by
+
 
 cdef class ExpertLearner(AtomicLearner):
     """What the mixtures share; a subclass says what a row costs.
@@ -196,6 +198,8 @@ cdef class LogLearner(ExpertLearner):
         for k in range(self.hedge.n_experts):
             self.losses[k] = -(forecasts[k] if self.logarithms else log(forecasts[k]))
         loss = self.hedge.log_loss(self.v, self.losses, self.work)
+        if self.gradient and loss > SMALLEST:
+            return INFINITY
         for k in range(self.hedge.n_experts if self.gradient else 0):
             self.costs[k] = -exp(loss - self.losses[k])
         return loss
