@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.loop.experts import BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
@@ -312,6 +313,15 @@ FORGED = {
     "weights of other combinations": lambda: Stack(2, None, 0.0, (Hedge(2), np.zeros((2, 5)), None)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
     "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
+    "a prior of other experts": lambda: Hedge(2, prior=np.ones(3) / 3),
+    "a prior of nothing": lambda: Hedge(2, prior=np.array([1.0, 0.0])),
+    "no classes": lambda: BrierLearner(Hedge(2), False, 0),
+    "weights of other experts": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((3, 2))),
+    "weights of fewer rows": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((2, 3))),
+    "sparse forecasts": lambda: LogLearner(Hedge(3), False, True).learn(sparse.csr_array(SQUARE)),
+    "forecasts of other experts": lambda: LogLearner(Hedge(2), False, True).learn(SQUARE),
+    "too few targets": lambda: MeanLearner(Hedge(3), False, SquaredLoss()).learn(SQUARE, np.ones(2)),
+    "too few weights": lambda: MeanLearner(Hedge(3), False, SquaredLoss()).learn(SQUARE, np.ones(3), np.ones(2)),
     "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
     "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2)),
     "learners of other rows": lambda: MultiLearner([_learner(np.ones(3)), _learner(np.ones(2))]),

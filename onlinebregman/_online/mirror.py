@@ -236,13 +236,20 @@ class MirrorMixin(DocumentedMixin):
         """What the parameters `learning_rate` and `eta0` stand for."""
         return self.learning_rate, self.eta0
 
-    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """One pass over rows; returns the weighted mean loss before each was learned."""
+    def _learn(
+        self,
+        data: Examples,
+        order: np.ndarray | None = None,
+        *,
+        again: bool = False,
+        scores: np.ndarray | None = None,
+    ) -> float:
+        """One pass over rows; returns the weighted mean loss before each was learned, and the `scores` they had."""
         total = len(data.y) if data.weights is None else data.weights.sum()
         if total == 0:
             return 0.0
         before = self._learner.cumulative_loss
-        refused = self._learner.learn(data.X, data.y, data.weights, order)
+        refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log, log1p
 from typing import Any
 
 import numpy as np
@@ -189,17 +188,11 @@ class HedgedMixin(SideBySideMixin):
     def regret_bound_(self) -> float:
         """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
         hedge, stack = self._fitted_hedge(), self._fitted_stack()
-        bound = _bound(hedge, 1 / hedge.n_experts)
-        return bound if stack is None else bound + _bound(stack.hedge, stack.prior)
+        bound = hedge.regret_bound()
+        return bound if stack is None else bound + stack.hedge.regret_bound(prior=stack.prior)
 
     def _fitted_hedge(self) -> Hedge:
         return fitted(self, vars(self).get("_learner")).mixer.hedge
 
     def _fitted_stack(self) -> Stack | None:
         return fitted(self, vars(self).get("_learner")).mixer.stack
-
-
-def _bound(hedge: Hedge, prior: float) -> float:
-    """On the loss of a mixture less that of an expert of this weight at the start."""
-    stays = -log1p(-hedge.share * (1 - 1 / hedge.n_experts)) * max(hedge.n_rows - 1, 0)
-    return (stays - log(prior)) / hedge.rate + hedge.gap

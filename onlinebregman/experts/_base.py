@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from math import isfinite
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
@@ -14,33 +12,27 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.experts import ExpertLearner
+from .._kernels.loop.hedge import Hedge
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
-from .._online.validation import check_rows, fitted, read_only
+from .._online.validation import check_rows
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
-from ._weights import Array, ExpertWeights, RemembersWeights
-
-
-class RowCosts(NamedTuple):
-    """What a row costs: the mixture, each expert, and what moves the weights (the losses, or their linearisation)."""
-
-    loss: float
-    losses: Array
-    costs: Array
+from ._weights import Array, WeighsExperts
 
 
 @dataclass(frozen=True)
 class Forecasts(Examples):
     """Rows to forecast, with what the experts learn of each (`y`) and what the losses are about (`targets`)."""
 
-    targets: np.ndarray | None = None
+    targets: Any = None
 
 
-class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
 
-    A subclass defines the forecasts of the experts (`_columns`, `_ask`), the losses of a row (`_row_costs`), and the
+    A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner that weighs them, and the
     rate.
 
     Parameters
@@ -76,7 +68,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         "estimators": [list, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "prior": ["array-like", None],
-        **RemembersWeights._parameter_constraints,
+        **WeighsExperts._parameter_constraints,
     }
 
     _asks_for = "predict"  # what experts have to have
@@ -111,33 +103,6 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         """
         return self._set_params("estimators", **params)
 
-    # --- what is known so far -------------------------------------------------------------------------------------
-
-    @read_only
-    def weights_(self) -> Array:
-        """Weights of the experts in the next forecast, shape (n_experts,)."""
-        return np.exp(self._fitted_mix().log_weights())
-
-    @read_only
-    def expert_losses_(self) -> Array:
-        """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
-        return self._fitted_mix().losses.copy()
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Cumulative loss of the mixture, each row forecast before it was learned."""
-        return self._fitted_mix().loss
-
-    @property
-    def regret_bound_(self) -> float:
-        """Bound on `cumulative_loss_` minus that of the best expert: ln K / rate + gap for equal priors."""
-        return self._fitted_mix().regret_bound()
-
-    @property
-    def t_(self) -> int:
-        """Rows that were forecast and counted; rows of weight zero are not."""
-        return self._fitted_mix().n_rows
-
     def tracking_bound(self, n_switches: int) -> float:
         """Bound on `cumulative_loss_` minus that of the best sequence of experts with a given number of switches.
 
@@ -157,13 +122,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         check_is_fitted(self)
         if not isinstance(n_switches, Integral) or n_switches < 0:
             raise ValueError(f"n_switches must be an integer >= 0; got {n_switches!r}.")
-        return self._mix.regret_bound(n_switches)
-
-    def _fitted_mix(self) -> ExpertWeights:
-        return fitted(self, vars(self).get("_mix"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_mix" in vars(self)
+        return self._learner.hedge.regret_bound(int(n_switches))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -181,8 +140,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
-        self._mix = ExpertWeights(self._prior(n_experts), self._rate(n_experts), float(self.share))
-        self._forget(n_experts)
+        hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
+        self._weigh_by(self._make_learner(hedge))
+
+    def _make_learner(self, hedge: Hedge) -> ExpertLearner:
+        """What these weights are moved by."""
+        raise NotImplementedError
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.estimators_ = copies_to_learn(self.estimators_, len(data))
@@ -211,9 +174,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
                 )
         return [clone(expert) for expert in experts]
 
-    def _prior(self, n_experts: int) -> Array:
+    def _prior(self, n_experts: int) -> Array | None:
         if self.prior is None:
-            return np.full(n_experts, 1.0 / n_experts)
+            return None
         prior = np.asarray(self.prior, dtype=np.float64)
         if prior.shape != (n_experts,) or not (prior > 0).all() or not np.isfinite(prior.sum()):
             raise ValueError(
@@ -222,45 +185,87 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, RemembersWeights, MetaEstimato
         return prior / prior.sum()
 
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
-        """Forecast each row, weigh the experts by what came, then let them learn it.
+        """Forecast each row before it is learned, and weigh the experts by what came."""
+        if self.estimators_:
+            self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights), data)
+        else:
+            self._weigh_rows(self._columns(data.X), data.weights, data)
 
-        Without targets the experts are given rows alone. What changes is copied first and bound again.
+    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
+        """Move the weights by forecasts, those of each row in the form in which `_forecast` gives an expert's."""
+        self._weigh(forecasts, data.targets, weights)
+
+    def _forecast_and_learn(self, X, y, sample_weight: Array | None) -> tuple[Array, Array]:
+        """What the experts say of each row before they learn it, and the weights of the rows they were asked about.
+
+        The first row is only learned if some can say nothing before. Without targets experts are given rows alone.
         """
-        X, y, targets, sample_weight = data.X, data.y, data.targets, data.weights
-        mix, history = copy.copy(self._mix), []
-        stream = [part for part in (X, y) if part is not None] if self.estimators_ else []  # for the experts
-        forecasts = None if self.estimators_ else self._columns(X)
-        classes = None if self._ready else vars(self).get("classes_")  # experts are told once
-        learners = [(k, _how(e, classes, sample_weight)) for k, e in enumerate(self.estimators_) if learns(e)]
-        # a rate times a loss too large for a float leaves a weight of zero; that nobody has any is refused below
-        quiet = np.errstate(over="ignore", invalid="ignore")
-        with quiet:
-            for row in range(X.shape[0]):
-                weight = 1.0 if sample_weight is None else float(sample_weight[row])
-                if weight == 0.0:
-                    continue
-                came = [part[row : row + 1] for part in stream]
-                if self._ready:
-                    forecast = self._ask(came[0], row) if forecasts is None else forecasts[row]
-                    logs = mix.log_weights()
-                    target = None if targets is None else targets[row]
-                    loss, losses, costs = self._row_costs(logs, forecast, target, row)
-                    weighted = weight * losses
-                    mix.learn(logs, weighted if costs is losses else weight * costs, weight * loss, weighted)
-                    if not (isfinite(mix.loss) and isfinite(mix.costs.min())):
-                        raise ValueError(f"The losses up to row {row} sum to infinity; scale them, or the weights.")
-                    if self.history:
-                        history.append(np.exp(logs))
-                for k, (extra, weighs) in learners:
-                    more = {"sample_weight": sample_weight[row : row + 1]} if weighs else {}
-                    try:
-                        self.estimators_[k].partial_fit(*came, **extra, **more)
-                    except ValueError as error:  # it says row 0, as it is given a row at a time
-                        raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
-                if not self._ready:
-                    self._ready, learners = True, [(k, ({}, weighs)) for k, (_, weighs) in learners]
-        self._mix = mix
-        self._remember(history)
+        shape = self._shape_of_forecasts()
+        forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that nobody is asked about pass all checks
+        weights, counted = np.ones(X.shape[0]) if sample_weight is None else sample_weight, np.zeros(X.shape[0])
+        learners = [k for k, expert in enumerate(self.estimators_) if learns(expert)]
+        if sample_weight is not None:
+            for k in learners:
+                _check_takes_weights(self.estimators_[k])
+        rows = np.flatnonzero(weights)
+        if not self._ready and len(rows):
+            for k in learners:
+                self._let_learn(
+                    k, int(rows[0]), *_rows(rows[:1], X, y, sample_weight), classes=vars(self).get("classes_")
+                )
+            self._ready, rows = True, rows[1:]
+        if not len(rows):
+            return forecasts, counted
+        self._check_experts()
+        counted[rows] = weights[rows]
+        block = (X, y, sample_weight) if len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
+        others = []  # that are asked, and learn, row by row
+        for k, expert in enumerate(self.estimators_):
+            said = expert._progressive_fit(*block) if k in learners and _is_compiled(expert) else None
+            if said is None:
+                others.append(k)
+            else:
+                forecasts[rows, k] = said
+        try:
+            for row in rows.tolist() if others else ():
+                came = _rows(slice(row, row + 1), X, y, sample_weight)
+                for k in others:
+                    forecasts[row, k] = self._forecast(k, came[0])[0]
+                for k in others:
+                    if k in learners:
+                        self._let_learn(k, row, *came)
+        except ValueError:  # what an expert said before, which may be why, is told first
+            self._check_forecasts(forecasts)
+            raise
+        self._check_forecasts(forecasts)
+        return forecasts, counted
+
+    def _let_learn(
+        self, k: int, row: int, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
+    ) -> None:
+        """Let an expert learn a row, with the classes if it takes them and this is its first one."""
+        method = self.estimators_[k].partial_fit
+        more = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if classes is not None and "classes" in parameters_of(method):
+            more["classes"] = classes
+        try:
+            method(*((X,) if y is None else (X, y)), **more)
+        except ValueError as error:  # it says row 0, as it is given a row at a time
+            raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
+
+    def _shape_of_forecasts(self) -> tuple[int, ...]:
+        return (len(self.estimators_),)
+
+    def _forecast(self, k: int, X) -> Array:
+        """What an expert says of rows."""
+        raise NotImplementedError
+
+    def _check_experts(self) -> None:
+        """Raise an error if an expert cannot be asked."""
+
+    def _check_forecasts(self, forecasts: Array) -> None:
+        """Raise an error that names the first row of which an expert says what cannot be, and the expert."""
+        raise NotImplementedError
 
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
@@ -284,13 +289,19 @@ def _is_fitted(expert) -> bool:
     return True
 
 
-def _how(expert, classes, sample_weight) -> tuple[dict, bool]:
-    """What the expert's `partial_fit` is given besides rows and targets, and whether that includes weights."""
-    takes = parameters_of(expert.partial_fit)
-    if sample_weight is not None and "sample_weight" not in takes:
+def _is_compiled(expert) -> bool:
+    """Is it of this package, and no subclass that may have changed anything, and can it learn rows in one pass?"""
+    return type(expert).__module__.startswith("onlinebregman.") and hasattr(expert, "_progressive_fit")
+
+
+def _rows(rows, X, y, sample_weight) -> tuple[Any, Any, Any]:
+    """Some rows, their targets and their weights, where there are any."""
+    return X[rows], None if y is None else y[rows], None if sample_weight is None else sample_weight[rows]
+
+
+def _check_takes_weights(expert) -> None:
+    if "sample_weight" not in parameters_of(expert.partial_fit):
         raise ValueError(
             f"sample_weight is given, but the expert {type(expert).__name__} does not accept it; omit it, or use "
             "experts that do."
         )
-    extra = {"classes": classes} if classes is not None and "classes" in takes else {}
-    return extra, sample_weight is not None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
+from .._kernels.loop.experts import BrierLearner, ExpertLearner, LogLearner
+from .._kernels.loop.hedge import Hedge
 from .._online.estimator import Call
 from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
-from ._base import ExpertMixture, Forecasts, RowCosts
-from ._weights import Array, log_sum_exp
+from ._base import ExpertMixture, Forecasts
+from ._weights import Array
 
 
 class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
@@ -87,7 +89,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         """
         X = self._check_query(X)
         if self.estimators_:
-            forecasts = np.stack([self._probabilities(k, X) for k in range(len(self.estimators_))], axis=1)
+            self._check_experts()
+            forecasts = np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
         else:
             forecasts = self._columns(X)
         return np.tensordot(forecasts, self.weights_, axes=(1, 0))
@@ -116,8 +119,19 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         return Forecasts(X, y, weights, targets=codes)
 
     def _begin(self, data: Forecasts) -> None:
-        self._learned_loss, self._learned_strategy = self.loss, self.strategy
+        self._learned_loss = self.loss
         super()._begin(data)
+
+    def _make_learner(self, hedge: Hedge) -> ExpertLearner:
+        if self.loss == "brier":
+            return BrierLearner(hedge, self.strategy == "eg", len(self.classes_))
+        return LogLearner(hedge, self.strategy == "eg", False)
+
+    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
+        n_rows, codes = len(data), data.targets
+        brier = self._learned_loss == "brier"
+        came = forecasts.reshape(n_rows, -1) if brier else forecasts[np.arange(n_rows), :, codes]
+        self._weigh(came, codes.astype(np.float64), weights)
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 
@@ -146,59 +160,48 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         self._check_sums(p)
         return p
 
-    def _check_sums(self, p: Array, row: int | None = None) -> None:
-        far = np.abs(p.sum(axis=-1) - 1) > 1e-6
+    def _check_sums(self, p: Array) -> None:
+        far = np.abs(p.sum(axis=2) - 1) > 1e-6
         if far.any():
-            where, expert = (int(i) for i in np.argwhere(far)[0])
+            row, expert = (int(i) for i in np.argwhere(far)[0])
             raise ValueError(
-                f"The probabilities of expert {expert} at row {where if row is None else row} must sum to 1; got "
-                f"{p[where, expert].sum():g}. Divide by the sum."
+                f"The probabilities of expert {expert} at row {row} must sum to 1; got {p[row, expert].sum():g}. "
+                "Divide by the sum."
             )
 
-    def _probabilities(self, k: int, X) -> Array:
-        expert = self.estimators_[k]
-        if not hasattr(expert, "classes_"):  # where the rows so far had no weight
-            raise NotFittedError(
-                f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
-            )
-        if not np.array_equal(expert.classes_, self.classes_):
-            raise ValueError(
-                f"Expert {self._name(k)} knows the classes {expert.classes_.tolist()}, the mixture "
-                f"{self.classes_.tolist()}; they must be the same."
-            )
-        return np.asarray(expert.predict_proba(X), dtype=np.float64)
+    def _shape_of_forecasts(self) -> tuple[int, ...]:
+        return (len(self.estimators_), len(self.classes_))
 
-    def _ask(self, row_of_X, row: int) -> Array:
-        p = np.concatenate([self._probabilities(k, row_of_X) for k in range(len(self.estimators_))])
-        wrong = ~((p >= 0) & (p <= 1 + 1e-9)).all(axis=1)
+    def _forecast(self, k: int, X) -> Array:
+        return np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64)
+
+    def _check_experts(self) -> None:
+        classes = self.classes_.tolist()
+        for k, expert in enumerate(self.estimators_):
+            if not hasattr(expert, "classes_"):  # where the rows so far had no weight
+                raise NotFittedError(
+                    f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
+                )
+            if (known := np.asarray(expert.classes_).tolist()) != classes:
+                raise ValueError(
+                    f"Expert {self._name(k)} knows the classes {known}, the mixture {classes}; they must be the same."
+                )
+
+    def _check_forecasts(self, forecasts: Array) -> None:
+        wrong = ~((forecasts >= 0) & (forecasts <= 1 + 1e-9)).all(axis=2)
         if wrong.any():
-            k = int(np.argmax(wrong))
+            row, k = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"Expert {self._name(k)} gives {p[k]} at row {row}, which are not probabilities; remove it, or give "
-                "one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
+                f"Expert {self._name(k)} gives {forecasts[row, k]} at row {row}, which are not probabilities; remove "
+                "it, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
-        self._check_sums(p[np.newaxis], row)
-        return p
+        self._check_sums(forecasts)
 
-    def _row_costs(self, log_weights: Array, forecast: Array, y: int, row: int) -> RowCosts:
-        if self._learned_loss == "brier":
-            return self._brier(log_weights, forecast, y)
-        with np.errstate(divide="ignore"):
-            losses = -np.log(np.ascontiguousarray(forecast[:, y]))  # infinite where an expert was certain, and wrong
-        log_mixed = log_sum_exp(log_weights - losses)
-        if log_mixed == -np.inf:
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array) -> NoReturn:
+        if reason == "bad target":
+            y = int(targets[row])
             raise ValueError(
                 f"All experts with weight give probability 0 to {self.classes_[y : y + 1].tolist()[0]!r}, the label "
                 f"at row {row}; mix a little of the uniform distribution into their forecasts, or add it as an expert."
             )
-        if self._learned_strategy == "average":
-            return RowCosts(-log_mixed, losses, losses)
-        return RowCosts(-log_mixed, losses, -np.exp(-losses - log_mixed))
-
-    def _brier(self, log_weights: Array, forecast: Array, y: int) -> RowCosts:
-        came = np.zeros(forecast.shape[1])
-        came[y] = 1.0
-        mixed = (np.exp(log_weights)[:, np.newaxis] * forecast).sum(axis=0) - came
-        losses = ((forecast - came) ** 2).sum(axis=1) / 2
-        costs = losses if self._learned_strategy == "average" else (forecast * mixed).sum(axis=1)
-        return RowCosts(float((mixed**2).sum()) / 2, losses, costs)
+        super()._refuse(reason, row, forecasts, targets)

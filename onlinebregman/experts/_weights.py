@@ -1,114 +1,20 @@
-"""The weights of experts, and what mixing costs: the one update behind all mixtures of this package."""
+"""The weights of experts over the rows: what the mixtures of this package show of them, and keep."""
 
 from __future__ import annotations
 
-from math import expm1, inf, log, log1p
+from math import log
 from numbers import Integral, Real
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._kernels.loop.experts import ExpertLearner
+from .._kernels.loop.hedge import Hedge
+from .._online.validation import fitted, read_only
 from .._sklearn_compat import Interval
 
 Array = NDArray[np.float64]
-
-
-class ExpertWeights:
-    """Weights v_k ~ prior_k exp(-rate c_k) of K experts, c_k the losses so far, and the bound that goes with them.
-
-    A row with losses l_k costs at least the mix loss -ln(sum v_k exp(-rate l_k)) / rate, and these add up to at most
-    L_k - ln(prior_k) / rate for every expert. What the mixture lost beyond its mix losses is `gap`, so that for any
-    losses
-
-        loss of the mixture  <=  L_k - ln(prior_k) / rate + gap.
-
-    The theorems say when the gap is zero (log loss at rate 1; losses that are exp-concave at this rate) or bound it
-    (rate range^2 / 8 for each row, Hoeffding). With a rate of None it is -min ln(prior) / gap, which makes the two last
-    terms equal (AdaHedge; compiled, for equal priors, in `_kernels.loop.hedge.Hedge`).
-
-    Fixed share: after each row a fraction of the total weight is redistributed, v <- (1 - share) v + share prior. The
-    same bound then holds against every sequence of experts, with the logarithm of the prior weight of the sequence.
-
-    Nothing is changed in place: a copy of the object keeps what it was.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (n_experts,)
-        Positive weights of sum 1.
-    rate : float or None
-    share : float, default=0.0
-        Needs a rate that is a number.
-    """
-
-    def __init__(self, prior: Array, rate: float | None, share: float = 0.0) -> None:
-        self.log_prior = np.log(prior)
-        self.constant_rate, self.share = rate, share
-        self.costs = np.zeros(len(prior))
-        self.losses = np.zeros(len(prior))  # of the experts
-        self.loss = 0.0  # of the mixture
-        self.gap = 0.0
-        self.n_rows = 0
-
-    @property
-    def rate(self) -> float:
-        """The rate of the next row; infinite until a mixture has cost something, if it is adaptive."""
-        if self.constant_rate is not None:
-            return self.constant_rate
-        price = -float(self.log_prior.min())
-        return price / self.gap if self.gap > 0 and price > 0 else inf
-
-    def log_weights(self) -> Array:
-        """Logarithms of the weights, shape (n_experts,)."""
-        rate, best = self.rate, self.costs.min()
-        if rate == inf:
-            logs = np.where(self.costs == best, self.log_prior, -inf)
-        else:
-            logs = self.log_prior - rate * (self.costs - best)
-        return logs - log_sum_exp(logs)
-
-    def learn(self, log_weights: Array, costs: Array, loss: float, losses: Array) -> None:
-        """One row: the costs that move the weights, the mixture's loss, and the losses of the experts.
-
-        `costs` are the losses, or their linear approximation at the mixture. Those at infinity have no weight any more;
-        one with weight has to be finite.
-        """
-        rate = self.rate
-        least = costs.min()
-        if rate == inf:  # the weight is on the leaders: by how much does the best cost rise?
-            mix = (self.costs + costs).min() - self.costs.min()
-        else:
-            mix = least - log_sum_exp(log_weights - rate * (costs - least)) / rate
-        linear = loss if costs is losses else float(np.sum(np.exp(log_weights) * costs))
-        self.gap += max(linear - float(mix), 0.0)
-        self.costs = self.costs + costs
-        if self.share:
-            self._deal_out()
-        self.losses = self.losses + losses
-        self.loss += loss
-        self.n_rows += 1
-
-    def _deal_out(self) -> None:
-        logs = self.log_weights()
-        logs = np.logaddexp(logs + log1p(-self.share), self.log_prior + log(self.share))
-        self.costs = (self.log_prior - logs) / self.rate
-
-    def regret_bound(self, n_switches: int = 0) -> float:
-        """Bound on the loss beyond that of the best expert, or of the best sequence with `n_switches` switches."""
-        price = -float(self.log_prior.min())
-        choices = price
-        if self.share:
-            # a sequence begins with weight prior, goes on with 1 - share + share prior, and switches with share prior
-            stay = -log1p(-self.share * -expm1(-price))
-            choices += max(self.n_rows - 1 - n_switches, 0) * stay + n_switches * (price - log(self.share))
-        elif n_switches:
-            return inf
-        return choices / self.rate + self.gap
-
-
-def log_sum_exp(logs: Array) -> float:
-    """ln sum exp(logs); minus infinity for nothing but zeros."""
-    top = float(logs.max())
-    return top if top == -inf else top + log(float(np.exp(logs - top).sum()))
 
 
 def are_numbers(*values) -> bool:
@@ -144,7 +50,7 @@ class History:
         rows.flags.writeable = False
         return rows
 
-    def extended(self, rows: list[Array], size: int) -> History:
+    def extended(self, rows: Array | list[Array], size: int) -> History:
         """The last `size` of these rows and further ones; a row costs O(n_columns) on average."""
         rows = rows[-size:]
         new = History.__new__(History)
@@ -163,8 +69,8 @@ class History:
         return History, (self.rows.copy(),)
 
 
-class RemembersWeights:
-    """Keeps the weights of the last `history` rows.
+class WeighsExperts:
+    """Experts, weighted by a `_learner` that is given their forecasts row by row.
 
     Parameters
     ----------
@@ -180,6 +86,33 @@ class RemembersWeights:
     _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}
 
     history: int
+    _learner: ExpertLearner
+    _history: History | None
+
+    @read_only
+    def weights_(self) -> Array:
+        """Weights of the experts in the next forecast, shape (n_experts,)."""
+        return self._fitted_hedge().weights
+
+    @read_only
+    def expert_losses_(self) -> Array:
+        """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
+        return self._fitted_hedge().expert_losses
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Cumulative loss of the mixture, each row forecast before it was learned."""
+        return self._fitted_hedge().loss
+
+    @property
+    def regret_bound_(self) -> float:
+        """Bound on `cumulative_loss_` minus that of the best expert: ln K / rate + gap for equal priors."""
+        return self._fitted_hedge().regret_bound()
+
+    @property
+    def t_(self) -> int:
+        """Rows that were forecast and counted; rows of weight zero are not."""
+        return self._fitted_hedge().n_rows
 
     @property
     def weights_history_(self) -> Array:
@@ -189,11 +122,29 @@ class RemembersWeights:
             raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
         return history.rows
 
-    def _forget(self, n_experts: int) -> None:
-        self._history = History(np.empty((0, n_experts))) if self.history else None
+    def _fitted_hedge(self) -> Hedge:
+        return fitted(self, vars(self).get("_learner")).hedge
 
-    def _remember(self, weights: list[Array]) -> None:
-        """Keep those of further rows, bound anew."""
-        if weights:
-            known = self._history or History(np.empty((0, len(weights[0]))))
-            self._history = known.extended(weights, self.history)
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def _weigh_by(self, learner: ExpertLearner) -> None:
+        """Begin with a learner that has seen nothing."""
+        self._learner = learner
+        self._history = History(np.empty((0, learner.hedge.n_experts))) if self.history else None
+
+    def _weigh(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
+        """Move the weights by rows of forecasts; all of them or, if it raises, none."""
+        n_experts = self._learner.hedge.n_experts
+        before = np.empty((len(forecasts), n_experts)) if self.history else None
+        refused = self._learner.learn(forecasts, targets, weights, before)
+        if refused is not None:
+            reason, row = refused
+            self._refuse(reason, row, forecasts, targets)
+        if before is not None:
+            known = self._history or History(np.empty((0, n_experts)))
+            self._history = known.extended(before if weights is None else before[weights > 0], self.history)
+
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
+        """Raise the error that says why the forecasts of a row, or all up to it, cannot be weighed."""
+        raise ValueError(f"The losses up to row {row} sum to infinity; scale them, or the weights.")

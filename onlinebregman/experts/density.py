@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +12,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.experts import LogLearner
+from .._kernels.loop.hedge import Hedge
 from .._online.estimator import Call
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
 from ..density._base import Density
-from ._base import ExpertMixture, Forecasts, RowCosts
-from ._weights import Array, log_sum_exp
+from ._base import ExpertMixture, Forecasts
+from ._weights import Array
 
 
 class DensityMixture(Density, ExpertMixture):
@@ -140,6 +142,9 @@ class DensityMixture(Density, ExpertMixture):
         ValueError
             If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.learn_fast(vars(self), X, None, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     def score_samples(self, X: MatrixLike) -> Array:
@@ -155,8 +160,13 @@ class DensityMixture(Density, ExpertMixture):
             ln q(x); -inf where all experts with weight give density 0.
         """
         check_is_fitted(self)
-        forecasts = self._log_densities(self._check_rows(X, first=False))
-        return np.logaddexp.reduce(forecasts + self._mix.log_weights(), axis=1)
+        X = self._check_rows(X, first=False)
+        if self.estimators_:
+            forecasts = np.column_stack([self._forecast(k, X) for k in range(len(self.estimators_))])
+            self._check_forecasts(forecasts)
+        else:
+            forecasts = self._columns(X)
+        return np.logaddexp.reduce(forecasts + self._learner.hedge.log_weights, axis=1)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw rows from the mixture that forecasts the next row: for each, first an expert, then a row of this expert.
@@ -196,42 +206,41 @@ class DensityMixture(Density, ExpertMixture):
         return Forecasts(X, weights=check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial))
 
     def _check_rows(self, X, *, first: bool):
-        # a log-density may be -inf; `_log_densities` checks columns
+        # a log-density may be -inf; `_columns` checks them
         return check_rows(self, X, reset=first, finite=bool(self.estimators if first else self.estimators_))
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features
 
-    def _log_densities(self, X, first_row: int = 0) -> Array:
-        """ln p_k of each row, shape (n_samples, n_experts)."""
-        if self.estimators_:
-            logs = np.column_stack([np.asarray(e.score_samples(X), dtype=np.float64) for e in self.estimators_])
-        else:
-            logs = dense(X, np.float64)
-        wrong = ~(logs < np.inf)
-        if wrong.any():
-            row, k = (int(i) for i in np.argwhere(wrong)[0])
-            value = "NaN" if np.isnan(logs[row, k]) else "infinity"
-            raise ValueError(
-                f"Expert {self._name(k)} gives {value} as log-density of row {first_row + row}; remove the row or the "
-                "expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
-            )
+    def _make_learner(self, hedge: Hedge) -> LogLearner:
+        return LogLearner(hedge, False, True)
+
+    def _columns(self, X) -> Array:
+        """ln p_k of each row, shape (n_samples, n_experts), from the columns of X."""
+        logs = dense(X, np.float64)
+        self._check_forecasts(logs)
         return logs
 
-    _columns = _log_densities
+    def _forecast(self, k: int, X) -> Array:
+        return np.asarray(self.estimators_[k].score_samples(X), dtype=np.float64)
 
-    def _ask(self, row_of_X, row: int) -> Array:
-        return self._log_densities(row_of_X, row)[0]
+    def _check_forecasts(self, forecasts: Array) -> None:
+        wrong = ~(forecasts < np.inf)
+        if wrong.any():
+            row, k = (int(i) for i in np.argwhere(wrong)[0])
+            value = "NaN" if np.isnan(forecasts[row, k]) else "infinity"
+            raise ValueError(
+                f"Expert {self._name(k)} gives {value} as log-density of row {row}; remove the row or the "
+                "expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
+            )
 
-    def _row_costs(self, log_weights: Array, forecast: Array, y: None, row: int) -> RowCosts:
-        log_mixed = log_sum_exp(log_weights + forecast)
-        if log_mixed == -np.inf:
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: None) -> NoReturn:
+        if reason == "bad target":
             raise ValueError(
                 f"All experts with weight give density 0 to row {row}; remove it, or add an expert with a density "
                 "that is positive everywhere."
             )
-        losses = -forecast
-        return RowCosts(-log_mixed, losses, losses)
+        super()._refuse(reason, row, forecasts, targets)
 
 
 def _sample(expert, n_samples: int, rng: np.random.RandomState) -> Array:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.experts import LogLearner
+from .._kernels.loop.hedge import Hedge
 from .._online.estimator import Call, Examples, OnlineEstimator
-from .._online.validation import check_dense_rows, fitted, read_only
+from .._online.validation import check_dense_rows
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ._wealth import check_relatives, from_log
-from ._weights import Array, ExpertWeights, RemembersWeights, are_numbers, hoeffding_rate
+from ._weights import Array, WeighsExperts, are_numbers, hoeffding_rate
 
 
-class EGPortfolio(RemembersWeights, OnlineEstimator):
+class EGPortfolio(WeighsExperts, OnlineEstimator):
     """Portfolio that is rebalanced each day by exponentiated gradient steps on the log-loss -ln(w.x).
 
     After a day with price relatives x, w_k ~ w_k exp(rate x_k / (w.x)): a mixture of the assets that in the long run
@@ -81,7 +82,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
     _parameter_constraints: dict = {
         "learning_rate": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "data_bounds": [dict, None],
-        **RemembersWeights._parameter_constraints,
+        **WeighsExperts._parameter_constraints,
     }
 
     def __init__(
@@ -137,6 +138,9 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         ------
         {ValueError}
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.learn_fast(vars(self), X):
+            return self
         return self._partial_fit(X, y)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -169,9 +173,6 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
         with np.errstate(divide="ignore"):
             return float(np.log(self.predict(X)).mean())
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_mix" in vars(self)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -182,31 +183,21 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_assets = data.X.shape[1]
-        self._mix = ExpertWeights(np.full(n_assets, 1 / n_assets), self._rate(n_assets))
-        self._forget(n_assets)
+        self._weigh_by(LogLearner(Hedge(n_assets, self._rate(n_assets)), True, False))
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        mix, history = copy.copy(self._mix), []
-        with np.errstate(all="ignore"):  # an asset that is lost; what overflows is refused below
-            for day, relatives in enumerate(data.X):
-                logs = mix.log_weights()
-                weights = np.exp(logs)
-                gain = float(np.sum(weights * relatives))
-                if gain == 0:
-                    raise ValueError(
-                        f"The whole portfolio is lost in row {day}; remove the day, or add an asset that keeps its "
-                        "value, a column of ones."
-                    )
-                mix.learn(logs, relatives / -gain, -np.log(gain), -np.log(relatives))
-                if not np.isfinite([mix.loss, mix.gap, *mix.costs, mix.rate * np.ptp(mix.costs)]).all():
-                    raise ValueError(
-                        f"The price relatives of row {day} (from {relatives.min():g} to {relatives.max():g}) differ "
-                        "too much in scale; correct them, or lower learning_rate."
-                    )
-                if self.history:
-                    history.append(weights)
-        self._mix = mix
-        self._remember(history)
+        self._weigh(data.X)
+
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: None) -> NoReturn:
+        if reason == "bad target":
+            raise ValueError(
+                f"The whole portfolio is lost in row {row}; remove the day, or add an asset that keeps its value, a "
+                "column of ones."
+            )
+        raise ValueError(
+            f"The price relatives of row {row} (from {forecasts[row].min():g} to {forecasts[row].max():g}) differ too "
+            "much in scale; correct them, or lower learning_rate."
+        )
 
     def _rate(self, n_assets: int) -> float:
         rate, bounds = self.learning_rate, self.data_bounds or {}
@@ -220,35 +211,7 @@ class EGPortfolio(RemembersWeights, OnlineEstimator):
             return hoeffding_rate(1 / ratio, n_rows, n_assets)
         return float(rate)
 
-    def _fitted_mix(self) -> ExpertWeights:
-        return fitted(self, vars(self).get("_mix"))
-
-    @read_only
-    def weights_(self) -> Array:
-        """Shares of the capital for the next day, shape (n_assets,)."""
-        return np.exp(self._fitted_mix().log_weights())
-
     @property
     def wealth_(self) -> float:
         """Current value of a capital of 1."""
-        return from_log(-self._fitted_mix().loss)
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """-ln of the wealth."""
-        return float(self._fitted_mix().loss)
-
-    @read_only
-    def expert_losses_(self) -> Array:
-        """-ln of the value of each asset alone, shape (n_assets,)."""
-        return self._fitted_mix().losses.copy()
-
-    @property
-    def regret_bound_(self) -> float:
-        """Bound on how far ln of the wealth is below that of any constant rebalanced portfolio, for this run."""
-        return self._fitted_mix().regret_bound()
-
-    @property
-    def t_(self) -> int:
-        """Days."""
-        return self._fitted_mix().n_rows
+        return from_log(-self._fitted_hedge().loss)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from .._kernels.loop.experts import MeanLearner
+from .._kernels.loop.hedge import Hedge
+from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.types import MatrixLike
 from .._online.validation import dense, finite
 from .._sklearn_compat import Interval, StrOptions, fit_context
-from ._base import ExpertMixture, Forecasts, RowCosts
+from ..losses import AbsoluteLoss, SquaredLoss
+from ._base import ExpertMixture, Forecasts
 from ._weights import Array, are_numbers, hoeffding_rate
 
 
@@ -170,6 +174,9 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         ValueError
             If a row or a forecast of an expert is not finite; the message names row and expert.
         """
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
@@ -188,17 +195,15 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         X = self._check_query(X)
         if not self.estimators_:
             return dense(X, np.float64) @ self.weights_
-        weights = self.weights_
-        forecasts = (v * np.ravel(e.predict(X)) for v, e in zip(weights, self.estimators_, strict=True))
-        return sum(forecasts, start=np.zeros(()))
+        return sum((v * self._forecast(k, X) for k, v in enumerate(self.weights_)), start=np.zeros(()))
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)
         return Forecasts(rows.X, rows.y, rows.weights, targets=rows.y)
 
-    def _begin(self, data: Forecasts) -> None:
-        self._learned_loss, self._learned_strategy = self.loss, self.strategy
-        super()._begin(data)
+    def _make_learner(self, hedge: Hedge) -> MeanLearner:
+        loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
+        return MeanLearner(hedge, self.strategy == "eg", make_loss(loss))
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features
@@ -206,25 +211,24 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
     def _columns(self, X) -> Array:
         return dense(X, np.float64)
 
-    def _ask(self, row_of_X, row: int) -> Array:
-        forecast = np.array([np.ravel(expert.predict(row_of_X))[0] for expert in self.estimators_], dtype=np.float64)
-        if not np.isfinite(forecast).all():
-            expert = int(np.argmin(np.isfinite(forecast)))
+    def _forecast(self, k: int, X) -> Array:
+        return np.ravel(self.estimators_[k].predict(X))
+
+    def _check_forecasts(self, forecasts: Array) -> None:
+        wrong = ~np.isfinite(forecasts)
+        if wrong.any():
+            row, k = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"Expert {self._name(expert)} forecasts {forecast[expert]} at row {row}; lower its learning rate, or "
+                f"Expert {self._name(k)} forecasts {forecasts[row, k]} at row {row}; lower its learning rate, or "
                 "remove it."
             )
-        return forecast
 
-    def _row_costs(self, log_weights: Array, forecast: Array, y: float, row: int) -> RowCosts:
-        mean = float(np.sum(np.exp(log_weights) * forecast))
-        if self._learned_loss == "squared_error":
-            losses, loss, slope = (forecast - y) ** 2 / 2, (mean - y) ** 2 / 2, mean - y
-        else:
-            losses, loss, slope = np.abs(forecast - y), abs(mean - y), np.sign(mean - y)
-        if not np.isfinite(losses).all():
-            raise ValueError(f"The loss at row {row} is infinite (target {y:g}); scale targets and forecasts.")
-        return RowCosts(float(loss), losses, losses if self._learned_strategy == "average" else slope * forecast)
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array) -> NoReturn:
+        if reason == "bad target":
+            raise ValueError(
+                f"The loss at row {row} is infinite (target {targets[row]:g}); scale targets and forecasts."
+            )
+        super()._refuse(reason, row, forecasts, targets)
 
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":

@@ -209,8 +209,15 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held}
 
-    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        loss = super()._learn(data, order)
+    def _learn(
+        self,
+        data: Examples,
+        order: np.ndarray | None = None,
+        *,
+        again: bool = False,
+        scores: np.ndarray | None = None,
+    ) -> float:
+        loss = super()._learn(data, order, scores=scores)
         note_weights_of(self, data.weights)
         return loss
 
@@ -252,6 +259,29 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             scores = self._learner.predict(X, linked=linked)
             if not np.isfinite(scores).all():
                 self._refuse_prediction(X, int(np.argwhere(~np.isfinite(scores))[0, 0]))
+        return scores
+
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return what a mixture asks a model of this kind before each.
+
+        None if that takes several calls, or would raise an error; nothing is learned then.
+        """
+        raise NotImplementedError
+
+    def _progressive_scores(self, X, y, targets, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return the scores that each had before; or see `_progressive_fit`.
+
+        `targets`, if not None, are those of the learner for these targets or labels.
+        """
+        scores = np.empty((len(y), self._learner.n_scores))
+        if not self._learner.progressive:
+            return None
+        if targets is None or not self._learner.learn_fast(vars(self), X, targets, sample_weight, scores):
+            into = scores if isinstance(self._learner, MultiLearner) else scores.ravel()
+            try:
+                self._partial_fit(X, y, sample_weight, learn=lambda data: self._learn(data, scores=into))
+            except ValueError:
+                return None
         return scores
 
     def _refuse_prediction(self, X, row: int) -> None:
@@ -392,6 +422,10 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
+
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        scores = self._progressive_scores(X, y, y, sample_weight)
+        return None if scores is None else self._learner.link(scores.ravel())
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.

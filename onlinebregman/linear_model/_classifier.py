@@ -19,6 +19,8 @@ from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if, fit_context
 from ._base import OnlineLinearModel
 
+BOTH = np.array([-1.0, 1.0])  # times the score of two classes: the score of each
+
 
 class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
@@ -82,6 +84,11 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             if targets is not None and learner.learn_fast(vars(self), X, targets, sample_weight):
                 return self
         return self._partial_fit(X, y, sample_weight, classes)
+
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        targets = self._plain_targets(y) if self.class_weight is None else None
+        scores = self._progressive_scores(X, y, targets, sample_weight)
+        return None if scores is None else self._probabilities(scores)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
@@ -227,11 +234,13 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
             scores with multi_class="multinomial".
         """
-        scores = self._scores(X)
+        return self._probabilities(self._scores(X))
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
             return softmax(scores, axis=1)
         if scores.shape[1] == 1:
-            return self._learned_loss.probability(np.hstack([-scores, scores]))
+            return self._learned_loss.probability(scores * BOTH)
         p = self._learned_loss.probability(scores)
         total = p.sum(axis=1, keepdims=True)
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
@@ -253,7 +262,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         if self._joint:
             return log_softmax(scores, axis=1)
         if scores.shape[1] == 1:
-            return self._learned_loss.log_probability(np.hstack([-scores, scores]))
+            return self._learned_loss.log_probability(scores * BOTH)
         total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
         logs = self._learned_loss.log_probability(scores)
         return np.where(total > 0, logs - np.log(np.where(total > 0, total, 1.0)), -np.log(logs.shape[1]))

@@ -1,10 +1,12 @@
 """Mixtures of online estimators, and what all mixtures share: cutting, weights, copies, bad input."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
@@ -415,3 +417,80 @@ def test_a_row_that_one_expert_refuses_is_taken_back_from_those_that_had_learned
         model.partial_fit(X[i : i + 1], y[i : i + 1])
     assert (model.estimators_[0] is kept) and model.t_ == reference.t_
     assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
+
+
+# --- experts that learn a block in one pass ---------------------------------------------------------------------------
+
+
+def linear_experts(classifiers):
+    """Of every kind, those among them whose rows are predicted and learned one by one, see `scores_predict`."""
+    common = {"divergence": ["squared_euclidean", "adagrad", "diagonal_newton", "relative_entropy", "burg"]}
+    if classifiers:
+        made = [MirrorDescentClassifier(divergence=name) for name in common["divergence"][:3]]
+        made += [MirrorDescentClassifier(multi_class="multinomial"), MirrorDescentClassifier(loss="modified_huber")]
+        made += [MirrorDescentClassifier(average=True), ForwardClassifier(), SGDClassifier(loss="log_loss")]
+    else:
+        made = [MirrorDescentRegressor(divergence=name) for name in common["divergence"]]
+        made += [MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson"), EGRegressor(total=5.0)]
+        made += [ImplicitGDRegressor(average=5), ImplicitGDRegressor(standardize=True), SGDRegressor(shuffle=False)]
+    return [(str(number), expert) for number, expert in enumerate(made)]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("labels", [None, LABELS, np.arange(60) % 3])
+def test_one_pass_over_a_block_says_what_rows_one_by_one_say(labels, weighted, container):
+    experts = linear_experts(classifiers=labels is not None)
+    y = np.abs(Y) if labels is None else labels
+    make = ExpertMixtureRegressor if labels is None else BayesMixture
+    rows = container(np.abs(X))
+    weights = rng.choice([0.0, 1.0, 2.5], size=60) if weighted else np.ones(60)
+    more = {} if labels is None else {"classes": np.unique(labels)}
+
+    def learned(cuts):
+        model = make(experts, history=60)
+        for start, end in pairwise(cuts):
+            given = {"sample_weight": weights[start:end]} if weighted else {}
+            model.partial_fit(rows[start:end], y[start:end], **given, **(more if start == 0 else {}))
+        return model
+
+    models = [learned(cuts) for cuts in ([0, 60], [0, 1, 7, 30, 60], range(61))]
+    kept, *_ = [model.weights_history_ for model in models]
+    by_hand = [clone(expert) for _, expert in experts]
+    losses = np.zeros(len(experts))
+    for number, t in enumerate(np.flatnonzero(weights)):
+        for k, expert in enumerate(by_hand):
+            if number and labels is None:
+                losses[k] += weights[t] * (expert.predict(rows[t : t + 1])[0] - y[t]) ** 2 / 2
+            elif number:
+                with np.errstate(divide="ignore"):
+                    p = expert.predict_proba(rows[t : t + 1])[0, np.searchsorted(more["classes"], y[t])]
+                    losses[k] -= weights[t] * np.log(p)
+            given = {"sample_weight": weights[t : t + 1]} if weighted else {}
+            expert.partial_fit(rows[t : t + 1], y[t : t + 1], **given, **({} if number else more))
+    for model in models:
+        assert model.weights_history_.tobytes() == kept.tobytes()
+        assert_allclose(model.expert_losses_, losses, rtol=1e-14)
+        for expert, alone in zip(model.estimators_, by_hand, strict=True):
+            assert expert.coef_.tobytes() == alone.coef_.tobytes()
+
+
+def test_compiled_experts_learn_a_block_by_one_call(monkeypatch):
+    calls = []
+
+    def counted(self, *args, **kwargs):
+        calls.append(type(self).__name__)
+
+    monkeypatch.setattr(ImplicitGDRegressor, "predict", counted)
+    monkeypatch.setattr(MirrorDescentClassifier, "predict_proba", counted)
+    ExpertMixtureRegressor(REGRESSORS[:1]).partial_fit(X[:1], Y[:1]).partial_fit(X, Y)
+    BayesMixture(CLASSIFIERS[:1]).partial_fit(X[:1], LABELS[:1], classes=["down", "up"]).partial_fit(X, LABELS)
+    assert calls == []
+
+    class Own(ImplicitGDRegressor):
+        """A subclass may have changed anything."""
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    assert_allclose(ExpertMixtureRegressor([("own", Own())]).fit(X, Y).expert_losses_, [(Y[1:] ** 2).sum() / 2])

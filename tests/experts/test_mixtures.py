@@ -136,7 +136,7 @@ def test_the_average_keeps_the_bound_of_its_run(data, loss, rate, scale):
     regret = model.cumulative_loss_ - model.expert_losses_.min()
     assert regret <= model.regret_bound_ + SLACK * max(1, model.cumulative_loss_)
     if rate == "adaptive":
-        assert_allclose(model.regret_bound_, 2 * model._mix.gap, atol=1e-9 * scale**2)
+        assert_allclose(model.regret_bound_, 2 * model._learner.hedge.gap, atol=1e-9 * scale**2)
 
 
 @settings(max_examples=60)
@@ -264,7 +264,7 @@ def test_brier_keeps_its_bounds(data, strategy, rate):
         assert model.cumulative_loss_ - of_u <= model.regret_bound_ + SLACK
     if rate == "theory":
         root = np.sqrt(2 * n_rows * np.log(max(n_experts, 2)))
-        assert strategy == "eg" or model._mix.gap <= SLACK  # exp(-brier / 2) is concave in the forecast
+        assert strategy == "eg" or model._learner.hedge.gap <= SLACK  # exp(-brier / 2) is concave in the forecast
         assert model.regret_bound_ <= (2 * np.log(n_experts) if strategy == "average" else root) + SLACK
 
 

@@ -81,7 +81,7 @@ def test_the_theorem_of_the_paper(x):
     theorem = np.sqrt(n_days * np.log(n_assets) / 2) / ratio
     assert model.cumulative_loss_ + np.log(best_constant_portfolio(x).wealth) <= theorem + 1e-9
     assert model.regret_bound_ <= theorem + 1e-9
-    assert_allclose(model._mix.rate, 2 * ratio * np.sqrt(2 * np.log(n_assets) / n_days))
+    assert_allclose(model._learner.hedge.rate, 2 * ratio * np.sqrt(2 * np.log(n_assets) / n_days))
 
 
 @settings(max_examples=25)
@@ -213,6 +213,9 @@ def test_a_day_on_which_all_is_lost_is_refused(unchanged):
     with unchanged(model, "lost in row 1; remove the day"):
         model.partial_fit([[1.0, 1.0], [0.0, 0.0]])
     assert model.score([[1.0, 1.0], [0.0, 0.0]]) == -np.inf
+    almost = EGPortfolio(1e4).fit([[2.0, 0.5]])  # the second asset's share underflows
+    with unchanged(almost, "lost in row 0; remove the day"):
+        almost.partial_fit([[0.0, 1.0]])
 
 
 def test_there_is_no_best_portfolio_if_all_assets_are_lost():

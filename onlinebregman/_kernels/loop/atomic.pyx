@@ -86,12 +86,23 @@ cdef class AtomicLearner:
     cdef void read(self, dict attributes) noexcept:
         """Take over what the attributes say about the next call."""
 
-    def learn_fast(self, dict attributes, X, y=None, sample_weight=None):
+    @property
+    def progressive(self):
+        """See `scores_predict`."""
+        return self.scores_predict()
+
+    cdef bint scores_predict(self) noexcept:
+        """Are the scores of rows that are learned those that a prediction before would have had, to the last digit?"""
+        return False
+
+    def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 
         Safe means: X, y and weights are plain arrays of numbers, or lists (or X is CSR), of the right shape, the
         parameters are the ones in force, and there are no feature names to compare. What is not finite shows up in the
         predictions, as all weights are positive.
+
+        `scores`, if given, receives the `n_scores` scores of each row before it was learned.
         """
         cdef Rows rows
         cdef Py_buffer targets
@@ -101,7 +112,11 @@ cdef class AtomicLearner:
         rows = self.fitting_rows(attributes, X)
         if rows is None:
             return False
-        block.y, block.n_targets = NULL, self.n_targets
+        block.y, block.n_targets, block.scores = NULL, self.n_targets, NULL
+        if scores is not None:
+            if not self.scores_predict() or scores.shape[0] != rows.n_rows or scores.shape[1] != self.n_scores:
+                return False
+            block.scores = &scores[0, 0]
         if self.target_ndim == 0:
             return self.learn_weighted(attributes, rows, &block, sample_weight)
         if not hold_doubles(y, &targets):
@@ -118,7 +133,7 @@ cdef class AtomicLearner:
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
         """Learn a block with these weights, which are not validated; False if nothing was learned."""
         cdef Py_buffer weights
-        block.sample_weight, block.scores = NULL, NULL
+        block.sample_weight = NULL
         if sample_weight is None:
             self.read(attributes)
             return self.learn_block(rows, block) == LEARNED

@@ -2,6 +2,11 @@ cdef class Hedge:
     cdef readonly Py_ssize_t n_experts
     cdef readonly double fixed_rate  # of the weights; NaN where it follows from `gap`
     cdef readonly double share
+    cdef readonly object prior  # None for equal ones
+    cdef readonly double least_prior
+    cdef double choice        # -ln of it
+    cdef double[::1] ratio    # of each prior weight to that of equal ones,
+    cdef double[::1] prices   # and -ln of that
     cdef readonly double loss  # of the mixture
     cdef readonly double gap
     cdef double[::1] losses   # of the experts
@@ -17,10 +22,14 @@ cdef class Hedge:
     cdef Py_ssize_t n_rows_before, n_logged_before, interval_before
 
     cdef double current_rate(self) noexcept nogil
-    cdef double least(self) noexcept nogil
+    cdef double least(self, double rate) noexcept nogil
     cdef void weigh(self, double* weights) noexcept nogil
+    cdef void find_logs(self, const double* weights, double* logs) noexcept nogil
+    cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil
-    cdef void deal_out(self, const double* weights, double total, double rate, double best) noexcept nogil
+    cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil
+    cdef void add(self, const double* losses, double loss) noexcept nogil
+    cdef bint finite(self) noexcept nogil
     cdef void record(self) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
     cdef void go_back(self) noexcept

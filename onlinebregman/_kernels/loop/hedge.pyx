@@ -2,18 +2,24 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, isnan, log
+from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy
 
 cdef extern from "ops/hedge.h":
     Py_ssize_t OB_LANES
     void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    double ob_least_rise(const double* costs, const double* losses, double best, Py_ssize_t n) noexcept nogil
-    void ob_weigh(double* w, const double* costs, double rate, double best, Py_ssize_t n) noexcept nogil
-    double ob_weigh_after(double* w, const double* costs, const double* losses, double rate, double best, double rise,
-                          Py_ssize_t n) noexcept nogil
-    void ob_costs(double* costs, const double* w, double keep, double part, double rate, double best,
+    double ob_least_standing(const double* costs, const double* prices, double rate, Py_ssize_t n) noexcept nogil
+    double ob_least_rise(const double* costs, const double* prices, const double* losses, double rate, double best,
+                         Py_ssize_t n) noexcept nogil
+    void ob_weigh(double* w, const double* costs, const double* prices, double rate, double best,
                   Py_ssize_t n) noexcept nogil
+    double ob_weigh_after(double* w, const double* costs, const double* prices, const double* losses, double rate,
+                          double best, double rise, Py_ssize_t n) noexcept nogil
+    void ob_minus_logs(double* logs, const double* costs, const double* prices, double rate, double best,
+                       double largest, Py_ssize_t n) noexcept nogil
+    void ob_costs(double* costs, const double* w, const double* ratio, const double* prices, double keep, double part,
+                  double rate, double best, Py_ssize_t n) noexcept nogil
+    double ob_soft_least(double* t, const double* a, const double* b, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     LOGGED = 128              # weights that are kept on record, at most
@@ -24,54 +30,67 @@ cdef double ROUNDING = 1e-12
 
 
 cdef class Hedge:
-    """Weights v_k ~ exp(-rate L_k) of K experts with cumulative losses L_k, and the loss of their mixture.
+    """Weights v_k ~ prior_k exp(-rate c_k) of K experts, c_k the costs so far, and the bound that goes with them.
 
-    The mix losses -ln(sum v_k exp(-rate loss_k)) / rate add up to at most min L_k + ln K / rate, and `gap` is the sum
-    of how far the mixture's losses were above them, so that for any losses whatsoever
+    Costs are the experts' losses l_k, or their linear approximations at the mixture (exponentiated gradient). A row
+    costs at least the mix loss -ln(sum v_k exp(-rate l_k)) / rate, and these add up to at most L_k - ln(prior_k) / rate
+    for every expert. What the mixture lost beyond its mix losses is `gap`, so that for any losses whatsoever
 
-        loss of the mixture  <=  min L_k + ln K / rate + gap.
+        loss of the mixture  <=  L_k - ln(prior_k) / rate + gap.
 
-    At the rate ln K / gap both terms are equal (AdaHedge). Log losses of a mixture of probabilities are the mix losses
-    at rate 1: no gap (Bayes).
+    The theorems say when the gap is zero (log loss at rate 1, which is Bayes' rule; losses that are exp-concave at this
+    rate) or bound it (rate range^2 / 8 for each row, Hoeffding). At the rate -min ln(prior) / gap, which is ln K / gap
+    for equal priors, both last terms are equal (AdaHedge).
 
-    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share / K (fixed share).
-    The costs -ln(v_k) / rate + const. then take the place of the losses. `experts._weights.ExpertWeights` is the same in
-    NumPy, for priors and with the bounds of a share.
+    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share prior (fixed share):
+    costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts, with the
+    logarithm of the prior weight of the sequence.
 
     Parameters
     ----------
     n_experts : int
     rate : float or None, default=None
-        None: ln K / gap.
+        None: -min ln(prior) / gap.
     share : float, default=0.0
         At least 0 and below 1.
     state : tuple, default=None
         What another one knows, to go on as it would.
+    prior : ndarray of shape (n_experts,), default=None
+        Positive weights of sum 1; equal ones by default.
     """
 
-    def __cinit__(self, n_experts, rate=None, share=0.0, state=None):
+    def __cinit__(self, n_experts, rate=None, share=0.0, state=None, prior=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.share = n_experts, share
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
-        self.room = np.zeros(self.lanes)
+        self.room, self.ratio, self.prices = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
+        self.least_prior, self.choice = 1.0 / n_experts, log(n_experts)
+        if prior is not None:
+            prior = np.asarray(prior, dtype=np.float64)
+            if prior.shape != (n_experts,) or not (prior > 0).all():
+                raise ValueError(f"prior must be {n_experts} positive weights; got {prior}")
+            np.asarray(self.ratio)[:n_experts] = prior * n_experts
+            np.asarray(self.prices)[:n_experts] = -np.log(self.ratio[:n_experts])
+            self.prior, self.least_prior = prior, prior.min()
+            self.choice = -log(self.least_prior)
         self.log, self.interval = np.empty((LOGGED, n_experts)), 1
         if state is not None:
-            losses, costs, self.loss, self.gap, self.n_rows, self.interval, log = state
-            if self.interval < 1 or len(log) > LOGGED:
+            losses, costs, self.loss, self.gap, self.n_rows, self.interval, noted = state
+            if self.interval < 1 or len(noted) > LOGGED:
                 raise ValueError(f"weights must be on record {LOGGED} times at most, at intervals of 1 or more rows")
             np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
-            self.n_logged = len(log)
-            np.asarray(self.log)[:self.n_logged] = log
+            self.n_logged = len(noted)
+            np.asarray(self.log)[:self.n_logged] = noted
 
     def __reduce__(self):
         rate = None if isnan(self.fixed_rate) else self.fixed_rate
         log = np.asarray(self.log)[:self.n_logged].copy()
         state = np.asarray(self.losses).copy(), np.asarray(self.costs)[:self.n_experts].copy(), self.loss, self.gap
         state += self.n_rows, self.interval, log
-        return type(self), (self.n_experts, rate, self.share, state)
+        return type(self), (self.n_experts, rate, self.share, state, self.prior)
 
     @property
     def rate(self):
@@ -84,6 +103,14 @@ cdef class Hedge:
         cdef double[::1] weights = np.empty(self.lanes)
         self.weigh(&weights[0])
         return np.asarray(weights)[:self.n_experts].copy()
+
+    @property
+    def log_weights(self):
+        """Their logarithms, also of those that underflow."""
+        cdef double[::1] room = np.zeros(2 * self.lanes)
+        self.weigh(&room[0])
+        self.find_logs(&room[0], &room[self.lanes])
+        return -np.asarray(room)[self.lanes:self.lanes + self.n_experts]
 
     @property
     def weights_log(self):
@@ -106,61 +133,100 @@ cdef class Hedge:
         self.weigh(&room[self.lanes])
         self.count(&room[0], &room[self.lanes], loss)
 
+    def regret_bound(self, n_switches=0, prior=None):
+        """Bound on the mixture's loss beyond that of an expert, or of a sequence of experts that switches so often.
+
+        `prior` is the expert's weight at the start, if it is not the least one or in the costs.
+        """
+        if n_switches and not self.share:
+            return INFINITY
+        # a sequence begins with weight prior, goes on with 1 - share + share prior, and switches with share prior
+        stays = -log1p(-self.share * (1 - self.least_prior)) * max(self.n_rows - 1 - n_switches, 0)
+        switches = n_switches * (self.choice - log(self.share)) if n_switches else 0.0
+        return (stays + switches - log(self.least_prior if prior is None else prior)) / self.current_rate() + self.gap
+
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):
             return self.fixed_rate
-        return log(<double> self.n_experts) / self.gap if self.gap > 0 else INFINITY
+        return self.choice / self.gap if self.gap > 0 and self.choice > 0 else INFINITY
 
-    cdef double least(self) noexcept nogil:
-        """The best expert's cost."""
-        cdef double lo = INFINITY, hi = -INFINITY
-        ob_range(&self.costs[0], self.n_experts, &lo, &hi)
-        return lo
+    cdef double least(self, double rate) noexcept nogil:
+        """The best expert's cost, with what the prior adds at this rate."""
+        return ob_least_standing(&self.costs[0], &self.prices[0], rate, self.n_experts)
 
     cdef void weigh(self, double* weights) noexcept nogil:
         """The weights of the next row; there is room for `lanes` numbers."""
         cdef Py_ssize_t k
-        cdef double best = self.least(), total = 0.0, rate = self.current_rate()
+        cdef double rate = self.current_rate(), best = self.least(rate), total = 0.0
         if rate < INFINITY:
-            ob_weigh(weights, &self.costs[0], rate, best, self.n_experts)
+            ob_weigh(weights, &self.costs[0], &self.prices[0], rate, best, self.n_experts)
             return
         for k in range(self.n_experts):
-            weights[k] = 1.0 if self.costs[k] == best else 0.0
+            weights[k] = self.ratio[k] if self.costs[k] == best else 0.0
             total += weights[k]
         for k in range(self.n_experts):
             weights[k] /= total
+
+    cdef void find_logs(self, const double* weights, double* logs) noexcept nogil:
+        """-ln of the weights that `weigh` gave, finite also where they underflow."""
+        cdef Py_ssize_t k
+        cdef double rate = self.current_rate(), largest = 0.0
+        for k in range(self.n_experts):
+            largest = max(largest, weights[k])
+            logs[k] = -log(weights[k])
+        if rate < INFINITY:
+            ob_minus_logs(logs, &self.costs[0], &self.prices[0], rate, self.least(rate), largest, self.n_experts)
+
+    cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil:
+        """-ln sum v_k exp(-losses_k), the log loss of the mixture; there is room for 2 `lanes` numbers."""
+        self.find_logs(weights, room)
+        return ob_soft_least(room + self.lanes, room, losses, self.n_experts)
 
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
         """A row on which the experts had these losses, and by these weights, which are lost, the mixture this one.
 
         There is room for `lanes` numbers.
         """
+        self.move(losses, weights, loss)
+        self.add(losses, loss)
+
+    cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil:
+        """Move the weights by the costs of a row, of which the mixture had this one; see `count`."""
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = self.least(), mixed, largest = 0.0, total = 0.0
-        cdef double rise = ob_least_rise(&self.costs[0], losses, best, self.n_experts)
+        cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
+        cdef double rise = ob_least_rise(&self.costs[0], &self.prices[0], costs, rate, best, self.n_experts)
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
         # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
             for k in range(self.n_experts):
                 largest = max(largest, weights[k])
-            total = ob_weigh_after(weights, &self.costs[0], losses, rate, best, rise, self.n_experts)
+            total = ob_weigh_after(
+                weights, &self.costs[0], &self.prices[0], costs, rate, best, rise, self.n_experts
+            )
             mixed -= log(total * largest) / rate
         for k in range(self.n_experts):
+            self.costs[k] += costs[k]
+        self.gap += max(cost - mixed, 0.0)
+        if self.share > 0 and known:  # raise the small weights, at the cost of all: their sum stays what it is
+            ob_costs(&self.costs[0], weights, &self.ratio[0], &self.prices[0], 1.0 - self.share,
+                     self.share * total / self.n_experts, rate, best + rise, self.n_experts)
+
+    cdef void add(self, const double* losses, double loss) noexcept nogil:
+        """Add up the losses of a row by which weights have moved."""
+        cdef Py_ssize_t k
+        for k in range(self.n_experts):
             self.losses[k] += losses[k]
-            self.costs[k] += losses[k]
         self.loss += loss
-        self.gap += max(loss - mixed, 0.0)
-        if self.share > 0 and known:
-            self.deal_out(weights, total, rate, best + rise)
         self.n_rows += 1
         if self.n_rows % self.interval == 0:
             self.record()
 
-    cdef void deal_out(self, const double* weights, double total, double rate, double best) noexcept nogil:
-        """Raise the small weights, at the cost of all: the sum of exp(-rate costs) stays what it is."""
-        cdef double part = self.share * total / self.n_experts
-        ob_costs(&self.costs[0], weights, 1.0 - self.share, part, rate, best, self.n_experts)
+    cdef bint finite(self) noexcept nogil:
+        """Do the mixture, and an expert at least, cost a finite number so far?"""
+        cdef double lo = INFINITY, hi = -INFINITY
+        ob_range(&self.costs[0], self.n_experts, &lo, &hi)
+        return isfinite(self.loss) and isfinite(self.gap) and isfinite(lo) and not isnan(hi)
 
     cdef void record(self) noexcept nogil:
         """Put the weights on record."""

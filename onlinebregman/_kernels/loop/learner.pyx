@@ -8,6 +8,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
+from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
@@ -267,6 +268,13 @@ cdef class Learner(AtomicLearner):
         cdef bint finite
         return self.predict_rows(open_rows(X), linked, &finite)
 
+    def link(self, double[::1] scores):
+        """Predictions by these scores, which they replace."""
+        cdef Py_ssize_t i
+        for i in range(0 if self.loss.linear else scores.shape[0]):
+            scores[i] = self.loss.link(scores[i])
+        return np.asarray(scores)
+
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite):
         cdef Geometry geometry = self.model(rows.indices == NULL)
         cdef Loss loss = self.loss
@@ -320,6 +328,10 @@ cdef class Learner(AtomicLearner):
         return known[1]
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef bint scores_predict(self) noexcept:
+        # others predict by the weights that `model` has, or divide by the sum of weights in another order
+        return not (self.geometry.averaging or self.geometry.moves_all or isinstance(self.geometry, SimplexGeometry))
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.geometry.vector_length(widest)

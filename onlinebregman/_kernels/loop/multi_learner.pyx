@@ -137,6 +137,13 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.commit()
 
+    cdef bint scores_predict(self) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            if not learner.scores_predict():
+                return False
+        return True
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.abreast.gather(self.learners, self.vector_length(rows.widest))

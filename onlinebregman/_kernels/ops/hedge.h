@@ -4,42 +4,80 @@
 
 #include "logistic.h"
 
-/* The least of (costs - best) + losses */
-static double ob_least_rise(const double *costs, const double *losses, double best, ptrdiff_t n) {
+/* What experts stand at: their costs, and the prices of their prior weights in the same unit. With prices of 0 that is
+ * the costs, to the last digit. */
+#define OB_STANDING(k) (costs[k] + prices[k] / rate)
+
+OB_CLONES static double ob_least_standing(const double *restrict costs, const double *restrict prices, double rate,
+                                          ptrdiff_t n) {
+    double least = HUGE_VAL;
+    for (ptrdiff_t k = 0; k < n; ++k)
+        least = OB_STANDING(k) < least ? OB_STANDING(k) : least;
+    return least;
+}
+
+/* The least of (standing - best) + losses */
+static double ob_least_rise(const double *costs, const double *prices, const double *losses, double rate, double best,
+                            ptrdiff_t n) {
     double least = HUGE_VAL;
     for (ptrdiff_t k = 0; k < n; ++k) {
-        const double rise = (costs[k] - best) + losses[k];
+        const double rise = (OB_STANDING(k) - best) + losses[k];
         least = rise < least ? rise : least;
     }
     return least;
 }
 
-/* w ~ exp(-rate costs), with the sum 1 */
-OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, double rate, double best, ptrdiff_t n) {
+/* w ~ exp(-rate standing), with the sum 1 */
+OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, const double *restrict prices,
+                               double rate, double best, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp_soon(-(rate * (costs[i + k] - best)));
+            w[i + k] = ob_exp_soon(-(rate * (OB_STANDING(i + k) - best)));
     const double total = ob_sum(w, n);
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             w[i + k] /= total;
 }
 
-/* w = exp(-rate ((costs - best) + losses - rise)); returns the sum */
-OB_CLONES static double ob_weigh_after(double *restrict w, const double *restrict costs, const double *restrict losses,
-                                       double rate, double best, double rise, ptrdiff_t n) {
+/* w = exp(-rate ((standing - best) + losses - rise)); returns the sum */
+OB_CLONES static double ob_weigh_after(double *restrict w, const double *restrict costs, const double *restrict prices,
+                                       const double *restrict losses, double rate, double best, double rise,
+                                       ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp_soon(-(rate * ((costs[i + k] - best) + losses[i + k] - rise)));
+            w[i + k] = ob_exp_soon(-(rate * ((OB_STANDING(i + k) - best) + losses[i + k] - rise)));
     return ob_sum(w, n);
 }
 
-/* costs = best - ln(keep w + part) / rate */
-OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, double keep, double part, double rate,
-                               double best, ptrdiff_t n) {
+/* logs = rate (standing - best) - ln largest, which is -ln of the weights of which that is the largest */
+static void ob_minus_logs(double *logs, const double *costs, const double *prices, double rate, double best,
+                          double largest, ptrdiff_t n) {
+    for (ptrdiff_t k = 0; k < n; ++k)
+        logs[k] = rate * (OB_STANDING(k) - best) - log(largest);
+}
+
+/* costs = best - (ln(keep w + part ratio) + prices) / rate */
+OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, const double *restrict ratio,
+                               const double *restrict prices, double keep, double part, double rate, double best,
+                               ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        for (int k = 0; k < OB_LANES; ++k) {
+            const double v = keep * w[i + k] + part * ratio[i + k];
+            costs[i + k] = best - ob_log1(v > DBL_MIN ? v : DBL_MIN) / rate - prices[i + k] / rate;
+        }
+}
+
+/* t = exp(-(a + b - least)); -ln of the sum of exp(-(a + b)) */
+OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict a, const double *restrict b, ptrdiff_t n) {
+    double least = HUGE_VAL;
+    for (ptrdiff_t k = 0; k < n; ++k)
+        least = a[k] + b[k] < least ? a[k] + b[k] : least;
+    if (least == HUGE_VAL)
+        return least;
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            costs[i + k] = best - ob_log1(keep * w[i + k] + part) / rate;
+            t[i + k] = ob_exp_soon(-(a[i + k] + b[i + k] - least));
+    return least - log(ob_sum(t, n));
 }
 
 /* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is room for as many */

@@ -1,0 +1,244 @@
+"""Experts whose forecasts are the rows: what each row costs them and their mixture, and how it moves their weights."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, exp, isfinite, log
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.hedge cimport Hedge
+from onlinebregman._kernels.loop.learner cimport reason
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.loop.transaction import holds
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+
+cdef double SMALLEST = 708.0  # -ln of the least mixture that p_k are divided by
+
+
+cdef class ExpertLearner(AtomicLearner):
+    """What the mixtures share; a subclass says what a row costs.
+
+    Parameters
+    ----------
+    hedge : Hedge
+        The weights.
+    gradient : bool
+        Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
+    """
+
+    def __cinit__(self, Hedge hedge not None, bint gradient, *arguments):
+        cdef Py_ssize_t lanes = hedge.lanes
+        if type(self) is ExpertLearner:
+            raise TypeError("a mixture of experts needs a loss: see the subclasses")
+        self.hedge, self.gradient = hedge, gradient
+        self.room = np.zeros(5 * lanes)
+        self.v, self.losses, self.costs = &self.room[0], &self.room[lanes], &self.room[2 * lanes]
+        self.work = &self.room[3 * lanes]
+        self.n_features, self.n_targets, self.target_ndim = hedge.n_experts, 1, 1
+
+    def _arguments(self):
+        return ()
+
+    def __reduce__(self):
+        check_idle(self.busy)
+        return type(self), (self.hedge, self.gradient, *self._arguments())
+
+    cpdef bint in_force(self, dict attributes):
+        """Are columns of X the experts, and their weights not to be kept?"""
+        parameters = attributes["_validated"].parameters
+        return not attributes.get("estimators_") and not attributes["history"] and \
+            len(parameters) > 0 and holds(attributes, parameters)
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
+        return rows if rows is not None and rows.indices == NULL else None
+
+    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None, double[:, ::1] weights=None):
+        """Count rows of validated forecasts, all of them or none.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        y, sample_weight : ndarray of shape (n_rows,), default=None
+        weights : ndarray of shape (n_rows, n_experts), default=None
+            Receives the experts' weights before each row, but for rows of weight 0.
+
+        Returns
+        -------
+        (reason, row) of what could not be learned, or None.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
+                (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
+            raise ValueError(f"there must be a target, and a weight if there are any, for each of {rows.n_rows} rows")
+        if weights is not None and (weights.shape[0] != rows.n_rows or weights.shape[1] != self.hedge.n_experts):
+            raise ValueError(f"there must be room for {self.hedge.n_experts} weights of each of {rows.n_rows} rows")
+        block.y, block.n_targets = NULL if y is None else &y[0], 1
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        block.scores = NULL if weights is None else &weights[0, 0]
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        AtomicLearner.begin(self, rows, complete)
+        check_columns(rows.n_columns, self.n_features)
+        if rows.indices != NULL:
+            raise ValueError("forecasts must be dense")
+        self.hedge.save(rows.n_rows)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        self.hedge.go_back()
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        AtomicLearner.keep(self, None)
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef Row row
+        cdef Py_ssize_t i, n = self.hedge.n_experts
+        cdef int status
+        for i in range(rows.n_rows):
+            block.failed = i
+            if weight_of(block, i) == 0:
+                continue
+            rows.fetch(i, &row)
+            self.hedge.weigh(self.v)
+            if block.scores != NULL:
+                memcpy(block.scores + i * n, self.v, n * sizeof(double))
+            status = self.count(row.x, 0.0 if block.y == NULL else block.y[i], weight_of(block, i))
+            if status != LEARNED:
+                return status
+            if interrupted(self, row.n):
+                return INTERRUPTED
+        return LEARNED
+
+    cdef int count(self, const double* forecasts, double y, double weight) noexcept nogil:
+        """Count a row of these forecasts, with the weights at hand."""
+        cdef Py_ssize_t k
+        cdef double loss = self.compare(forecasts, y), cost = 0.0
+        if not isfinite(loss):
+            return BAD_TARGET
+        for k in range(self.hedge.n_experts):
+            self.losses[k] *= weight
+            self.costs[k] *= weight
+            cost += self.v[k] * self.costs[k]
+        if self.gradient:
+            self.hedge.move(self.costs, self.v, cost)
+        else:
+            self.hedge.move(self.losses, self.v, weight * loss)
+        self.hedge.add(self.losses, weight * loss)
+        return LEARNED if self.hedge.finite() else LOSS_OVERFLOWED
+
+    cdef double compare(self, const double* forecasts, double y) noexcept nogil:
+        """The mixture's loss, not finite where the row is to be refused.
+
+        Find the losses of the experts and, if weights move by the gradient, their linear approximations: the gradient
+        with respect to the weights.
+        """
+        return 0.0
+
+
+@cython.final
+cdef class MeanLearner(ExpertLearner):
+    """Forecasts of numbers: the mixture's is their mean.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+    loss : Loss
+    """
+
+    def __cinit__(self, hedge, gradient, Loss loss not None):
+        self.loss = loss
+
+    def _arguments(self):
+        return (self.loss,)
+
+    cdef double compare(self, const double* forecasts, double y) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double mean = 0.0, slope
+        for k in range(self.hedge.n_experts):
+            mean += self.v[k] * forecasts[k]
+        slope = self.loss.derivative(mean, y) if self.gradient else 0.0
+        for k in range(self.hedge.n_experts):
+            self.losses[k], self.costs[k] = self.loss.value(forecasts[k], y), slope * forecasts[k]
+            if not isfinite(self.losses[k]):
+                return INFINITY
+        return self.loss.value(mean, y)
+
+
+@cython.final
+cdef class LogLearner(ExpertLearner):
+    """Probabilities, densities or price relatives p_k: the mixture's is their mean, and the loss -ln of that.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+    logarithms : bool
+        Whether rows are ln p_k.
+    """
+
+    def __cinit__(self, hedge, gradient, bint logarithms):
+        self.logarithms, self.target_ndim = logarithms, 0
+
+    def _arguments(self):
+        return (self.logarithms,)
+
+    cdef double compare(self, const double* forecasts, double y) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double loss
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = -(forecasts[k] if self.logarithms else log(forecasts[k]))
+        loss = self.hedge.log_loss(self.v, self.losses, self.work)
+        if self.gradient and loss > SMALLEST:
+            return INFINITY
+        for k in range(self.hedge.n_experts if self.gradient else 0):
+            self.costs[k] = -exp(loss - self.losses[k])
+        return loss
+
+
+@cython.final
+cdef class BrierLearner(ExpertLearner):
+    """Probabilities of classes: the mixture's are their means, and the loss half the squared distance from the truth.
+
+    Rows are the probabilities of all classes by the first expert, then by the next; targets are numbers of classes.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+    n_classes : int
+    """
+
+    def __cinit__(self, hedge, gradient, Py_ssize_t n_classes):
+        if n_classes < 1:
+            raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
+        self.n_classes, self.n_features = n_classes, <object> self.hedge.n_experts * n_classes  # or OverflowError
+
+    def _arguments(self):
+        return (self.n_classes,)
+
+    cdef double compare(self, const double* forecasts, double y) noexcept nogil:
+        cdef Py_ssize_t k, c
+        cdef const double* p
+        cdef double loss = 0.0, truth, mixed
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = self.costs[k] = 0.0
+        for c in range(self.n_classes):
+            truth, mixed, p = <double> (y == c), 0.0, forecasts + c
+            for k in range(self.hedge.n_experts):
+                mixed += self.v[k] * p[k * self.n_classes]
+            mixed -= truth
+            loss += mixed * mixed / 2
+            for k in range(self.hedge.n_experts):
+                self.losses[k] += (p[k * self.n_classes] - truth) ** 2 / 2
+                self.costs[k] += mixed * p[k * self.n_classes]
+        return loss

@@ -1,0 +1,191 @@
+"""The compiled weights of experts against their formulas in NumPy: priors, rates, shares, losses and gradients."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+
+from onlinebregman import (
+    DensityMixture,
+    EGPortfolio,
+    ExpertMixtureClassifier,
+    ExpertMixtureRegressor,
+    ImplicitGDRegressor,
+)
+
+
+class Weights:
+    """Weights of experts, in logarithms: v ~ prior exp(-rate costs), and fixed share."""
+
+    def __init__(self, prior, rate, share):
+        self.log_prior, self.fixed, self.share = np.log(prior), rate, share
+        self.costs, self.losses = np.zeros(len(prior)), np.zeros(len(prior))
+        self.loss = self.gap = 0.0
+
+    @property
+    def rate(self):
+        if self.fixed is not None:
+            return self.fixed
+        return -self.log_prior.min() / self.gap if self.gap > 0 and len(self.costs) > 1 else np.inf
+
+    @property
+    def logs(self):
+        best = self.costs.min()
+        logs = np.where(self.costs == best, self.log_prior, -np.inf)
+        if self.rate < np.inf:
+            logs = self.log_prior - self.rate * (self.costs - best)
+        return logs - logsumexp(logs)
+
+    def count(self, weight, loss, losses, costs):
+        logs, rate = self.logs, self.rate
+        if rate == np.inf:
+            mixed = (self.costs + weight * costs).min() - self.costs.min()
+        else:
+            mixed = -logsumexp(logs - rate * weight * costs) / rate
+        linear = weight * (loss if costs is losses else np.exp(logs) @ costs)
+        self.gap += max(linear - mixed, 0.0)
+        self.costs = self.costs + weight * costs
+        if self.share:
+            logs = np.logaddexp(self.logs + np.log1p(-self.share), self.log_prior + np.log(self.share))
+            self.costs = (self.log_prior - logs) / rate
+        self.losses, self.loss = self.losses + weight * losses, self.loss + weight * loss
+
+
+def squared(logs, p, y):
+    mean = np.exp(logs) @ p
+    return (mean - y) ** 2 / 2, (p - y) ** 2 / 2, (mean - y) * p
+
+
+def absolute(logs, p, y):
+    mean = np.exp(logs) @ p
+    return abs(mean - y), np.abs(p - y), np.sign(mean - y) * p
+
+
+def log_loss(logs, p, y):
+    mean = np.exp(logs) @ p[:, y]
+    return -np.log(mean), -np.log(p[:, y]), -p[:, y] / mean
+
+
+def brier(logs, p, y):
+    came = np.eye(3)[y]
+    mixed = np.exp(logs) @ p - came
+    return (mixed**2).sum() / 2, ((p - came) ** 2).sum(axis=1) / 2, p @ mixed
+
+
+LOSSES = {"squared_error": squared, "absolute_error": absolute, "log_loss": log_loss, "brier": brier}
+
+
+@pytest.mark.parametrize("strategy", ["average", "eg"])
+@pytest.mark.parametrize("loss", LOSSES)
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    n_experts=st.integers(1, 9),
+    prior=st.booleans(),
+    rate=st.sampled_from([0.05, 1.0, 4.0, "adaptive"]),
+    share=st.sampled_from([0.0, 0.01, 0.5]),
+    weighted=st.booleans(),
+)
+def test_weights_and_bounds_are_those_of_the_formulas(loss, strategy, seed, n_experts, prior, rate, share, weighted):
+    rng = np.random.default_rng(seed)
+    n_rows, history = 40, 12
+    prior = rng.dirichlet(np.ones(n_experts)) + 1e-3 if prior else np.ones(n_experts)
+    share = 0.0 if rate == "adaptive" else share
+    common = {"strategy": strategy, "loss": loss, "learning_rate": rate, "share": share, "history": history}
+    if LOSSES[loss] in (squared, absolute):
+        model, X, y = (
+            ExpertMixtureRegressor(prior=prior, **common),
+            rng.normal(size=(n_rows, n_experts)),
+            rng.normal(size=n_rows),
+        )
+        rows, more = X, {}
+    else:
+        rows, y = rng.dirichlet(np.ones(3), size=(n_rows, n_experts)), rng.integers(3, size=n_rows)
+        model, X, more = ExpertMixtureClassifier(prior=prior, **common), rows.reshape(n_rows, -1), {"classes": range(3)}
+    weights = rng.choice([0.0, 0.5, 2.0], size=n_rows) if weighted else np.ones(n_rows)
+    expected = Weights(prior / prior.sum(), None if rate == "adaptive" else rate, share)
+    kept = []
+    for t in np.flatnonzero(weights):
+        kept.append(np.exp(expected.logs))
+        value, losses, gradient = LOSSES[loss](expected.logs, rows[t], y[t])
+        expected.count(weights[t], value, losses, losses if strategy == "average" else gradient)
+    cut = rng.integers(1, n_rows)
+    model.partial_fit(X[:cut], y[:cut], sample_weight=weights[:cut], **more)
+    model.partial_fit(X[cut:], y[cut:], sample_weight=weights[cut:])
+    near = {"rtol": 1e-7, "atol": 1e-10} if rate == "adaptive" else {"rtol": 1e-10, "atol": 1e-13}
+    assert_allclose(model.weights_, np.exp(expected.logs), **near)
+    assert_allclose(model.weights_history_, np.reshape(kept[-history:], (-1, n_experts)), **near)
+    assert_allclose(model.cumulative_loss_, expected.loss, **near)
+    assert_allclose(model.expert_losses_, expected.losses, rtol=1e-12)
+    bound = -expected.log_prior.min()
+    if share:
+        bound -= max(model.t_ - 1, 0) * np.log(1 - share + share * np.exp(expected.log_prior.min()))
+    assert_allclose(model.regret_bound_, bound / expected.rate + expected.gap, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), n_experts=st.integers(1, 9), cut=st.integers(1, 39))
+def test_a_stream_of_forecasts_may_be_cut_anywhere(seed, n_experts, cut, state):
+    rng = np.random.default_rng(seed)
+    X, y = rng.lognormal(size=(40, n_experts)), rng.normal(size=40)
+    for make, stream in (
+        (lambda: ExpertMixtureRegressor(strategy="eg", history=7), (X, y)),
+        (lambda: ExpertMixtureRegressor(), (X, y)),  # rows a call without validation
+        (lambda: DensityMixture(share=0.1), (X,)),
+        (lambda: EGPortfolio(0.3, history=3), (X,)),
+        (lambda: EGPortfolio(0.3), (X,)),
+    ):
+        whole, parts, single = make().partial_fit(*stream), make(), make()
+        for start, end in ((0, cut), (cut, 40)):
+            parts.partial_fit(*(part[start:end] for part in stream))
+        for i in range(40):
+            single.partial_fit(*(part[i : i + 1] for part in stream))
+        assert state(whole) == state(parts) == state(single)
+
+
+@pytest.mark.parametrize("history", [0, 5])
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize(
+    "make, broken, match",
+    [
+        (ExpertMixtureRegressor, np.nan, "contains NaN"),
+        (ExpertMixtureRegressor, 1e200, "The loss at row"),
+        (DensityMixture, np.inf, "infinity as log-density of row"),
+        (EGPortfolio, -1.0, "price relative -1"),
+        (EGPortfolio, 0.0, "The whole portfolio is lost in row"),
+    ],
+)
+def test_a_broken_row_in_a_block_changes_nothing(make, broken, match, rows, history, unchanged):
+    rng = np.random.default_rng(0)
+    X, y = np.exp(0.1 * rng.normal(size=(60, 3))), rng.normal(size=60)
+    targets = (y,) if make is ExpertMixtureRegressor else ()
+    model, reference = make(history=history), make(history=history)
+    for each in (model, reference):
+        each.partial_fit(X, *targets)
+    wrong = X[:rows].copy()
+    wrong[rows // 2] = broken
+    with unchanged(model, match):
+        model.partial_fit(wrong, *(part[:rows] for part in targets))
+    for each in (model, reference):
+        each.partial_fit(X, *targets)
+    assert model.weights_.tobytes() == reference.weights_.tobytes()
+    assert model.cumulative_loss_ == reference.cumulative_loss_
+
+
+def test_an_expert_that_broke_down_is_named_before_what_it_could_not_learn():
+    """A forecast of infinity comes before the step from it."""
+
+    class Diverges(ImplicitGDRegressor):
+        def predict(self, X):
+            return np.full(len(X), np.inf) if self.t_ > 5 else super().predict(X)
+
+        def partial_fit(self, X, y, sample_weight=None):
+            if hasattr(self, "t_") and self.t_ > 6:
+                raise ValueError("no more")
+            return super().partial_fit(X, y, sample_weight)
+
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="Expert 'b' forecasts inf at row 6"):
+        ExpertMixtureRegressor([("a", ImplicitGDRegressor()), ("b", Diverges())]).partial_fit(X, X[:, 0])
