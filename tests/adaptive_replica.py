@@ -10,6 +10,13 @@ from onlinebregman.losses import LOSSES as OBJECTS
 DIVERGENCES = {"adagrad": AdaGrad(), "normalized_adagrad": NormalizedAdaGrad(), "diagonal_newton": DiagonalNewton()}
 
 
+def flow(w, time, l1, l2):
+    """v' = -(l1 sign(v) + l2 v) from w: the limit of many small proximal steps."""
+    size = np.abs(w)
+    size = np.exp(-l2 * time) * size - l1 * (-np.expm1(-l2 * time) / l2 if l2 else time)
+    return np.sign(w) * np.maximum(size, 0.0)
+
+
 class Replica:
     """The rows as they come, with a last coordinate of value 1 for the intercept; h and rate from all of them anew."""
 
@@ -53,6 +60,5 @@ class Replica:
         self.w = self.w - c * q
         # the penalty in the metric, but where there is none, and of the intercept; then the projection
         met = np.flatnonzero(h[: self.n] > 0)
-        size, steps = np.abs(self.w[met]), self.eta0 * rate / h[met]
-        self.w[met] = np.sign(self.w[met]) * np.maximum(size - steps * self.l1, 0.0) / (1 + steps * self.l2)
+        self.w[met] = flow(self.w[met], self.eta0 * rate / h[met], self.l1, self.l2)
         self.w[: self.n] = self.w[: self.n].clip(*self.box)

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from adaptive_replica import DIVERGENCES, Replica
+from adaptive_replica import DIVERGENCES, Replica, flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -57,8 +57,74 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, layout, upd
     assert_allclose(np.ravel(model.coef_), replica.w[:n], rtol=1e-7, atol=1e-8)
     assert_allclose(model.intercept_, replica.w[n], rtol=1e-7, atol=1e-8)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-7)
-    if penalty == "l1":
+    if penalty != "l2":
         assert_array_equal(np.ravel(model.coef_) == 0, replica.w[:n] == 0)
+
+
+# --- the flow ---------------------------------------------------------------------------------------------------------
+
+
+def before_and_after(name, layout, R, eta0, tracked=False, seed=8):
+    """Weights before and after a row of zeros, of which the penalty is all that moves them; h, the time, the model."""
+    rng = np.random.default_rng(seed)
+    X, y, loss = rng.normal(size=(9, 4)) * np.exp(rng.normal(size=4)), rng.uniform(size=9), OBJECTS["log_loss"]
+    X[8] = 0.0
+    model = MirrorDescentRegressor(
+        divergence=name, loss="log_loss", penalty=R, eta0=1e-9, init=rng.normal(size=4), fit_intercept=False
+    )
+    model.partial_fit(layout(X[:8]), y[:8])
+    w, h = model.coef_, model.metric_
+    model.set_params(eta0=eta0, track_regret=tracked).partial_fit(layout(X[8:]), y[8:])
+    return w, model.coef_, h, eta0 * DIVERGENCES[name].rate(X, y, loss), model
+
+
+@every
+@penalties
+@layouts
+def test_a_penalty_is_the_limit_of_many_small_proximal_steps(name, penalty, layout):
+    R = resolve_penalty(penalty, 0.2, 0.4)
+    w, flowed, h, time, _ = before_and_after(name, layout, R, 1.0)
+    gaps = []
+    for m in (10**2, 10**4):
+        v = w
+        for _ in range(m):
+            v = R.prox(DIVERGENCES[name].at(h), v, time / m)
+        gaps.append(np.abs(v - flowed).max())
+    assert (np.abs(flowed) < np.abs(w)).all()
+    assert gaps[1] < 1.1e-2 * gaps[0] + 1e-12 and gaps[1] < 1e-4
+    assert penalty == "l1" or gaps[0] > 1e-5
+
+
+@every
+@penalties
+@layouts
+@settings(max_examples=25)
+@given(seed=seeds, strength=st.floats(-20, 5))
+def test_small_and_large_penalties_keep_their_digits(name, penalty, layout, seed, strength):
+    R = resolve_penalty(penalty, 10.0**strength, 0.4)
+    w, flowed, h, time, _ = before_and_after(name, layout, R, 1.0, seed=seed)
+    expected = flow(w, time / h, R.l1, R.l2)
+    assert_allclose(flowed, expected, rtol=1e-13, atol=1e-15 * np.abs(w).max())
+    assert_allclose(flowed, expected, rtol=1e-12 if penalty == "l2" else 1.0, atol=0)  # of tiny weights, too
+    assert_allclose(w - flowed, w - expected, rtol=1e-13, atol=3e-16 * np.abs(w).max())
+
+
+@every
+@penalties
+@layouts
+def test_a_penalty_that_overflows_leaves_zeros(name, penalty, layout):
+    rng = np.random.default_rng(3)
+    X, y = sparse_rows(rng, 50, 6)
+    X[:, 5] = 0.0
+    init = np.r_[np.zeros(5), 0.7]
+    for alpha in (1e20, 1e200, 1e300):
+        model = MirrorDescentRegressor(divergence=name, penalty=penalty, alpha=alpha, init=init, l1_ratio=0.5)
+        assert_array_equal(model.partial_fit(layout(X), y).coef_, init)  # the last column is still unknown
+        assert np.isfinite(model.predict(layout(X))).all()
+    none = clone(model).set_params(penalty=None).partial_fit(layout(X), y)
+    for alpha in (0.0, 1e-30, 1e-300, 5e-324):
+        weak = clone(model).set_params(alpha=alpha).partial_fit(layout(X), y)
+        assert_allclose(weak.coef_, none.coef_, rtol=1e-12, atol=1e-14)
 
 
 @every
@@ -87,6 +153,23 @@ def test_sparse_rows_give_the_numbers_of_dense_ones(name, penalty, seed, density
     for rows in (X, sparse.csr_array(X), 3 * X, sparse.csr_array(3 * X)):  # values larger than any before, too
         expected = dense.predict(rows if isinstance(rows, np.ndarray) else rows.toarray())
         assert_allclose(lazy.predict(rows), expected, rtol=1e-10, atol=1e-11 * (1 + size))
+
+
+@every
+@penalties
+def test_the_columns_that_a_sparse_row_does_not_have_wait(name, penalty):
+    rng = np.random.default_rng(3)
+    X, y = sparse_rows(rng, 100, 40)
+    model = MirrorDescentRegressor(divergence=name, penalty=penalty, alpha=0.01).partial_fit(X[:50], y[:50])
+    assert not model._learner.geometry.get_state()[0]["lagging"]
+    w = model._learner.geometry.get_state()[-1][:40]
+    row = sparse.csr_array(X[50:51])
+    model.partial_fit(row, y[50:51])
+    (now, *_, blocks), others = model._learner.geometry.get_state(), np.setdiff1d(np.arange(40), row.indices)
+    assert now["lagging"]
+    assert_array_equal(blocks[others], w[others])
+    moved = others[w[others] != 0]
+    assert len(moved) > 5 and (np.abs(model.coef_[moved]) < np.abs(w[moved])).all()
 
 
 @every
@@ -198,6 +281,27 @@ def test_the_certificate_accounts_for_the_penalty(name, penalty, seed, update, l
         regret = weighted - sum(eta * float(VALUES[loss](a, t)) for eta, a, t in zip(etas, scores, y[11:], strict=True))
         bound = float(np.ravel(model.regret_certificate(u, b))[0])
         assert regret <= bound + 1e-9 * (abs(weighted) + abs(bound) + 1)
+
+
+@every
+@penalties
+@layouts
+@settings(max_examples=40)
+@given(seed=seeds, strength=st.floats(-6, 3), distance=st.floats(-6, 1))
+def test_what_the_certificate_counts_of_a_flow(name, penalty, layout, seed, strength, distance):
+    """D(u, w') - D(u, w'') >= eta (R(w'') - R(u)) + sum of e^(-l2 eta / h) D(w'', w'): a row of zeros has no regret."""
+    R = resolve_penalty(penalty, 10.0**strength, 0.3)
+    w, v, h, time, model = before_and_after(name, layout, R, 1.0, tracked=True, seed=seed)
+    counted = time * R.value(v) + (np.exp(-R.l2 * time / h) * h * (v - w) ** 2).sum() / 2
+    assert_allclose(model._learner.slack, -counted, rtol=1e-9)
+    assert_allclose(model._learner.rate_sum, time, rtol=1e-12)
+    rng = np.random.default_rng(seed)
+    for end in (w, v, np.zeros(4)):
+        u = end + 10.0**distance * rng.normal(size=4)
+        nearer = (h * ((u - w) ** 2 - (u - v) ** 2)).sum() / 2
+        size = (h * ((u - w) ** 2 + (u - v) ** 2)).sum() + counted + time * R.value(u)
+        assert nearer - counted + time * R.value(u) >= -1e-13 * size
+        assert_allclose(model.regret_certificate(u), nearer - counted + time * R.value(u), atol=1e-9 * size, rtol=0)
 
 
 @every

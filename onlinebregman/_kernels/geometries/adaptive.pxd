@@ -4,11 +4,11 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 cdef class AdaptiveGeometry(Geometry):
     cdef bint tracking                  # is the last block the sum of c x, for the regret certificate?
     cdef int blocks                     # of which the state of a coordinate consists, before that one
+    cdef bint prior                     # is h (1 + g) / r^2, so that h w stays where the largest |x| grows, or sqrt(g) / r^2?
     cdef readonly tuple box             # None, or the smallest and the largest weights, to which each is clipped
     cdef double[::1] low, high          # the same
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
-    cdef void shrink_weights(self, double l1, double l2) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
     cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil
@@ -19,7 +19,6 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    cdef bint prior                     # where M grows from m, does h w stay, or is w multiplied by m / M?
     cdef readonly bint located          # have scores the units of the target?
     cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil

@@ -6,9 +6,13 @@ After a row was predicted, and before it is learned, `adapt` takes it into the s
 coordinates of its nonzeros, so that a sparse row costs O(nonzeros). What all coordinates have in common it returns, as
 a factor of the learning rate. The intercept is a coordinate of value 1: the row's score moves by bias = 1 / h_0 too.
 
-A penalty's proximal step of rate eta is that of eta / h_i for each coordinate, whose h_i stays until a row has a value there:
-so the steps of an L1 penalty that a coordinate has missed add up to one. Those of L2 do not, where eta changes from row to
-row. A coordinate without an h, where no row had a value, has no such step.
+A penalty is not followed by its proximal step but by its flow v' = -(l1 sgn v + l2 v) / h_i from w' for the time eta,
+which is the limit of many small proximal steps (docs/frame.rst):
+
+    |w''| = max(0, (|w'| + l1 / l2) e^(-l2 eta / h_i) - l1 / l2), and where l2 = 0 the soft threshold l1 eta / h_i.
+
+As h_i stays until a row has a value there, the flows that a coordinate has missed are one, for the sum of their times, as
+the proximal steps of l1 are, but not those of l2. Where no row had a value, there is no h_i, and the weight stays.
 
 The state of a coordinate are its weight and, in blocks behind all weights, what h follows from. All of it is undone,
 saved and checked together with the weights.
@@ -47,18 +51,14 @@ cdef extern from "ops/adaptive.h":
 # How much sooner the intercept moves than h says, in the first row: its score is the target to 12 digits.
 cdef double FIRMLY = 2.0**40
 
-cdef extern from "ops/penalty.h":
-    double ob_scaled_proximal(double w, double r, double l1, double l2) noexcept nogil
+cdef extern from "ops/exp.h":
+    double ob_exp1(double z) noexcept nogil
 
 cdef extern from "ops/adaptive_penalty.h":
-    double ob_reciprocal(double g) noexcept nogil
-    double ob_reciprocal_normalised(double g, double r) noexcept nogil
-    double ob_reciprocal_second_order(double g, double r) noexcept nogil
-    void ob_shrink(double* w, const double* g, double l1, double l2, Py_ssize_t n) noexcept nogil
-    void ob_shrink_normalised(double* w, const double* g, const double* r, double l1, double l2,
-                              Py_ssize_t n) noexcept nogil
-    void ob_shrink_second_order(double* w, const double* g, const double* r, double l1, double l2,
-                                Py_ssize_t n) noexcept nogil
+    double ob_reciprocal(double g, double r, int prior) noexcept nogil
+    double ob_flow(double w, double t, double l1, double l2) noexcept nogil
+    void ob_shrink(double* w, const double* g, const double* r, int prior, const double* t, double l1, double l2,
+                   Py_ssize_t n) noexcept nogil
 
 cdef enum:                    # blocks of the state
     WEIGHTS
@@ -243,7 +243,6 @@ cdef class AdaptiveGeometry(Geometry):
         if c != 0:
             ob_axpy(work.w, (<Notes*> work.notes).q, c, work.n)
 
-
     # --- constraint and penalty: coordinate by coordinate, whatever their h -------------------------------------
 
     cdef void project(self, Workspace* work) noexcept nogil:
@@ -258,47 +257,62 @@ cdef class AdaptiveGeometry(Geometry):
         return min(w, self.upper) if self.box is None else min(max(w, self.low[j]), self.high[j])
 
     cdef bint composes(self) noexcept nogil:
-        return self.state.l2 == 0
+        return True
+
+    cdef void advance(self, double l1, double l2) noexcept nogil:
+        self.state.threshold += l1 + l2
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
         """1 / h of a coordinate; 0 where it has none."""
-        return 0.0
+        cdef double* own = &self.weights[j]
+        cdef Py_ssize_t n = self.n_features
+        return ob_reciprocal(own[SUMS * n], own[RECIPROCALS * n] if self.blocks > RECIPROCALS else 1.0, self.prior)
 
-    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
-        """`proximal` for all weights."""
+    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        cdef double strength = self.state.l1 + self.state.l2
+        cdef double* units = self.block(work, RECIPROCALS, 2) if self.blocks > RECIPROCALS else NULL
+        cdef double* t = NULL
+        cdef Py_ssize_t i
+        if missed:  # l1 is the clock
+            t = scratch(work, 4)
+            for i in range(work.n):
+                t[i] = l1 - self.threshold_stamp[work.row.index[i]]
+            l1, l2 = self.state.l1 / strength, self.state.l2 / strength
+        ob_shrink(work.w, self.block(work, SUMS, 1), units, self.prior, t, l1, l2, work.n)
 
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        return ob_scaled_proximal(w, self.reciprocal(j), l1, l2)
+    cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
+        cdef double t = (self.state.threshold - self.threshold_stamp[j]) * self.reciprocal(j)
+        cdef double strength = self.state.l1 + self.state.l2
+        return self.confined(j, ob_flow(self.weights[j], t, self.state.l1 / strength, self.state.l2 / strength))
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """See `Geometry.shrink_all`. What D(u, .) falls by from w' to w'' is linear in u, as by a step, and noted so."""
+        """See `Geometry.shrink_all`: of a flow, e^(-l2 eta / h) D(w'', w') is counted (docs/frame.rst).
+
+        What D(u, .) falls by from w' to w'' is linear in u, as by a step, and noted so.
+        """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, w, r, total = 0.0
-        cdef double* pulls = &self.weights[self.blocks * self.n_features] if tracked else NULL
-        cdef Py_ssize_t j
+        cdef Py_ssize_t j, n = self.n_features
+        cdef double* first = &self.weights[0]
+        cdef double* units = first + RECIPROCALS * n if self.blocks > RECIPROCALS else NULL
+        cdef double* pulls = first + self.blocks * n
         if not tracked:
-            self.shrink_weights(l1, l2)
-        for j in range(self.n_features if tracked else 0):
+            ob_shrink(first, first + SUMS * n, units, self.prior, NULL, l1, l2, n)
+        for j in range(n if tracked else 0):
             r, w = self.reciprocal(j), self.weights[j]
             if r > 0:
-                v = ob_scaled_proximal(w, r, l1, l2)
-                total += l1 * fabs(v) + 0.5 * l2 * v * v + 0.5 * (v - w) * (v - w) / r
+                v = ob_flow(w, r, l1, l2)
+                total += l1 * fabs(v) + 0.5 * l2 * v * v + ob_exp1(-l2 * r) * (0.5 * (v - w) * (v - w) / r)
                 pulls[j] += (w - v) / r
                 self.state.gained += 0.5 * (w - v) * (w + v) / r
                 self.weights[j] = v
         if self.box is not None or self.upper < INFINITY:
-            for j in range(self.n_features):
+            for j in range(n):
                 self.weights[j] = self.confined(j, self.weights[j])
         return total
 
 
 cdef class AdaGradGeometry(AdaptiveGeometry):
     """h = sqrt(sum g^2 x^2)."""
-
-    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
-        return ob_reciprocal(self.weights[SUMS * self.n_features + j])
-
-    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
-        ob_shrink(&self.weights[0], &self.weights[SUMS * self.n_features], l1, l2, self.n_features)
 
     @property
     def metric(self):
@@ -411,15 +425,6 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         """h of every coordinate, 0 where none was met; a new array."""
         return self.metric_of(np.sqrt)
 
-    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
-        cdef Py_ssize_t n = self.n_features
-        return ob_reciprocal_normalised(self.weights[SUMS * n + j], self.weights[RECIPROCALS * n + j])
-
-    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
-        cdef double* w = &self.weights[0]
-        cdef Py_ssize_t n = self.n_features
-        ob_shrink_normalised(w, w + SUMS * n, w + RECIPROCALS * n, l1, l2, n)
-
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
@@ -463,15 +468,6 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     def metric(self):
         """h of every coordinate, 0 where none was met; a new array."""
         return self.metric_of(lambda sums: 1.0 + sums)
-
-    cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
-        cdef Py_ssize_t n = self.n_features
-        return ob_reciprocal_second_order(self.weights[SUMS * n + j], self.weights[RECIPROCALS * n + j])
-
-    cdef void shrink_weights(self, double l1, double l2) noexcept nogil:
-        cdef double* w = &self.weights[0]
-        cdef Py_ssize_t n = self.n_features
-        ob_shrink_second_order(w, w + SUMS * n, w + RECIPROCALS * n, l1, l2, n)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes

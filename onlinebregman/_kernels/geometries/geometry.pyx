@@ -369,7 +369,6 @@ cdef class Geometry:
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
 
-        A geometry whose metric differs from weight to weight, D(v, w) = h_j (v - w)^2 / 2, divides l1 and l2 by its h_j.
         """
         return w
 
@@ -385,9 +384,15 @@ cdef class Geometry:
             |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
 
         The sum is what the clock's `threshold` has grown by since the weight's stamp, G_t is its `growth`, and a weight
-        is kept as w_s G_s: once more a proximal step, by that sum and by G_T - 1. Others are asked with l2 = 0.
+        is kept as w_s G_s: once more a proximal step, by that sum and by G_T - 1. And in geometries that adapt, which
+        have a step of their own, and a clock that shows the sum of l1 + l2. Others are asked with l2 = 0.
         """
         return False
+
+    cdef void advance(self, double l1, double l2) noexcept nogil:
+        """Have the clock go on by a proximal step."""
+        self.state.threshold += l1 * self.state.growth
+        self.state.growth *= 1.0 + l2
 
     cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
         """The j-th weight within what it is constrained to."""
@@ -435,8 +440,7 @@ cdef class Geometry:
                 self.needs_backup = True
                 return
             self.settle()
-        self.state.threshold += l1 * self.state.growth
-        self.state.growth *= 1.0 + l2
+        self.advance(l1, l2)
         self.state.steps += 1
         self.state.lagging = True
         self.proximal_row(work, l1, l2, False)

@@ -1,48 +1,57 @@
-/* Proximal steps in the metrics of the geometries that adapt, see adaptive.h: 1 / h of a coordinate, 0 where no row had a
- * value, and steps of all weights by it, to the same numbers.
+/* Penalties in the metrics of the geometries that adapt, see adaptive.h: 1 / h of a coordinate, 0 where no row had a
+ * value, and the flow of a penalty by it, v' = -(l1 sign(v) + l2 v) / h, for some time. Many small proximal steps have it as
+ * their limit, and one after the other are one of all their times.
  */
 #ifndef ONLINEBREGMAN_ADAPTIVE_PENALTY_H
 #define ONLINEBREGMAN_ADAPTIVE_PENALTY_H
 
 #include "adaptive.h"
+#include "exp.h"
 #include "penalty.h"
 
 #define OB_LARGEST_RECIPROCAL 1e300 /* finite, so that it can be multiplied by 0 */
 
-OB_INLINE double ob_no_larger(double r) {
-    return r < OB_LARGEST_RECIPROCAL ? r : OB_LARGEST_RECIPROCAL;
+/* h = sqrt(g) / r^2, or (1 + g) / r^2 with a prior */
+OB_INLINE double ob_reciprocal(double g, double r, int prior) {
+    const double t = r * (r / (prior ? 1.0 + g : sqrt(g)));
+    return r == OB_UNSEEN || (!prior && g < DBL_MIN) ? 0.0 : t < OB_LARGEST_RECIPROCAL ? t : OB_LARGEST_RECIPROCAL;
 }
 
-/* h = sqrt(g) */
-OB_INLINE double ob_reciprocal(double g) {
-    return g < DBL_MIN ? 0.0 : 1.0 / sqrt(g);
+/* A weight after the time t h: (abs(w) + l1 / l2) exp(-l2 t) - l1 / l2, and 0 from where that is not above 0; t = 0: w */
+OB_INLINE double ob_flow(double w, double t, double l1, double l2) {
+    if (l2 == 0.0)
+        return ob_soft_threshold(w, l1 * t);
+    double lost;
+    const double left = ob_decay(l2 * t, &lost);
+    return ob_soft_threshold(w * left, l1 / l2 * lost);
 }
 
-/* h = sqrt(g) / r^2 */
-OB_INLINE double ob_reciprocal_normalised(double g, double r) {
-    return g < DBL_MIN || r == OB_UNSEEN ? 0.0 : ob_no_larger(r * (r / sqrt(g)));
+/* The same for weights w and their times t, or the time 1 for all; r may be NULL, for 1. Each case is a loop of its own. */
+#define OB_FLOWS(TIME, R, PRIOR, L2)                                                \
+    for (ptrdiff_t i = 0; i < n; ++i)                                               \
+        w[i] = ob_flow(w[i], (TIME) * ob_reciprocal(g[i], R, PRIOR), l1, L2)
+#define OB_CASES(R, PRIOR)                                                          \
+    if (t && l2 == 0.0)                                                             \
+        OB_FLOWS(t[i], R, PRIOR, 0.0);                                              \
+    else if (t)                                                                     \
+        OB_FLOWS(t[i], R, PRIOR, l2);                                               \
+    else if (l2 == 0.0)                                                             \
+        OB_FLOWS(1.0, R, PRIOR, 0.0);                                               \
+    else                                                                            \
+        OB_FLOWS(1.0, R, PRIOR, l2)
+
+OB_CLONES static void ob_shrink(double *restrict w, const double *restrict g, const double *restrict r, int prior,
+                                const double *restrict t, double l1, double l2, ptrdiff_t n) {
+    if (!r) {
+        OB_CASES(1.0, 0);
+    } else if (prior) {
+        OB_CASES(r[i], 1);
+    } else {
+        OB_CASES(r[i], 0);
+    }
 }
 
-/* h = (1 + g) / r^2 */
-OB_INLINE double ob_reciprocal_second_order(double g, double r) {
-    return r == OB_UNSEEN ? 0.0 : ob_no_larger(r * (r / (1.0 + g)));
-}
-
-OB_CLONES static void ob_shrink(double *restrict w, const double *restrict g, double l1, double l2, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        w[i] = ob_scaled_proximal(w[i], ob_reciprocal(g[i]), l1, l2);
-}
-
-OB_CLONES static void ob_shrink_normalised(double *restrict w, const double *restrict g, const double *restrict r,
-                                           double l1, double l2, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        w[i] = ob_scaled_proximal(w[i], ob_reciprocal_normalised(g[i], r[i]), l1, l2);
-}
-
-OB_CLONES static void ob_shrink_second_order(double *restrict w, const double *restrict g, const double *restrict r,
-                                             double l1, double l2, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        w[i] = ob_scaled_proximal(w[i], ob_reciprocal_second_order(g[i], r[i]), l1, l2);
-}
+#undef OB_CASES
+#undef OB_FLOWS
 
 #endif

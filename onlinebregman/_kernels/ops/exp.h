@@ -53,19 +53,33 @@ OB_INLINE double ob_exp1(double z0) {
     return z0 > 709.0 ? HUGE_VAL : v;
 }
 
-/* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. For a few numbers that are waited
- * for: the same polynomial, in pieces that do not wait for each other (Estrin). */
-OB_INLINE double ob_exp_soon(double z0) {
-    double shifted;
-    const double r = ob_ln2_rest(z0 < -708.0 ? -708.0 : z0, &shifted), r2 = r * r, r4 = r2 * r2;
-    const double p0 = (1.0 + r) + r2 * (0.5 + 0.16666666666666666 * r);
+/* The same polynomial from r^4 on, r^4 / 4! + ... + r^13 / 13!, in pieces that do not wait for each other (Estrin) */
+OB_INLINE double ob_exp_tail(double r) {
+    const double r2 = r * r, r4 = r2 * r2;
     const double p4 = (0.041666666666666664 + 0.008333333333333333 * r) +
                       r2 * (0.001388888888888889 + 0.0001984126984126984 * r);
     const double p8 = (2.48015873015873e-05 + 2.7557319223985893e-06 * r) +
                       r2 * (2.755731922398589e-07 + 2.505210838544172e-08 * r);
     const double p12 = 2.08767569878681e-09 + 1.6059043836821613e-10 * r;
-    const double p = p0 + r4 * (p4 + r4 * (p8 + r4 * p12));
+    return r4 * (p4 + r4 * (p8 + r4 * p12));
+}
+
+/* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. For a few numbers that are waited
+ * for. */
+OB_INLINE double ob_exp_soon(double z0) {
+    double shifted;
+    const double r = ob_ln2_rest(z0 < -708.0 ? -708.0 : z0, &shifted);
+    const double p = ((1.0 + r) + r * r * (0.5 + 0.16666666666666666 * r)) + ob_exp_tail(r);
     return z0 < -708.0 ? 0.0 : p * ob_two_to(shifted);
+}
+
+/* exp(-z) for z >= 0, 0 above 708, and in *lost 1 - exp(-z), each to its last digits */
+OB_INLINE double ob_decay(double z, double *lost) {
+    double shifted;
+    const double r = ob_ln2_rest(z > 708.0 ? -708.0 : -z, &shifted), unit = ob_two_to(shifted);
+    const double rest = unit * (r + (r * r * (0.5 + 0.16666666666666666 * r) + ob_exp_tail(r)));
+    *lost = (1.0 - unit) - rest;
+    return z > 708.0 ? 0.0 : unit + rest;
 }
 
 /* e = exp(-(c x + shift)) */

@@ -34,11 +34,6 @@ OB_CLONES static void ob_soft_thresholds_and_ridge(double *restrict w, double l1
         w[i] = ob_soft_threshold(w[i], l1) / growth;
 }
 
-/* Of a weight in the metric h (v - w)^2 / 2, r = 1 / h; r = 0: it has none, and stays */
-OB_INLINE double ob_scaled_proximal(double w, double r, double l1, double l2) {
-    return ob_soft_threshold(w, l1 * r) / (1.0 + l2 * r);
-}
-
 /* ln v + l2 v = ln w: t = l2 v solves t e^t = l2 w, by the iteration of Fritsch, Shafer and Crowley, of fourth order */
 static double ob_entropy_ridge(double w, double l2) {
     const double x = l2 * w, large = log(l2) + log(w);
