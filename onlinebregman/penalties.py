@@ -5,7 +5,9 @@ and then to w'' = argmin of D(v, w') + eta R(v) over v. For every u
 
     eta (R(w'') - R(u))  <=  D(u, w') - D(u, w'') - D(w'', w'),
 
-so that a regret certificate for the losses becomes one for losses and penalty together.
+so that a regret certificate for the losses becomes one for losses and penalty together. Adaptive divergences take the
+limit of many small proximal steps, of eta / m each, with D(w'', w') on the right times e^-z, z = eta l2 / h (see
+`ElasticNet`).
 
 References
 ----------
@@ -77,6 +79,8 @@ class ElasticNet(Penalty):
     - Burg: 1/v = 1/w + l1 + l2 v, a quadratic equation;
     - binary entropy: logit v + l2 v = logit w - l1, one scalar equation a weight;
     - p-norm: a soft threshold of f(w), only for l1_ratio = 1;
+    - adaptive, with weights h of the coordinates: not its step, but the limit of many small ones, which is sgn(w)
+      max((abs(w) + l1 / l2) e^(-l2 / h) - l1 / l2, 0), and sgn(w) max(abs(w) - l1 / h, 0) for l2 = 0;
     - a `SeparableDivergence` of your own: the same equation by Newton's method.
 
     Parameters

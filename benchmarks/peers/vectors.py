@@ -137,13 +137,15 @@ def penalties(repeats):
     plain = {"learning_rate": "constant", "eta0": 1e-4}
     for width, density in ((100, None), (10**4, 50e-4), (10**6, 50e-6)):
         X, y = stream(20_000, width, density)
-        without = on_block(ImplicitGDRegressor(**plain), X, y)
-        for penalty in ("l1", "elasticnet"):
-            shared = {"penalty": penalty, "alpha": 1e-3}
-            learn = on_block(MirrorDescentRegressor(**shared, **plain), X, y)
-            name = f"block, {'' if density is None else 'CSR, 50 nonzeros, '}{penalty}, d={width:g}"
-            compare(f"{name}: SGDRegressor", learn, on_block(sgd(**shared), X, y), len(y), repeats)
-            compare(f"{name}: without a penalty", learn, without, len(y), repeats)
+        for divergence in ("squared_euclidean", "normalized_adagrad"):
+            without = on_block(MirrorDescentRegressor(divergence=divergence, **plain), X, y)
+            for penalty in ("l1", "elasticnet"):
+                shared = {"penalty": penalty, "alpha": 1e-3}
+                learn = on_block(MirrorDescentRegressor(divergence=divergence, **shared, **plain), X, y)
+                kind = "block" if density is None else "block, CSR, 50 nonzeros"
+                name = f"{kind}, {divergence}, {penalty}, d={width:g}"
+                compare(f"{name}: SGDRegressor", learn, on_block(sgd(**shared), X, y), len(y), repeats)
+                compare(f"{name}: without a penalty", learn, without, len(y), repeats)
 
 
 def rates(repeats):

@@ -54,11 +54,11 @@ class ParametricMirrorMixin(MirrorMixin):
         Euclidean distance are compiled.
     penalty : {"l1", "l2", "elasticnet"} or Penalty or None
         R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), where "l1" and "l2" stand for ratios of 1 and
-        0. Each step is followed by the proximal step argmin D(v, w) + eta_t R(v), before a projection. A `Penalty`,
-        from `onlinebregman.penalties` or your own, is used directly. The intercept is not penalised, and weights of
-        rows do not affect the penalty; with `signed` it is applied to (w+, w-). Read when learning starts. The cost of
-        a sparse row is proportional to its nonzeros, except with `average` or `track_regret`, and where proximal steps
-        cannot be combined (user guide).
+        0. Each step is followed by the proximal step argmin D(v, w) + eta_t R(v), in adaptive divergences by the limit
+        of many small ones, before a projection. A `Penalty`, from `onlinebregman.penalties` or your own, is used
+        directly. The intercept is not penalised, and weights of rows do not affect the penalty; with `signed` it is
+        applied to (w+, w-). Read when learning starts. The cost of a sparse row is proportional to its nonzeros, except
+        with `average` or `track_regret`, and where proximal steps cannot be combined (user guide).
     alpha : float
         Strength of the penalty.
     l1_ratio : float

@@ -4,7 +4,7 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 cdef class AdaptiveGeometry(Geometry):
     cdef bint tracking                  # is the last block the sum of c x, for the regret certificate?
     cdef int blocks                     # of which the state of a coordinate consists, before that one
-    cdef bint prior                     # is h (1 + g) / r^2, so that h w stays where the largest |x| grows, or sqrt(g) / r^2?
+    cdef bint prior                     # is h = (1 + g) / r^2, and h w stays where the largest |x| grows?
     cdef readonly tuple box             # None, or the smallest and the largest weights, to which each is clipped
     cdef double[::1] low, high          # the same
 

@@ -11,8 +11,8 @@ which is the limit of many small proximal steps (docs/frame.rst):
 
     |w''| = max(0, (|w'| + l1 / l2) e^(-l2 eta / h_i) - l1 / l2), and where l2 = 0 the soft threshold l1 eta / h_i.
 
-As h_i stays until a row has a value there, the flows that a coordinate has missed are one, for the sum of their times, as
-the proximal steps of l1 are, but not those of l2. Where no row had a value, there is no h_i, and the weight stays.
+As h_i stays until a row has a value there, the flows that a coordinate has missed are one, for the sum of their times,
+as the proximal steps of l1 are, but not those of l2. Where no row had a value, there is no h_i, and the weight stays.
 
 The state of a coordinate are its weight and, in blocks behind all weights, what h follows from. All of it is undone,
 saved and checked together with the weights.

@@ -1,6 +1,6 @@
 /* Penalties in the metrics of the geometries that adapt, see adaptive.h: 1 / h of a coordinate, 0 where no row had a
- * value, and the flow of a penalty by it, v' = -(l1 sign(v) + l2 v) / h, for some time. Many small proximal steps have it as
- * their limit, and one after the other are one of all their times.
+ * value, and the flow of a penalty by it, v' = -(l1 sign(v) + l2 v) / h for some time, the limit of many small proximal
+ * steps. One flow after the other is one, for the sum of their times.
  */
 #ifndef ONLINEBREGMAN_ADAPTIVE_PENALTY_H
 #define ONLINEBREGMAN_ADAPTIVE_PENALTY_H
@@ -17,7 +17,7 @@ OB_INLINE double ob_reciprocal(double g, double r, int prior) {
     return r == OB_UNSEEN || (!prior && g < DBL_MIN) ? 0.0 : t < OB_LARGEST_RECIPROCAL ? t : OB_LARGEST_RECIPROCAL;
 }
 
-/* A weight after the time t h: (abs(w) + l1 / l2) exp(-l2 t) - l1 / l2, and 0 from where that is not above 0; t = 0: w */
+/* A weight after the time t h: (abs(w) + l1 / l2) exp(-l2 t) - l1 / l2 as long as that is above 0, then 0; t = 0: w */
 OB_INLINE double ob_flow(double w, double t, double l1, double l2) {
     if (l2 == 0.0)
         return ob_soft_threshold(w, l1 * t);
@@ -26,7 +26,7 @@ OB_INLINE double ob_flow(double w, double t, double l1, double l2) {
     return ob_soft_threshold(w * left, l1 / l2 * lost);
 }
 
-/* The same for weights w and their times t, or the time 1 for all; r may be NULL, for 1. Each case is a loop of its own. */
+/* The same for weights w and their times t, or the time 1 for all; without r, r = 1. Each case is a loop of its own. */
 #define OB_FLOWS(TIME, R, PRIOR, L2)                                                \
     for (ptrdiff_t i = 0; i < n; ++i)                                               \
         w[i] = ob_flow(w[i], (TIME) * ob_reciprocal(g[i], R, PRIOR), l1, L2)
