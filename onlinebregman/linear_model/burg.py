@@ -17,7 +17,8 @@ from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import Update
+from ._regressor import OnlineLinearRegressor
 
 
 class BurgMirrorMixin(MirrorMixin):

@@ -12,7 +12,8 @@ from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import Update
+from ._regressor import OnlineLinearRegressor
 
 
 class EntropyMirrorMixin(MirrorMixin):

@@ -10,7 +10,8 @@ from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import Update
+from ._regressor import OnlineLinearRegressor
 
 
 class EuclideanMirrorMixin(MirrorMixin):

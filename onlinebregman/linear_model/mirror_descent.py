@@ -18,8 +18,9 @@ from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..penalties import PENALTIES, Penalty, resolve_penalty
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
+from ._base import OnlineLinearModel, Update, _parts
 from ._classifier import OnlineLinearClassifier
+from ._regressor import OnlineLinearRegressor
 
 _PARAMETERS: dict = {
     "divergence": [StrOptions(set(DIVERGENCES)), Divergence],

@@ -15,8 +15,9 @@ from ..divergences._names import automatic_p
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update
+from ._base import Update
 from ._classifier import OnlineLinearClassifier
+from ._regressor import OnlineLinearRegressor
 
 _P = [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]
 

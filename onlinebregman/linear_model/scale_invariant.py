@@ -16,8 +16,9 @@ from .._sklearn_compat import StrOptions
 from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
-from ._base import OnlineLinearRegressor, _parts
+from ._base import _parts
 from ._classifier import OnlineLinearClassifier
+from ._regressor import OnlineLinearRegressor
 
 
 class ScaleInvariantMixin(MirrorMixin):

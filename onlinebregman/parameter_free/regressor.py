@@ -15,7 +15,7 @@ from .._online.compiled import make_loss
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions, fit_context
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
-from ..linear_model._base import OnlineLinearRegressor
+from ..linear_model._regressor import OnlineLinearRegressor
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ._base import ParameterFree

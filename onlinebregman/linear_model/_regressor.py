@@ -1,0 +1,174 @@
+"""Code shared by the regressors: fitting, predicting, and what is known of their regret."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from .._online.types import MatrixLike
+from .._sklearn_compat import fit_context
+from ..losses import LOSSES, Loss
+from ._base import OnlineLinearModel
+
+
+class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
+    """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
+
+    Parameters
+    ----------
+    eta0 : float
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, is suitable for standardised
+        features and targets: see Notes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : float
+        Intercept.
+    """
+
+    loss: str | Loss = "squared_error"  # where it is no parameter
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64, float32 and CSR are read without a copy.
+        {y, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows, once, in their order.
+
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
+            return self
+        return self._partial_fit(X, y, sample_weight)
+
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        scores = self._progressive_scores(X, y, y, sample_weight)
+        return None if scores is None else self._learner.link(scores.ravel())
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions: h(X @ coef_ + intercept_) with h the link of the loss, the identity for the squared loss.
+        """
+        return self._scores(X, linked=True)
+
+    def regret_certificate(self, coef: ArrayLike, intercept: float = 0.0) -> float:
+        """Bound on the regret of this run against a comparator, without assumptions on the data.
+
+        For every linear model u = (coef, intercept) in the domain and within `constraint`
+
+            sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
+
+        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
+        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
+        penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
+        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
+        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
+        the comparator must have the intercept that was kept.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            Weights of the comparator.
+        intercept : float, default=0.0
+            Its intercept; must be 0 if none is learned.
+
+        Returns
+        -------
+        {bound}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, or the certificate does not hold for the comparator.
+        """
+        return self._linear_certificate(0, coef, float(intercept))
+
+    def regret_bound(
+        self, coef: ArrayLike, intercept: float = 0.0, *, largest_divergence: float | None = None
+    ) -> float:
+        """Bound on the regret of this run, without weighting rows by their rates.
+
+        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
+        rate gives
+
+            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
+
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
+        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
+        penalty R the right side also has sum R(u) - R(w_{t+1}). The left side starts with `cumulative_loss_` if regret
+        was tracked from the first row on, without `average`.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+            The comparator u.
+        intercept : float, default=0.0
+            Its intercept; 0 if none is learned.
+        largest_divergence : float, default=None
+            An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
+            the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
+
+        Returns
+        -------
+        {bound}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing, or
+            less than a divergence of the run.
+
+        References
+        ----------
+        .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
+        """
+        largest = np.nan if largest_divergence is None else float(largest_divergence)
+        return self._regret_bound(0, coef, float(intercept), largest)
+
+    @property
+    def weighted_loss_(self) -> float:
+        """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
+        return self._fitted_learner().weighted_loss
