@@ -1,4 +1,5 @@
-"""Geometries that adapt: squared Euclidean distances with a weight h_i for each coordinate, which follows from the rows.
+"""Geometries that adapt: squared Euclidean distances with a weight h_i for each coordinate, which follows from the
+rows.
 
     D_t(u, w) = sum h_i (u_i - w_i)^2 / 2,    w_i(c) = w_i - c x_i / h_i,    x'Sx = sum x_i^2 / h_i
 

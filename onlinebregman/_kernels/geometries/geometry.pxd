@@ -30,7 +30,8 @@ cdef struct GeometryState:    # the state beside the weights
     double summed             # the largest total since it was last summed afresh (simplex)
     # geometries that adapt: the intercept's sum; rows and the sum of their z^2; the targets, as weight, mean and sum of
     # squares; the intercept's bets; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
-    double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread, pulled, gained
+    double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread
+    double pulled, gained
     Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
     double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2,
     double threshold, growth  # the clock of its proximal steps,
@@ -72,7 +73,7 @@ cdef class Geometry:
     cdef public double upper         # largest weight
     cdef readonly object failure     # the exception by which a geometry in Python refused a row
     cdef double[::1] weights
-    cdef Py_ssize_t spare            # how many more may follow, here as in all vectors of their length, in the same memory
+    cdef Py_ssize_t spare            # how many more may follow in the same memory, as in all vectors of their length
     cdef GeometryState state
     # While only some weights are backed up, a step on all of them is not made but sets `needs_backup`; the caller backs
     # all up and repeats.

@@ -121,7 +121,8 @@ cdef class NumPyGeometry(Geometry):
         with gil:
             try:
                 moved = self.divergence.step(self.w, self.x, c)
-                # D(w, w(c)) = c x.(w - w(c)) - D(w(c), w) holds for a w(c) that was kept off the edge of the domain, too
+                # D(w, w(c)) = c x.(w - w(c)) - D(w(c), w) holds for a w(c) that was kept off the edge of the domain,
+                # too
                 return -c * (moved @ self.x) - self.divergence.divergence(moved, self.w)
             except BaseException as error:
                 self.failure = error

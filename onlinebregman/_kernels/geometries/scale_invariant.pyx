@@ -1,17 +1,17 @@
 """Learning without a rate: each coordinate bets a part of its wealth on where it will be pulled (ScInOL2).
 
-Of each coordinate: pull G = -sum g x, squares S = sum g^2 x^2, M the largest |x|, the row at hand included, and the wealth
-1 - sum g x w that its bets have made. With theta = G / sqrt(S + M^2)
+Of each coordinate: pull G = -sum g x, squares S = sum g^2 x^2, M the largest |x|, the row at hand included, and the
+wealth 1 - sum g x w that its bets have made. With theta = G / sqrt(S + M^2)
 
     w = sign(theta) min(|theta|, 1) / (2 sqrt(S + M^2)) wealth.
 
-No bet can lose more than half of the wealth, as |g x| <= M. Losses are divided by their largest slope, so that |g| <= 1;
-where scores have the units of the target, the first wealth is the size of the first target that is not 0. If an intercept
-is learned, the first target is where it starts: what is bet on, and what the first wealth is the size of, are the
-distances of the others from there.
+No bet can lose more than half of the wealth, as |g x| <= M. Losses are divided by their largest slope, so that |g| <=
+1; where scores have the units of the target, the first wealth is the size of the first target that is not 0. If an
+intercept is learned, the first target is where it starts: what is bet on, and what the first wealth is the size of, are
+the distances of the others from there.
 
-What a coordinate knows are four numbers; its weight, the bet, follows from them, and is worked out for the rows that have a
-value there alone.
+What a coordinate knows are four numbers; its weight, the bet, follows from them, and is worked out for the rows that
+have a value there alone.
 """
 
 import numpy as np
@@ -107,7 +107,8 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef double* own = &self.weights[0]
         cdef double* largest = own + LARGEST * n
         ob_bets(
-            &room[0], &room[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n, self.state.unit, n
+            &room[0], &room[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
+            self.state.unit, n
         )
 
     cdef double weight(self, Py_ssize_t j) noexcept nogil:

@@ -2,7 +2,8 @@ from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.loop.state cimport (
-    BAD_TARGET, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
+    BAD_TARGET, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count,
+    linear_step
 )
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row

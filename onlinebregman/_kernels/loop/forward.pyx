@@ -1,9 +1,9 @@
 """The forward algorithm: ridge regression on rows in turn, whose predictions come with the update, see `factor`.
 
-The sum of the h y^2 that the rotations leave of rows is what the factor of the rows (x, y) would have in its last corner:
-twice the least penalised loss, and of a normal model of variance s^2 its estimate, times the degrees of freedom. An
-intercept without a penalty starts with a d of 0, and takes up its first row whole: h becomes 0, and a prediction with
-the query in the matrix is 0.
+The sum of the h y^2 that the rotations leave of rows is what the factor of the rows (x, y) would have in its last
+corner: twice the least penalised loss, and of a normal model of variance s^2 its estimate, times the degrees of
+freedom. An intercept without a penalty starts with a d of 0, and takes up its first row whole: h becomes 0, and a
+prediction with the query in the matrix is 0.
 """
 
 import numpy as np
@@ -99,7 +99,7 @@ cdef class ForwardLearner(AtomicLearner):
         if features is not None:
             check_columns(features.n_features, self.n_features)
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
-            raise ValueError(f"features and targets must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {self.m}")
+            raise ValueError(f"features and targets must be 1 to 2^30 - 1; got {self.n_inputs}, {self.m}")
         self.n_targets = self.n_scores = self.m
         self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
@@ -142,7 +142,9 @@ cdef class ForwardLearner(AtomicLearner):
         try:
             lower = np.linalg.cholesky(A / np.multiply.outer(scale, scale)) * scale[:, np.newaxis]
         except np.linalg.LinAlgError:
-            raise ValueError("The rows of all shards together leave A = alpha I + sum x x' singular; raise alpha.") from None
+            raise ValueError(
+                "The rows of all shards together leave A = alpha I + sum x x' singular; raise alpha."
+            ) from None
         root = np.diagonal(lower)
         d, U, g = root ** 2, lower.T / root[:, np.newaxis], np.linalg.solve(lower, b) / root[:, np.newaxis]
         left = np.maximum(squares - (g * g * d[:, np.newaxis]).sum(axis=0), 0.0)

@@ -1,7 +1,7 @@
 """Gaussians whose mean and covariance are learned: the scatter of rows about their mean grows by a square a row.
 
-The row x of weight h, after rows of weight n, with s = x less their mean: scatter += n h / (n + h) s s'. The one with the
-prior, whose inverse or diagonal predicts, grows by the square of how far x is from the mean that was predicted.
+The row x of weight h, after rows of weight n, with s = x less their mean: scatter += n h / (n + h) s s'. The one with
+the prior, whose inverse or diagonal predicts, grows by the square of how far x is from the mean that was predicted.
 """
 
 import numpy as np
@@ -104,8 +104,8 @@ cdef class FullGaussianLearner(GaussianLearner):
             self.predicted()[i] = self.k1 * self.covariance[i]
         if not self.factorise():
             raise ValueError(
-                "prior_covariance, times the rows that the prior counts for, is not positive definite in float64; scale "
-                "the features (sklearn.preprocessing.StandardScaler), or add a multiple of the identity."
+                "prior_covariance, times the rows that the prior counts for, is not positive definite in float64; "
+                "scale the features (sklearn.preprocessing.StandardScaler), or add a multiple of the identity."
             )
         return 0
 

@@ -42,9 +42,9 @@ cdef class Hedge:
     rate) or bound it (rate range^2 / 8 for each row, Hoeffding). At the rate -min ln(prior) / gap, which is ln K / gap
     for equal priors, both last terms are equal (AdaHedge).
 
-    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share prior (fixed share):
-    costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts, with the
-    logarithm of the prior weight of the sequence.
+    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share prior (fixed
+    share): costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts,
+    with the logarithm of the prior weight of the sequence.
 
     Parameters
     ----------

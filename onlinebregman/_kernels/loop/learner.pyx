@@ -60,7 +60,8 @@ cdef int check_loss(Loss loss) except -1:
 cdef int check_rows(Geometry geometry, Rows rows) except -1:
     """See `check_columns`; a row for a matrix is made of several of its size."""
     cdef Py_ssize_t n = geometry.n_features
-    if rows.n_columns != n and not ((geometry.quadratic or isinstance(geometry, MatrixGeometry)) and rows.n_columns and rows.n_columns % n == 0):
+    cdef bint matrix = geometry.quadratic or isinstance(geometry, MatrixGeometry)
+    if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
         check_columns(rows.n_columns, n)
     return 0
 
@@ -168,7 +169,7 @@ cdef class Learner(AtomicLearner):
 
     @property
     def rate_range(self):
-        """The largest and the smallest adaptive rate, which are the first and the last; (0, inf) before there is one."""
+        """The largest and the smallest adaptive rate, the first and the last; (0, inf) before there is one."""
         return self.geometry.state.first_rate, self.geometry.state.rate
 
     @property

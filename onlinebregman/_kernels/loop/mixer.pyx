@@ -336,6 +336,7 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* v = &self.room[0]
         cdef double* losses = v + lanes
         cdef double* a = losses + lanes
+        cdef double* room = a + max(lanes, self.n_classes)
         if not 0 <= label < self.n_classes:
             return BAD_TARGET
         self.hedge.weigh(v)
@@ -347,7 +348,7 @@ cdef class ProbabilityMixer(Mixer):
                 find_logits(&self.experts[k], scores + k * self.width, self.width, a)
                 losses[k] = -log_softmax(a, self.width, label)
         mixed = ob_mix_loss(v, losses, a, n)
-        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, a + max(lanes, self.n_classes)):
+        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, room):
             return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] *= weight
@@ -359,8 +360,8 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
                           double* room) noexcept nogil:
-        """The combinations learn a row on which the mixture lost this much, by the weights in `self.room`; False if that
-        overflows."""
+        """The combinations learn a row on which the mixture lost this much, by the weights in `self.room`; False if
+        that overflows."""
         cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
         cdef double mixed, slope
         cdef double* u = room                       # weights and losses of mixture and combinations, and room for them

@@ -84,9 +84,9 @@ cdef class MixtureLearner(Ensemble):
                 book = self.books[k]
                 self.n_labels = min(self.n_labels, book.shape[0])
                 if book.shape[0] == 0 or book.shape[1] < learner.n_targets:
-                    raise ValueError(f"a book must have {learner.n_targets} targets for each label; got {book.shape[1]}")
+                    raise ValueError(f"a book must have {learner.n_targets} targets a label; got {book.shape[1]}")
                 self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
-            elif learner.n_targets > 1 and not (isinstance(learner, MultiLearner) and not (<MultiLearner> learner).summed):
+            elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
                 raise ValueError(f"a learner of {learner.n_targets} targets must have a book")
         self.scores = np.empty(sum([learner.n_scores for learner in self.learners]))
         if self.scores.shape[0] != mixer.n_scores:

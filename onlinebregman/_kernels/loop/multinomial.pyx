@@ -4,15 +4,15 @@ Each class has weights w_c, in a geometry of its own, and all of them move at on
 
     f(w_c') = f(w_c) - c_c x,    c_c = eta (p_c - y_c),    p = softmax(z),
 
-with z the scores before the step (explicit) or after it (implicit), y_c = 1 for the row's class and 0 for the others. One
-number couples the k equations of the implicit step, m = ln sum exp z. Given m, each of them is that of a Poisson loss
-whose score counts from m,
+with z the scores before the step (explicit) or after it (implicit), y_c = 1 for the row's class and 0 for the others.
+One number couples the k equations of the implicit step, m = ln sum exp z. Given m, each of them is that of a Poisson
+loss whose score counts from m,
 
     c = eta (exp(z(c) - m) - y),
 
 which `solver` solves in any geometry; p_c then falls with m at the rate p / (1 + eta p x'Sx), and Newton's method finds
-the m at which ln sum p = ln (1 + sum c / eta) is 0. Where the scores of all classes fall alike, z = a - q g with one q, as in the squared Euclidean
-geometry, the k equations are solved at once, as those of `softmax` are.
+the m at which ln sum p = ln (1 + sum c / eta) is 0. Where the scores of all classes fall alike, z = a - q g with one q,
+as in the squared Euclidean geometry, the k equations are solved at once, as those of `softmax` are.
 """
 
 cimport cython
@@ -168,7 +168,8 @@ cdef class MultinomialLearner(MultiLearner):
             learner.geometry.accumulate(row)
         if learner.geometry.adaptive:
             self.eta[k] *= learner.geometry.adapt(
-                &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].slope, &self.scores[k].bias
+                &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].slope,
+                &self.scores[k].bias,
             )
 
     cdef int find_steps(self, ob_softmax* p) noexcept nogil:

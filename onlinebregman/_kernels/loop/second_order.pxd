@@ -19,7 +19,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
     cdef Py_ssize_t room      # of a vector of scores
-    # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's diagonal
+    # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's
+    # diagonal
     cdef double[::1] memory
     cdef double[::1] spare    # room for two columns, and one of zeros
     cdef SecondOrderState state

@@ -4,8 +4,8 @@ The weights W, one row for each of m scores, and a positive definite matrix A mo
 
     W' = argmin sum_c (u_c - w_c)' A (u_c - w_c) / 2 + weight * L(U x, y),     A' = gamma A + weight * h x x',
 
-with h the curvature of L at W'x. With v = A^-1 x and q = x'v the step is W' = W - weight * g v', g the slopes of L at the
-new scores: m equations in m numbers, which each kind of learner solves in its own way (`respond`).
+with h the curvature of L at W'x. With v = A^-1 x and q = x'v the step is W' = W - weight * g v', g the slopes of L at
+the new scores: m equations in m numbers, which each kind of learner solves in its own way (`respond`).
 
 A^-1 = U D U' is kept, U unit upper triangular and D diagonal, and moves by Bierman's rank-one update (G. J. Bierman,
 "Measurement updating using the U-D factorization", Automatica 12, 1976). With f = U'x, b = D f and u_j column j of U
@@ -16,8 +16,8 @@ from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^
 data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
 Givens rotation without square roots that keeps all of v: four columns go side by side, as in `forward`.
 
-The columns of U are moved by one row while they are read for the next one: so U is passed over once a row, and a call of
-one row, which leaves it where it was, has nothing to put back but vectors.
+The columns of U are moved by one row while they are read for the next one: so U is passed over once a row, and a call
+of one row, which leaves it where it was, has nothing to put back but vectors.
 """
 
 import numpy as np
@@ -99,7 +99,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     def _moving(self):
         """What the constructor takes of a learner in mid-stream, from `memory` to `intercept_alpha`."""
         check_idle(self.busy)
-        return self.turned()[self.stored()], self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
+        matrix = self.turned()[self.stored()]
+        return matrix, self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
 
     def joined(self, learners, standardizer):
         """A learner of what each of these, copies of this one, has learned beyond it.
@@ -166,7 +167,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         return &self.memory[self.m * self.d]
 
     cdef Py_ssize_t start_of(self, Py_ssize_t j) noexcept nogil:
-        """Where column j of U starts, if it is the first of four: each four take four times as much as they are long."""
+        """Where column j of U starts, if it is the first of four: each four take four times their length."""
         return j * (j + BATCH) // 2
 
     cdef double* column(self, Py_ssize_t j) noexcept nogil:
@@ -184,7 +185,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         return np.asarray(memory)
 
     cdef void settle(self, double* memory, double* room) noexcept nogil:
-        """Make the last row's step in U as if a row of zeros came, the last ones in `room`; there is none to make then."""
+        """Make the last row's step in U as if a row of zeros came, in `room` the last ones; none is left to make."""
         cdef double* d = memory + self.m * self.d
         cdef double* move = d + self.padded
         cdef Py_ssize_t n = self.padded
@@ -303,8 +304,8 @@ cdef class SecondOrderLearner(AtomicLearner):
             memcpy(scores, a, self.m * sizeof(double))
         self.passed = True
         self.size = ob_turn(
-            self.column(0), f, gain, self.scale(), row.x, row.index, row.n, self.n_inputs if self.fit_intercept else -1, v,
-            room, self.padded, not self.backed_up,
+            self.column(0), f, gain, self.scale(), row.x, row.index, row.n, self.n_inputs if self.fit_intercept else -1,
+            v, room, self.padded, not self.backed_up,
         )
         self.state.t += 1.0
         status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)

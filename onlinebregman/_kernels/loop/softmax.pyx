@@ -151,7 +151,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         return LEARNED
 
     cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
-        """Turn to the classes' scores a: of two classes the first one's is minus the second's, half of what W x says."""
+        """Turn to the classes' scores a: of two, the first one's is minus the second's, half of W x."""
         cdef Py_ssize_t c
         for c in range(p.classes, p.n):
             a[c] = OB_NO_CLASS

@@ -1,8 +1,8 @@
 """Instances X of the prediction tr(W X) at rates over the squares of spreads; their losses are (a - y)^2 / 2.
 
-The spread of an instance is the difference between the ends of an interval that holds its eigenvalues; that of a stream is
-the largest so far. What a stream has come to are attributes of its estimator: `spread_`, `n_collapsed_`, `_loss_sum` and
-`_largest_weight`. They change in one go with the learner: Ctrl-C comes before or after.
+The spread of an instance is the difference between the ends of an interval that holds its eigenvalues; that of a stream
+is the largest so far. What a stream has come to are attributes of its estimator: `spread_`, `n_collapsed_`, `_loss_sum`
+and `_largest_weight`. They change in one go with the learner: Ctrl-C comes before or after.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from onlinebregman._kernels.rows.rows import all_finite
 
 
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
-    """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does: False if that is not safe, nothing was learned."""
+    """Learn dense rows of weight 1 as `AtomicLearner.learn_fast`: False if that is not safe, nothing was learned."""
     cdef Rows rows
     if learner.busy or under_way(attributes) or not learner.in_force(attributes):
         return False

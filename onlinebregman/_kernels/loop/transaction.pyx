@@ -71,8 +71,8 @@ cdef class Transaction:
     *estimators : object
         Those that a call may change.
     copied : iterable of object, default=()
-        Others that a call may change in any way: their attributes are copied in one go, so that what they share is still
-        shared by what they get back.
+        Others that a call may change in any way: their attributes are copied in one go, so that what they share is
+        still shared by what they get back.
     keep : tuple of str
         Attributes that stay as the body left them.
 

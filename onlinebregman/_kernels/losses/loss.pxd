@@ -2,7 +2,8 @@ from libc.math cimport log
 
 cdef extern from "ops/logistic.h":
     double ob_softplus(double a) noexcept nogil
-    void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil  # of ln(1 + e^a) - y a
+    # of ln(1 + e^a) - y a
+    void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil
 
 
 cdef struct Edge:             # where a smooth piece of a loss ends, on the way down
@@ -14,7 +15,7 @@ cdef struct Edge:             # where a smooth piece of a loss ends, on the way 
 cdef class Loss:
     cdef readonly bint linear     # is the derivative a - y everywhere? Of an inner loss: is it a straight line?
     cdef readonly bint logistic   # are value and derivatives those of LogisticLoss?
-    cdef readonly Loss inner      # a smooth loss that goes on as this one does around the minimum; None: the loss itself
+    cdef readonly Loss inner      # a smooth loss that goes on as this one around the minimum; None: the loss itself
     cdef object interrupt         # Ctrl-C in the middle of a loss in Python
     cdef double value(self, double a, double y) noexcept nogil
     cdef double derivative(self, double a, double y) noexcept nogil

@@ -1,8 +1,8 @@
 """Losses as scalar methods of a score a and a target y; `onlinebregman.losses` is their readable definition.
 
-A matching loss has the derivative h(a) - y with a smooth link h. The others are of pieces: constant derivative away from
-the minimum, and around it a jump (hinge, absolute, quantile, epsilon-insensitive) or a squared loss (Huber, modified
-Huber); or a squared loss on one side of a bound and 0 on the other.
+A matching loss has the derivative h(a) - y with a smooth link h. The others are of pieces: constant derivative away
+from the minimum, and around it a jump (hinge, absolute, quantile, epsilon-insensitive) or a squared loss (Huber,
+modified Huber); or a squared loss on one side of a bound and 0 on the other.
 """
 
 from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit

@@ -25,8 +25,8 @@ cdef double ALL = 1e60
 cdef class FrobeniusGeometry(MatrixGeometry):
     """Squared Frobenius distance: W(c) = W - c X, S = norm_F(X)^2, followed by the projection onto the cone.
 
-    X = x x' - y y' with x'x = hi, y'y = -lo and x'y = 0; a pair has x = z, y = 0. From a positive semidefinite W at most
-    one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
+    X = x x' - y y' with x'x = hi, y'y = -lo and x'y = 0; a pair has x = z, y = 0. From a positive semidefinite W at
+    most one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
 
     W is positive semidefinite to float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
     `state.total` is the largest trace since all eigenvalues were known to be so.
@@ -88,10 +88,10 @@ cdef class FrobeniusGeometry(MatrixGeometry):
     cdef void take(self, const double* x, double square, double c) noexcept nogil:
         """W <- P(W - c x x'), c > 0.
 
-        With q = x / norm(x) and taken = c x'x the negative eigenvalue theta is the root of taken q'(W - theta)^-1 q = 1,
-        and its vector (W - theta)^-1 q. Both lie in the Krylov space of q, where W is tridiagonal, T = [alpha, beta]. A
-        basis of k vectors gives q'W^-1 q as a growing sum, and the rest as r'W^-1 r with r the residual of W^-1 q:
-        as long as the sum is below 1 / taken,
+        With q = x / norm(x) and taken = c x'x the negative eigenvalue theta is the root of taken q'(W - theta)^-1 q =
+        1, and its vector (W - theta)^-1 q. Both lie in the Krylov space of q, where W is tridiagonal, T = [alpha,
+        beta]. A basis of k vectors gives q'W^-1 q as a growing sum, and the rest as r'W^-1 r with r the residual of
+        W^-1 q: as long as the sum is below 1 / taken,
 
             smallest eigenvalue  >=  -taken r'r / (1 - taken sum),
 

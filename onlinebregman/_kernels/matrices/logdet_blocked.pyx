@@ -1,7 +1,8 @@
 """The LogDet geometry for many features: updates wait until one product with a matrix can make them together.
 
-After m updates W = W_0 - sum_p s_p v_p v_p', and a step needs W_0 z and 2 m vector operations. W_0 z of many rows is one
-product, read from the cache and not, like a matrix and a vector, from memory; so is the update of rank m at the end.
+After m updates W = W_0 - sum_p s_p v_p v_p', and a step needs W_0 z and 2 m vector operations. W_0 z of many rows is
+one product, read from the cache and not, like a matrix and a vector, from memory; so is the update of rank m at the
+end.
 """
 
 import numpy as np
@@ -25,8 +26,8 @@ cdef extern from "ops/matrix.h":
     void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
     bint ob_any_below(const double* w, const double* first, double part, Py_ssize_t n) noexcept nogil
     void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
-# This many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may add
-# one more. Their vectors and those of as many rows to come fill whole tiles of the product.
+# This many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may
+# add one more. Their vectors and those of as many rows to come fill whole tiles of the product.
 cdef enum:
     BLOCK = 64
     VECTORS = BLOCK + 1

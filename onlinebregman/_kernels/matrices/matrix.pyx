@@ -292,8 +292,8 @@ cdef class LogDetGeometry(MatrixGeometry):
         return square / scale
 
     cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil:
-        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it indefinite,
-        and refuse that."""
+        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it
+        indefinite, and refuse that."""
         cdef Py_ssize_t d = self.n_features
         cdef double* q = self.inverse_diagonal()
         cdef double size = 0.0, factor, doubt

@@ -1,7 +1,7 @@
 """Triplets of rows with their nearest neighbours among remembered rows, drawn without the interpreter's lock.
 
-What is drawn, of what and for what is said in `metric_learning._pairs`, whose `NeighborTriplets` this is the loop of. The
-lock is asked for once in a while alone: for another look at the sample of distances, and as `Intake` does.
+What is drawn, of what and for what is said in `metric_learning._pairs`, whose `NeighborTriplets` this is the loop of.
+The lock is asked for once in a while alone: for another look at the sample of distances, and as `Intake` does.
 """
 
 import numpy as np
@@ -90,7 +90,7 @@ cdef class Drawing(Intake):
     cdef Py_ssize_t n_sample, sample_size, n_measured
     cdef double next_look, margin
     cdef bint has_margin
-    cdef double[::1] room                      # the row, squared distances to those remembered, as many others, two rows
+    cdef double[::1] room                      # a row, squared distances to those remembered, as many others, two rows
     cdef Py_ssize_t[::1] candidates
 
     def __cinit__(self, sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors):

@@ -16,8 +16,8 @@ OB_CLONES static double ob_count_larger(const double *restrict x, const double *
     return (double)larger;
 }
 
-/* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M, or
- * with a prior of strength M^2, of which the weight is pull / (M^2 + m^2 g), the same pull against the new one */
+/* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M,
+ * or with a prior of strength M^2, of which the weight is pull / (M^2 + m^2 g), the same pull against the new one */
 static inline double ob_left(double larger, double g, int prior) {
     const double ratio = 1.0 / larger, square = ratio * ratio;
     return prior ? square * (1.0 + g) / (1.0 + square * g) : ratio;
@@ -57,7 +57,8 @@ OB_CLONES static double ob_norm_square(const double *restrict x, const double *r
 }
 
 /* g += s x^2, q = x / h with h = sqrt(g) */
-OB_CLONES static void ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s, ptrdiff_t n) {
+OB_CLONES static void ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s,
+                               ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = x[i], sum = g[i] + s * (v * v);
         g[i] = sum;
@@ -85,7 +86,8 @@ OB_CLONES static void ob_adapt_second_order(double *q, double *restrict g, const
     }
 }
 
-/* The weight of a coordinate that bets: of its wealth, as much as theta = pull / sqrt(a) says, a = sum of squares + m^2 */
+/* The weight of a coordinate that bets: of its wealth, as much as theta = pull / sqrt(a) says, a = sum of squares + m^2
+ * */
 static inline double ob_bet(double pull, double squares, double m, double wealth) {
     const double a = squares + m * m, root = sqrt(a), theta = pull / root;
     const double share = theta > 1.0 ? 1.0 : theta < -1.0 ? -1.0 : theta;
@@ -111,8 +113,8 @@ OB_CLONES static double ob_count_new(const double *restrict x, const double *res
     return (double)fresh;
 }
 
-/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`). `counted` is
- * how much a row's |x| counts, next time. */
+/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`). `counted`
+ * is how much a row's |x| counts, next time. */
 OB_CLONES static void ob_settle(const double *restrict bet, const double *restrict x, double *restrict pull,
                                 double *restrict squares, double *restrict largest, double *restrict wealth, double s,
                                 double counted, double played, ptrdiff_t n) {

@@ -5,8 +5,8 @@
 #include "exp.h"
 
 /* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores where L(p) loads; OB_FLOOR is v, but never below f; OB_RAISE is
- * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP comes before a short loop,
- * which gcc would unroll for every length it can have. */
+ * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP comes before a short
+ * loop, which gcc would unroll for every length it can have. */
 #define OB_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define OB_STORE(L, p, v) L##_STORE(p, v)
 #define OB_LOAD1_STORE(p, v) ((p)[i] = (v))

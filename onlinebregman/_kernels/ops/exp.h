@@ -88,7 +88,8 @@ OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, doubl
         e[i] = ob_exp1(-(c * x[i] + shift));
 }
 
-/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow */
+/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow
+ * */
 OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
                                   ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)

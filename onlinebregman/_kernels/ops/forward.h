@@ -87,13 +87,14 @@ OB_INLINE void ob_gain4(double *restrict next, const double *restrict u, const d
         next[i] = (((next[i] + g0 * u[i]) + g1 * u1[i]) + g2 * u2[i]) + g3 * u3[i];
 }
 
-/* One pass over U, n columns in fours, each four as long as the last one: the step of the row before, by its move and gain,
+/* One pass over U, n columns in fours, each four as long as the last one: the step of the row before, by its move and
+ * gain,
  *
  *     u_j -= move_j v,    v += gain_j u_j as it was,    from v = 0 on,
  *
  * and what the next row asks for: f = U'x in the place of move, b = D f in that of gain, and v = U b. Of x there are m
- * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. `last` is room for n
- * values. If `measured`, returns sum u^2. */
+ * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. `last` is room
+ * for n values. If `measured`, returns sum u^2. */
 OB_CLONES static double ob_turn(double *restrict u, double *restrict move, double *restrict gain,
                                 const double *restrict d, const double *restrict x, const ptrdiff_t *restrict index,
                                 ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict last, ptrdiff_t n,
@@ -118,7 +119,8 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
     return size;
 }
 
-/* The scalars of Bierman's rank-one update of U D U', from f = U'x and b = D f: with e_j = gamma + h sum_(k <= j) b_k f_k
+/* The scalars of Bierman's rank-one update of U D U', from f = U'x and b = D f: with e_j = gamma + h sum_(k <= j) b_k
+ * f_k
  *
  *     f_j <- h f_j / e_(j-1),   d_j <- d_j e_(j-1) / (e_j gamma), but not beyond `most` by gamma.
  *

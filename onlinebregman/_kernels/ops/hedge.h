@@ -68,7 +68,8 @@ OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w,
 }
 
 /* t = exp(-(a + b - least)); -ln of the sum of exp(-(a + b)) */
-OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict a, const double *restrict b, ptrdiff_t n) {
+OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict a, const double *restrict b,
+                                      ptrdiff_t n) {
     double least = HUGE_VAL;
     for (ptrdiff_t k = 0; k < n; ++k)
         least = a[k] + b[k] < least ? a[k] + b[k] : least;

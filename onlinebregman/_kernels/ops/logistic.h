@@ -1,4 +1,5 @@
-/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: one by one, or side by side to the same numbers. */
+/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: one by one, or side by side to the same numbers.
+ * */
 #ifndef ONLINEBREGMAN_LOGISTIC_H
 #define ONLINEBREGMAN_LOGISTIC_H
 
@@ -39,8 +40,8 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m of
- * the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
+/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m
+ * of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
 OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y) {
     double slope, curvature;
     ob_logistic_derivatives(start, y, &slope, &curvature);

@@ -50,8 +50,8 @@ OB_CLONES static void ob_tile(double *restrict c, ptrdiff_t c_width, ptrdiff_t r
             c[r * c_width + l] += s[r][l];
 }
 
-/* b = n rows of a, of so many columns, as one tile of eight columns after the other; the last one filled with zeros. Whole
- * rows are read, as the columns of a large matrix are far from each other. */
+/* b = n rows of a, of so many columns, as one tile of eight columns after the other; the last one filled with zeros.
+ * Whole rows are read, as the columns of a large matrix are far from each other. */
 static void ob_pack(double *restrict b, const double *restrict a, ptrdiff_t a_width, ptrdiff_t columns, ptrdiff_t n) {
     for (ptrdiff_t p = 0; p < n; ++p) {
         double *to = b + p * OB_COLUMNS;

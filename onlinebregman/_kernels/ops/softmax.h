@@ -93,8 +93,8 @@ OB_CLONES static void ob_softmax_shift(ob_softmax *p, const double *restrict r) 
     ob_softmax_sum(p);
 }
 
-/* p of the scores z = a - q g with g = softmax(z) - e_y, from p of a. The problem is strongly convex, so Newton steps get
- * there that are halved where the residual would grow; none is larger than its residual. `room` has 4 n values. */
+/* p of the scores z = a - q g with g = softmax(z) - e_y, from p of a. The problem is strongly convex, so Newton steps
+ * get there that are halved where the residual would grow; none is larger than its residual. `room` has 4 n values. */
 static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, double *room) {
     const ptrdiff_t n = p->n;
     double *z = room, *r = z + n, *trial = r + n, *next = trial + n;

@@ -64,8 +64,8 @@ OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total
 
 /* All k roots, and 1 / f' there: an eigenvector's (v'u)^2. f is interpolated by c + s / (pole_i - t) + S /
  * (pole_i+1 - t), with f, f' and f'' as they are (Gragg): convergence is cubic from either side, and bisection where
- * rounding errors lead out of the bracket. Poles and w are followed by those of ob_close_poles. If `growth` is not zero,
- * what is there are the roots for w / (1 + growth), to start from.
+ * rounding errors lead out of the bracket. Poles and w are followed by those of ob_close_poles. If `growth` is not
+ * zero, what is there are the roots for w / (1 + growth), to start from.
  */
 OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t k, double growth, double *origin,
                                  double *tau, double *energy) {
@@ -127,7 +127,8 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
 }
 
 /* The vector v, of u's signs, for which these roots are exact (Gu and Eisenstat 1994, after Loewner):
- * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It replaces u: eigenvectors then are orthogonal. */
+ * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It replaces u: eigenvectors then are orthogonal.
+ * */
 OB_CLONES static void ob_loewner(const double *pole, const double *u, ptrdiff_t k, const double *origin,
                                  const double *tau, double *v) {
     const ob_group zero = {0};

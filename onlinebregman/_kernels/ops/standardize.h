@@ -18,9 +18,9 @@ OB_CLONES static void ob_standardize(double *restrict z, const double *restrict 
         z[i] = ob_standardized(x[i], mean[i], root[i], unit, limit);
 }
 
-/* The same, and then the row counts as one of weight h, which is `share` of the weight of all rows, itself included, that
- * is `total`: mean and squares = sum h (x - mean)^2 (Welford), root = 1 / sqrt(squares), but 0 if the deviation is below
- * `least` times the mean. */
+/* The same, and then the row counts as one of weight h, which is `share` of the weight of all rows, itself included,
+ * that is `total`: mean and squares = sum h (x - mean)^2 (Welford), root = 1 / sqrt(squares), but 0 if the deviation is
+ * below `least` times the mean. */
 OB_CLONES static void ob_standardize_and_count(double *restrict z, const double *restrict x, double *restrict mean,
                                                double *restrict squares, double *restrict root, double unit,
                                                double limit, double h, double share, double total, double least,

@@ -14,7 +14,8 @@
 
 /* Clones for newer x86-64 instruction sets, chosen at load time; needs gcc >= 12 and glibc's ifunc. */
 #ifdef OB_CLONES /* a build for one instruction set */
-#elif defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#elif defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
+    !defined(__clang__) && __GNUC__ >= 12
 #define OB_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define OB_CLONES
@@ -88,7 +89,7 @@ OB_INLINE ptrdiff_t ob_lane(ptrdiff_t i, ptrdiff_t n) {
 #define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
         for (ptrdiff_t i = 0; i < (n); ++i) {                                                                          \
-            const ptrdiff_t lane = ob_lane(i, n);                                                                          \
+            const ptrdiff_t lane = ob_lane(i, n);                                                                      \
             BODY(double, OB_LOAD1, OB_LANE)                                                                            \
         }                                                                                                              \
     } while (0)
@@ -132,7 +133,8 @@ OB_CLONES static double ob_dot_twins(const double *restrict a, const double *res
 
 /* sum w x and, in the same pass, sum x x over a row x. What follows the row is asked for 4 KB ahead: nothing is read
  * ahead while weights are moved. What a step waits for is returned, it does not go through memory. */
-OB_CLONES static double ob_dot_and_square(const double *restrict w, const double *restrict x, ptrdiff_t n, double *square) {
+OB_CLONES static double ob_dot_and_square(const double *restrict w, const double *restrict x, ptrdiff_t n,
+                                          double *square) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A) { const T v = L(x); OB_PREFETCH(x + i + 512); A(s) += L(w) * v; A(q) += v * v; }
     OB_REDUCE(n, OB_BODY);
@@ -197,8 +199,8 @@ OB_CLONES static void ob_multiply(double *p, const double *a, const double *rest
 }
 
 /* sum_ += w (clock - stamp), stamp = clock: what the weights added to their average since they last moved */
-OB_CLONES static void ob_accumulate(double *restrict sum, double *restrict stamp, const double *restrict w, double clock,
-                                    ptrdiff_t n) {
+OB_CLONES static void ob_accumulate(double *restrict sum, double *restrict stamp, const double *restrict w,
+                                    double clock, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         sum[i] += w[i] * (clock - stamp[i]);
         stamp[i] = clock;

@@ -1,7 +1,7 @@
 """Random Fourier features of rows: linear models of them are models of a shift-invariant kernel.
 
-z_j = sqrt(2 / n) cos(omega_j.x + b_j) with omega_j from the Fourier transform of the kernel and b_j uniform: the mean of
-z(x).z(x') is the kernel (Rahimi, Recht, "Random Features for Large-Scale Kernel Machines", 2007).
+z_j = sqrt(2 / n) cos(omega_j.x + b_j) with omega_j from the Fourier transform of the kernel and b_j uniform: the mean
+of z(x).z(x') is the kernel (Rahimi, Recht, "Random Features for Large-Scale Kernel Machines", 2007).
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ cdef class FourierFeatures:
         self.phases = np.array(phases, dtype=np.float64)
         self.n_components, self.n_features = self.frequencies.shape[0], self.frequencies.shape[1]
         if self.n_features == 0 or self.n_components == 0 or self.phases.shape[0] != self.n_components:
-            raise ValueError(f"there must be a phase for each frequency; got {self.phases.shape[0]}, {self.n_components}")
+            raise ValueError(f"phases must be as many as frequencies; got {self.phases.shape[0]}, {self.n_components}")
 
     def __reduce__(self):
         return type(self), (np.asarray(self.frequencies).copy(), np.asarray(self.phases).copy())

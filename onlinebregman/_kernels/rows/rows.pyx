@@ -67,7 +67,7 @@ cpdef object in_doubles(values):
 
 
 def all_finite(values):
-    """Is it certain, at one look, that values are finite? False may mean that they are no plain array of floats, too."""
+    """Is it certain, at one look, that values are finite? False may mean that they are no array of floats, too."""
     cdef Py_buffer buffer
     cdef Py_ssize_t i, k, n
     cdef const float* a
@@ -96,7 +96,7 @@ def all_finite(values):
 
 
 cdef bint hold_doubles(values, Py_buffer* buffer):
-    """Hold the buffer of numbers as float64, where they are or in a copy; False, and nothing is held, for all others."""
+    """Hold the buffer of numbers as float64, where they are or in a copy; False for all others: nothing is held."""
     cdef int attempt
     for attempt in range(2):
         if attempt == 1 or type(values) is not ndarray:
@@ -207,7 +207,7 @@ cdef class Rows:
             self.put_in_order(row)
 
     cdef void put_in_order(self, Row* row) noexcept nogil:
-        """The row with its columns in order; values of one column are added up, as they come, in their own precision."""
+        """The row with its columns in order; values of one column are added up as they come, in their precision."""
         cdef Py_ssize_t k, n = 0
         cdef Entry* sorted_entries
         cdef double value

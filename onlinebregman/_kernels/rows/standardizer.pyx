@@ -6,7 +6,8 @@ With h the weights of these rows and H their sum, the columns of a row x become
 
 kept within LIMIT, and 0 in a column that has been constant. The sums move by Welford's rule, which loses no digits to a
 large mean. Or the mean is taken to be 0, for sparse rows, which centring would fill: of a row only the columns that it
-stores are looked at then, as all others are 0 and stay it. Either way the same rows, dense or sparse, give the same numbers.
+stores are looked at then, as all others are 0 and stay it. Either way the same rows, dense or sparse, give the same
+numbers.
 """
 
 import numpy as np
@@ -96,7 +97,8 @@ cdef class Standardizer:
         cdef Py_ssize_t[::1] columns, ends
         cdef Py_ssize_t i, start = 0
         self.open(rows)
-        values, columns, ends = np.empty(rows.stored), np.empty(rows.stored, np.intp), np.zeros(rows.n_rows + 1, np.intp)
+        values, columns = np.empty(rows.stored), np.empty(rows.stored, np.intp)
+        ends = np.zeros(rows.n_rows + 1, np.intp)
         for i in range(rows.n_rows):
             fetch_standardized(self, rows, i, &row)
             if row.n:
