@@ -39,7 +39,7 @@ def section(name: str, arguments: list[str]) -> str:
     print(f"{name}: {'FAILED' if failed else 'done'} in {time.perf_counter() - start:.0f} s", flush=True)
     said = ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
     machine = f"{os.cpu_count()} processors, {platform.system()}, {time.strftime('%Y-%m-%d')}"
-    return f"## {said}\n\n`benchmarks/peers/{name}.py`, {machine}: {done.stdout.strip()}{failed}\n"
+    return f"## {said.rstrip('.')}\n\n`benchmarks/peers/{name}.py`, {machine}:\n\n{done.stdout.strip()}{failed}\n"
 
 
 def parts(page: Path) -> dict[str, str]:
