@@ -21,7 +21,16 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+FIRST = ("streams", "knn_uci")  # errors come before speed
+SCRIPTS = sorted(
+    (path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_")),
+    key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name),
+)
+HEAD = """# Beside other packages
+
+Errors on streams and of k-NN in learned metrics, then speed: medians of several runs, both sides in turn in one process
+on one thread, and the median of the ratios; above 1, ours is faster. `python -m benchmarks.peers` makes this page.
+"""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -72,7 +81,7 @@ def main() -> None:
     found = parts(options.page)
     for name in options.names or SCRIPTS:
         found[name] = section(name, arguments[name])
-        page = "\n".join(["# Beside other packages\n", *(found[name] for name in SCRIPTS if name in found)])
+        page = "\n".join([HEAD, *(found[name] for name in SCRIPTS if name in found)])
         options.page.write_text(page, encoding="utf-8")
     print(f"-> {options.page}")
 
