@@ -60,3 +60,20 @@ def test_targets_and_rates_of_pairs_and_triplets(width, one_sided, scaled):
     assert_array_equal(aims, targets * senses if one_sided else targets)
     assert_array_equal(rates, [0.25 if scaled else 1.0, 0, 0, 4, 0])
     assert_array_equal(collapsed, [1, 4])
+
+
+@pytest.mark.parametrize("function", [eigen_factor, mirrored])
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (0, 0)])
+def test_matrices_that_are_not_square_are_refused(function, shape):
+    with pytest.raises(ValueError, match="must be square; got"):
+        function(np.ones(shape))
+
+
+@pytest.mark.parametrize("short", range(5))
+def test_instances_that_lack_something_are_refused(short):
+    parts = [np.ones((5, 2)), *(np.ones(5) for _ in range(4))]
+    parts[short] = parts[short][:4]
+    with pytest.raises(ValueError, match="for each of"):
+        targets_and_rates(*parts, 2, False, True)
+    with pytest.raises(ValueError, match="of 3 features"):
+        targets_and_rates(np.ones((5, 2)), *(np.ones(5) for _ in range(4)), 3, False, True)

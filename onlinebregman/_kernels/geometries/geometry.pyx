@@ -367,9 +367,7 @@ cdef class Geometry:
     # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v), after the step and before a projection --------
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone.
-
-        """
+        """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone."""
         return w
 
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:

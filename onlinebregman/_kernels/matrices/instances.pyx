@@ -27,6 +27,8 @@ def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const 
         Which ones are.
     """
     cdef Py_ssize_t i, j, n = rows.shape[0], n_collapsed = 0
+    if not n == targets.shape[0] == senses.shape[0] == weights.shape[0] == scales.shape[0] or d > rows.shape[1]:
+        raise ValueError(f"there must be a target, a sense, a weight and a scale for each of {n} rows of {d} features")
     aims, multiples, which = np.empty(n), np.empty(n), np.empty(n, dtype=np.intp)
     cdef double[::1] aim = aims, rate = multiples
     cdef Py_ssize_t[::1] collapsed = which

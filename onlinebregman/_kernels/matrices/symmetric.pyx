@@ -7,9 +7,15 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.cython_lapack cimport dsyevr
 
 
+cdef Py_ssize_t size_of(const double[:, :] matrix) except -1:
+    if not matrix.shape[0] == matrix.shape[1] > 0:
+        raise ValueError(f"matrices must be square; got {matrix.shape[0]} x {matrix.shape[1]}")
+    return matrix.shape[0]
+
+
 def mirrored(const double[:, :] upper):
     """The symmetric matrix of which this is the upper triangle, whatever is below it."""
-    cdef Py_ssize_t i, j, d = upper.shape[0]
+    cdef Py_ssize_t i, j, d = size_of(upper)
     matrix = np.empty((d, d))
     cdef double[:, ::1] out = matrix
     for i in range(d):
@@ -23,7 +29,7 @@ def eigen_factor(const double[:, :] matrix):
 
     Negative eigenvalues, which rounding makes of small ones, count as 0.
     """
-    cdef Py_ssize_t i, j, k, d = matrix.shape[0]
+    cdef Py_ssize_t i, j, k, d = size_of(matrix)
     cdef int info = 0, n_work = -1, n_integers = -1
     cdef double length
     cdef bint finite = True
