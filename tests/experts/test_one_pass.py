@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 
 from onlinebregman import (
     BayesMixture,
+    DensityMixture,
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
@@ -17,6 +18,8 @@ from onlinebregman import (
     ImplicitGDRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
+    OnlineExponentialFamily,
+    OnlineGaussian,
     PNormClassifier,
 )
 from onlinebregman.losses import SquaredLoss
@@ -26,6 +29,7 @@ X = rng.normal(size=(60, 4))
 Y = {
     "classifier": np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "up", "down"),
     "regressor": X @ [0.0, 1.0, 2.0, 3.0] / 6,
+    "density_estimator": None,
 }
 CLASSIFIERS = [
     ("log", MirrorDescentClassifier()),
@@ -37,6 +41,11 @@ REGRESSORS = [
     ("gd", ImplicitGDRegressor()),
     ("median", MirrorDescentRegressor(loss="absolute_error")),
 ]
+DENSITIES = [
+    ("full", OnlineGaussian(prior_weight=2.0)),
+    ("diagonal", OnlineGaussian(covariance_type="diag")),
+    ("unit", OnlineExponentialFamily()),
+]
 MIXTURES = [
     BayesMixture(CLASSIFIERS),
     BayesMixture(CLASSIFIERS, share=0.01),
@@ -47,6 +56,7 @@ MIXTURES = [
     ),
     ExpertMixtureRegressor(REGRESSORS),
     ExpertMixtureRegressor(REGRESSORS, strategy="eg", loss="absolute_error"),
+    DensityMixture(DENSITIES),
 ]
 
 
@@ -58,21 +68,16 @@ def learned(model, cuts, weights=None):
     model, y = clone(model), Y[kind_of(model)]
     for start, end in itertools.pairwise(cuts):
         given = {} if weights is None else {"sample_weight": weights[start:end]}
-        if not start and kind_of(model) == "classifier":
+        if not start and y is not None and kind_of(model) == "classifier":
             given["classes"] = ["down", "up"]
-        model.partial_fit(X[start:end], y[start:end], **given)
+        model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **given)
     return model
 
 
 def numbers(model):
+    said = model.score_samples(X) if isinstance(model, DensityMixture) else model.predict(X[:, :4])
     losses = [expert.cumulative_loss_ for expert in model.estimators_]
-    return [
-        model.weights_,
-        model.expert_losses_,
-        [model.cumulative_loss_, model.regret_bound_, model.t_],
-        losses,
-        model.predict(X),
-    ]
+    return [model.weights_, model.expert_losses_, [model.cumulative_loss_, model.regret_bound_, model.t_], losses, said]
 
 
 def in_one_pass(model):
@@ -91,15 +96,15 @@ def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
             assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6]])
+@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6], MIXTURES[8]])
 def test_a_refused_row_changes_nothing(model, state):
     model = learned(model, [0, 30, 40])
     before, y = state(model), Y[kind_of(model)]
     rows = X[40:45].copy()
-    rows[3, 1] = np.inf
-    with pytest.raises(ValueError, match=r"row 3|infinity"):
-        model.partial_fit(rows, y[40:45])
-    if kind_of(model) == "classifier":
+    rows[3, 1] = 1e200 if y is None else np.inf
+    with pytest.raises(ValueError, match=r"row 3|infinity|log-density"):
+        model.partial_fit(rows, *(() if y is None else (y[40:45],)))
+    if y is not None and kind_of(model) == "classifier":
         with pytest.raises(ValueError, match="sideways"):
             model.partial_fit(X[40:41], ["sideways"])
     assert state(model) == before and in_one_pass(model)
