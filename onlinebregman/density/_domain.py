@@ -40,6 +40,11 @@ def _row_keys(rows: np.ndarray) -> np.ndarray:
     return keys
 
 
+def distinct(rows: np.ndarray) -> np.ndarray:
+    """The different ones among rows, by sorting hash values: numpy.unique sorts rows, and holds Python's lock."""
+    return rows[np.unique(RowIndex(rows).find(rows, rows))]
+
+
 class Features:
     """Features of all points, scaled to [0, 1] a block at a time, on the support that observations leave.
 

@@ -23,7 +23,7 @@ from .._sklearn_compat import (
     fit_context,
 )
 from ._base import Density
-from ._domain import Features, RowIndex, extremes, observed_sums
+from ._domain import Features, RowIndex, distinct, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
@@ -370,7 +370,8 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Add observations to the empirical expectations."""
         points = self._points(X, self.domain_)
         if not self._fixed and (points < 0).any():
-            self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
+            new = distinct(X[points < 0])  # in no order yet
+            self.domain_ = self._values = np.unique(np.vstack([self.domain_, new]), axis=0)
             self._index = self.domain_, RowIndex(self.domain_)
             points = self._points(X, self.domain_)
         low, high = extremes(self._values, np.unique(points))
