@@ -271,7 +271,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         self._experts_learner = None
         if not (self._ready and all(map(_is_compiled, self.estimators_))):
             return
-        if all(now.progressive and now.n_scores == 1 and now.standardizer is None for now in learners):
+        if all(now.predictive and now.n_scores == 1 and now.standardizer is None for now in learners):
             links = [self._link_of(expert) for expert in self.estimators_]
             books = [vars(expert).get("_code_book") for expert in self.estimators_]
             if None not in links:

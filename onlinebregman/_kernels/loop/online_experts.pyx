@@ -7,6 +7,7 @@ from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport free, malloc
 from scipy.special.cython_special cimport expit
 
+from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.experts cimport BrierLearner, ExpertLearner
@@ -15,7 +16,7 @@ from onlinebregman._kernels.loop.mixture cimport MixtureLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET
 from onlinebregman._kernels.loop.transaction cimport under_way
 from onlinebregman._kernels.loop.transaction import holds
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum Link:
     IDENTITY                  # the score is the forecast,
@@ -38,6 +39,8 @@ cdef class ForecastMixer(Mixer):
 
     cdef readonly ExpertLearner weigher
     cdef readonly tuple links
+    cdef bint* asked          # was an expert asked before it learned the row? Else its score is by the way
+    cdef double* said         # by those
     cdef bint brier           # are the probabilities of both classes weighed, not that of the row's?
     cdef Link* kinds
 
@@ -53,13 +56,17 @@ cdef class ForecastMixer(Mixer):
             raise ValueError("forecasts must be probabilities of two classes")
         self.room = np.empty(weigher.n_features)
         self.kinds = <Link*> malloc(self.n_scores * sizeof(Link))
-        if self.kinds == NULL:
+        self.asked = <bint*> malloc(self.n_scores * sizeof(bint))
+        self.said = <double*> malloc(self.n_scores * sizeof(double))
+        if self.kinds == NULL or self.asked == NULL or self.said == NULL:
             raise MemoryError()
         for k, link in enumerate(self.links):
-            self.kinds[k] = LINKS[link]
+            self.kinds[k], self.asked[k] = LINKS[link], False
 
     def __dealloc__(self):
         free(self.kinds)
+        free(self.asked)
+        free(self.said)
 
     def __reduce__(self):
         return type(self), (self.weigher, self.links)
@@ -68,6 +75,8 @@ cdef class ForecastMixer(Mixer):
         cdef Py_ssize_t k
         cdef double* forecasts = &self.room[0]
         for k in range(self.n_scores):
+            if self.asked[k]:
+                scores[k] = self.said[k]
             if not scores[k] < INFINITY:  # what else cannot be is refused by its loss
                 return BAD_TARGET
             if self.brier:
@@ -127,7 +136,8 @@ cdef class OnlineExpertsLearner(MixtureLearner):
         for k in range(self.n):
             learner, own = self.learners[k], vars(experts[k])
             if own.get("_learner") is not learner or own.get("class_weight") is not None or \
-                    "feature_names_in_" in own or under_way(own) or not learner.in_force(own):
+                    "feature_names_in_" in own or under_way(own) or not learner.in_force(own) or \
+                    not learner.row_scores_predict():
                 return False
         return True
 
@@ -139,6 +149,23 @@ cdef class OnlineExpertsLearner(MixtureLearner):
         return rows
 
     # --- a call: that of the weigher, too -------------------------------------------------------------------------
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t k
+        MixtureLearner.begin(self, rows, complete)
+        for k in range(self.n):
+            learner = self.learners[k]
+            (<ForecastMixer> self.mixer).asked[k] = not learner.scores_predict()
+        return 0
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            if (<ForecastMixer> self.mixer).asked[k]:
+                (<AtomicLearner> self.parts[k].learner).score_row(row, work, &(<ForecastMixer> self.mixer).said[k])
+        return MixtureLearner.learn_row(self, row, work, y, weight, scores)
 
     cdef int claim(self) except -1:
         self.weigher().claim()
