@@ -37,6 +37,7 @@ from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmi
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
+from onlinebregman._kernels.loop.online_experts import ForecastMixer, OnlineExpertsLearner
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.loop.stack import Stack
 from onlinebregman._kernels.losses.loss import (
@@ -275,6 +276,10 @@ def examples():
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
+    found[ForecastMixer] = ForecastMixer(LogLearner(Hedge(2), False, False), ["sigmoid", "clipped"])
+    experts = [learned_by(EuclideanGeometry(np.ones(3))) for _ in range(2)]
+    found[OnlineExpertsLearner] = OnlineExpertsLearner(experts, found[ForecastMixer], [np.eye(2)[:, :1].copy(), None])
+    found[OnlineExpertsLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]))
     losses = [
         Loss,
         ShareLoss,

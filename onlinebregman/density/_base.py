@@ -130,6 +130,19 @@ class OnlineDensity(Density, OnlineEstimator):
             return self
         return self._partial_fit(X, y, sample_weight)
 
+    def _progressive_fit(self, X, y: None, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return the log-density that each had before, as the next row of weight 1.
+
+        None if that would raise an error; nothing is learned then.
+        """
+        scores = np.empty((X.shape[0], 1))
+        if not self._learner.learn_fast(vars(self), X, None, sample_weight, scores):
+            try:
+                self._partial_fit(X, y, sample_weight, learn=lambda data: self._learn(data, scores=scores))
+            except ValueError:
+                return None
+        return scores[:, 0]
+
     _adds_up = True
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
@@ -175,8 +188,10 @@ class OnlineDensity(Density, OnlineEstimator):
         self._check_values(X, call.first)
         return Examples(X, weights=weights)
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        row = self._learner.learn(data.X, data.weights)
+    def _learn(
+        self, data: Examples, order: None = None, *, again: bool = False, scores: np.ndarray | None = None
+    ) -> None:
+        row = self._learner.learn(data.X, data.weights, scores)
         if row is not None:
             weight = 1.0 if data.weights is None else data.weights[row]
             raise ValueError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 _BLOCK = 65_536  # numbers handled at once: they stay in the cache
@@ -38,6 +40,11 @@ def _row_keys(rows: np.ndarray) -> np.ndarray:
         keys *= np.uint64(0x9E3779B97F4A7C15)
         keys ^= keys >> np.uint64(29)
     return keys
+
+
+def distinct(rows: np.ndarray) -> np.ndarray:
+    """The different ones among rows, by sorting hash values: numpy.unique sorts rows, and holds Python's lock."""
+    return rows[np.unique(RowIndex(rows).find(rows, rows))]
 
 
 class Features:
@@ -99,6 +106,7 @@ class Features:
             rows = slice(start, start + self._size)
             yield rows, self._block(rows)
 
+    @cached_property
     def largest_sum(self) -> float:
         """The largest sum of the scaled features of a point."""
         return max(float((block @ self._per_span).max()) for _, block in self.blocks())
@@ -111,7 +119,7 @@ class Features:
     def derivatives(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """ln Z, its gradient (the expectations) and its Hessian (the covariance of the scaled features): one pass."""
         log_z, expected, squares = self._moments(multipliers, squares=True)
-        return log_z, expected, squares - np.multiply.outer(expected, expected)
+        return log_z, expected, squares - expected[:, np.newaxis] * expected
 
     def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray]:
         """ln Z, expectations, and those of the products of features; these empty without `squares`."""
@@ -125,7 +133,9 @@ class Features:
             peak = float(g.max())
             if peak == -np.inf:
                 continue
-            if peak > top:
+            if peak > top and mass == 0:
+                top = peak
+            elif peak > top:
                 shrink = np.exp(top - peak)
                 top, mass = peak, mass * shrink
                 sums *= shrink
@@ -162,6 +172,8 @@ def _rows_at_once(values: np.ndarray) -> int:
 
 def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest features of some points, a column at a time."""
+    if len(points) == 1 and points.dtype != bool:
+        return (row := values[points[0]].copy()), row
     ends = [(column.min(), column.max()) for column in (values[points, j] for j in range(values.shape[1]))]
     low, high = np.array(ends).T
     return low, high

@@ -315,10 +315,12 @@ class OnlineExponentialFamily(OnlineDensity):
             return LastStepBernoulli(self._k)
         return (IncrementalOffline if self.strategy == "incremental_offline" else Forward)(self._k)
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+    def _learn(
+        self, data: Examples, order: None = None, *, again: bool = False, scores: np.ndarray | None = None
+    ) -> None:
         if isinstance(self._rule, GaussianMinimax):
             self._check_horizon(self._rule, np.ones(len(data)) if data.weights is None else data.weights)
-        super()._learn(data)
+        super()._learn(data, scores=scores)
 
     def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
         origin = parts[0].origin

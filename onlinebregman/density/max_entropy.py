@@ -23,7 +23,7 @@ from .._sklearn_compat import (
     fit_context,
 )
 from ._base import Density
-from ._domain import Features, RowIndex, extremes, observed_sums
+from ._domain import Features, RowIndex, distinct, extremes, observed_sums
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
@@ -370,10 +370,11 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Add observations to the empirical expectations."""
         points = self._points(X, self.domain_)
         if not self._fixed and (points < 0).any():
-            self.domain_ = self._values = np.unique(np.vstack([self.domain_, X]), axis=0)
+            new = distinct(X[points < 0])  # in no order yet
+            self.domain_ = self._values = np.unique(np.vstack([self.domain_, new]), axis=0)
             self._index = self.domain_, RowIndex(self.domain_)
             points = self._points(X, self.domain_)
-        low, high = extremes(self._values, np.unique(points))
+        low, high = extremes(self._values, np.unique(points) if len(points) > 1 else points)
         if self._seen is not None:
             low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
         self._seen = low, high
@@ -402,7 +403,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         alpha = float(self.alpha)
         features = self._features_of(self._seen if alpha == 0 else None)
         empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
-        total = features.largest_sum() if self.scaling == "largest_sum" else np.count_nonzero(features.span)
+        total = features.largest_sum if self.scaling == "largest_sum" else np.count_nonzero(features.span)
         scaling = Scaling(float(total), empirical, alpha)
         free = (features.limits == 0) & (features.span > 0)
         start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)

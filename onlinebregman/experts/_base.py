@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
@@ -14,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.experts import ExpertLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.online_experts import ForecastMixer, OnlineExpertsLearner
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import check_rows
@@ -139,6 +142,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         X = data.X
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
+        self._experts_learner: OnlineExpertsLearner | None = None
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
         self._weigh_by(self._make_learner(hedge))
@@ -184,10 +188,16 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
             )
         return prior / prior.sum()
 
+    def _learn_fast(self, X, targets, sample_weight: ArrayLike | None) -> bool:
+        """Learn plain rows without validation; False if nothing was learned, as that is not safe."""
+        learner = vars(self).get("_experts_learner") or vars(self).get("_learner")
+        return learner is not None and learner.learn_fast(vars(self), X, targets, sample_weight)
+
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
         """Forecast each row before it is learned, and weigh the experts by what came."""
         if self.estimators_:
             self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights), data)
+            self._gather_learners()
         else:
             self._weigh_rows(self._columns(data.X), data.weights, data)
 
@@ -252,6 +262,24 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
             method(*((X,) if y is None else (X, y)), **more)
         except ValueError as error:  # it says row 0, as it is given a row at a time
             raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
+
+    def _gather_learners(self) -> None:
+        """Let calls to come learn in one pass of compiled code, if it knows all experts."""
+        learners = [vars(expert).get("_learner") for expert in self.estimators_]
+        if self._experts_learner is not None and all(map(operator.is_, self._experts_learner.learners, learners)):
+            return
+        self._experts_learner = None
+        if not (self._ready and all(map(_is_compiled, self.estimators_))):
+            return
+        if all(now.predictive and now.n_scores == 1 and now.standardizer is None for now in learners):
+            links = [self._link_of(expert) for expert in self.estimators_]
+            books = [vars(expert).get("_code_book") for expert in self.estimators_]
+            if None not in links:
+                self._experts_learner = OnlineExpertsLearner(learners, ForecastMixer(self._learner, links), books)
+
+    def _link_of(self, expert: Any) -> Literal["identity", "sigmoid", "clipped"] | None:
+        """How the scores of a compiled expert become forecasts; None if in another way."""
+        raise NotImplementedError
 
     def _shape_of_forecasts(self) -> tuple[int, ...]:
         return (len(self.estimators_),)

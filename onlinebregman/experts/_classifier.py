@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,11 @@ from .._online.labels import StreamClassifierMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
+from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
+
+_LINKS: dict[type[Loss], Literal["sigmoid", "clipped"]] = {LogisticLoss: "sigmoid", ModifiedHuberLoss: "clipped"}
 
 
 class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
@@ -73,6 +76,10 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             If numbers are not probabilities, or with log loss the mixture gives the observed label probability 0; the
             message names the row.
         """
+        if classes is None and vars(self).get("_experts_learner") is not None:
+            targets = self._plain_targets(y)
+            if targets is not None and self._learn_fast(X, targets, sample_weight):
+                return self
         return self._partial_fit(X, y, sample_weight, classes)
 
     def predict_proba(self, X: MatrixLike) -> Array:
@@ -115,6 +122,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Forecasts:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
         codes = self._class_numbers(y, classes, call)
+        if call.first:
+            self._keep_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         return Forecasts(X, y, weights, targets=codes)
 
@@ -174,6 +183,11 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     def _forecast(self, k: int, X) -> Array:
         return np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64)
+
+    def _link_of(self, expert: Any) -> Literal["sigmoid", "clipped"] | None:
+        if len(self.classes_) != 2 or not np.array_equal(expert.classes_, self.classes_):
+            return None
+        return _LINKS.get(type(expert._learned_loss))
 
     def _check_experts(self) -> None:
         classes = self.classes_.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from .._online.estimator import Call
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import fit_context
-from ..density._base import Density
+from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
 
@@ -142,8 +142,7 @@ class DensityMixture(Density, ExpertMixture):
         ValueError
             If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
         """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, None, sample_weight):
+        if self._learn_fast(X, None, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 
@@ -220,6 +219,9 @@ class DensityMixture(Density, ExpertMixture):
         logs = dense(X, np.float64)
         self._check_forecasts(logs)
         return logs
+
+    def _link_of(self, expert: OnlineDensity) -> Literal["identity"] | None:
+        return "identity"
 
     def _forecast(self, k: int, X) -> Array:
         return np.asarray(self.estimators_[k].score_samples(X), dtype=np.float64)

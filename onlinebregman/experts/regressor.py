@@ -17,6 +17,7 @@ from .._online.types import MatrixLike
 from .._online.validation import dense, finite
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import AbsoluteLoss, SquaredLoss
+from ..losses._base import ResidualLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array, are_numbers, hoeffding_rate
 
@@ -174,8 +175,7 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         ValueError
             If a row or a forecast of an expert is not finite; the message names row and expert.
         """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
+        if self._learn_fast(X, y, sample_weight):
             return self
         return self._partial_fit(X, y, sample_weight)
 
@@ -210,6 +210,9 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     def _columns(self, X) -> Array:
         return dense(X, np.float64)
+
+    def _link_of(self, expert: Any) -> Literal["identity"] | None:
+        return "identity" if type(expert._learned_loss).link is ResidualLoss.link else None
 
     def _forecast(self, k: int, X) -> Array:
         return np.ravel(self.estimators_[k].predict(X))

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 
+from .._kernels.matrices.constraints import conditions
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._instances import Array, Rows
 
@@ -66,8 +67,20 @@ class Constraints:
 
     def values(self, factor: Array) -> Array:
         """tr(W C_j) for all j, W = L L' of trace one with the given L."""
-        values = [block.dot_again(factor) for block in self.blocks]
-        return self.signs * ((values[0] if len(values) == 1 else np.concatenate(values)) - self.bounds)
+        return self.signs * (self._traces(factor) - self.bounds)
+
+    def conditions(self, factor: Array, alpha: Array) -> tuple[Array, Array, Array]:
+        """The same, how far it is violated, and the distance from the optimality conditions for multipliers alpha.
+
+        All relative to spread_j / d.
+        """
+        traces, equal = self._traces(factor), self.equal.view(np.uint8)
+        return conditions(traces, self.signs, self.bounds, self.spreads, equal, alpha, len(factor))
+
+    def _traces(self, factor: Array) -> Array:
+        """tr(W X_j) for all j."""
+        traces = [block.dot_again(factor) for block in self.blocks]
+        return traces[0] if len(traces) == 1 else np.concatenate(traces)
 
     def combined(self, alpha: Array) -> Array:
         """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .._kernels.matrices.constraints import squared_lengths
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, laid_out
@@ -61,7 +62,7 @@ class Rows:
 
     def dot(self, factor: Array) -> Array:
         """tr(W X) for all of them, W = L L' with the given L."""
-        return ((self.data @ factor) ** 2).sum(axis=1)
+        return squared_lengths(self.data @ factor)
 
     def dot_again(self, factor: Array) -> Array:
         """The same, for being asked often: entries of W where rows have few."""

@@ -332,10 +332,7 @@ class DefiniteBoost(KernelLearner):
 
         All relative to spread_j / n_features.
         """
-        constraints, spreads = self._constraints, self._constraints.spreads
-        values = constraints.values(self._geometry.factor) * self.n_features_in_ / spreads
-        violations = np.where(constraints.equal, np.abs(values), values)
-        return values, violations, np.maximum(violations, np.minimum(self.alpha_ * spreads, -violations))
+        return self._constraints.conditions(self._geometry.factor, self.alpha_)
 
     @property
     def _only_violations(self) -> bool:

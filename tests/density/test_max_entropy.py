@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 
 from onlinebregman import MaxEntDensity
 from onlinebregman.datasets import list_datasets, load_dataset
-from onlinebregman.density._domain import Features, RowIndex
+from onlinebregman.density._domain import Features, RowIndex, distinct
 
 SOLVERS = ["newton", "lbfgs", "iterative_scaling"]
 
@@ -388,6 +388,7 @@ def test_different_points_of_one_hash_value(monkeypatch):
     points = np.arange(20.0).reshape(10, 2)
     assert_array_equal(RowIndex(points).find(points, points[[7, 0, 9]]), [7, 0, 9])
     assert_array_equal(RowIndex(points).find(points, points + 0.5), np.full(10, -1))
+    assert_array_equal(distinct(points[[7, 0, 7, 9, 0]]), points[[7, 0, 9]])
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

@@ -95,6 +95,15 @@ cdef class AtomicLearner:
         """Are the scores of rows that are learned those that a prediction before would have had, to the last digit?"""
         return False
 
+    @property
+    def predictive(self):
+        """See `row_scores_predict`."""
+        return self.row_scores_predict()
+
+    cdef bint row_scores_predict(self) noexcept:
+        """Is what `score_row` says that, or would it be, without asking Python?"""
+        return self.scores_predict()
+
     def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
         """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
 

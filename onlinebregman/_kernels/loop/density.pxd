@@ -23,4 +23,5 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1
     cdef int go_on_from(self, memory, state) except -1
-    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil

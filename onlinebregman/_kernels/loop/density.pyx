@@ -5,7 +5,7 @@ Rows less an `origin` are near zero where a family may be shifted: the first row
 
 import numpy as np
 
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
@@ -36,7 +36,7 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
-        self.n_features = self.mean.shape[0]
+        self.n_features, self.n_scores = self.mean.shape[0], 1
         if self.n_features == 0:
             raise ValueError("mean must be of 1 feature or more; got none")
         self.memory, self.memory_before = np.zeros(2 * self.n_features + more), None
@@ -98,14 +98,20 @@ cdef class DensityLearner(AtomicLearner):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
         return rows if rows is not None and rows.indices == NULL else None
 
-    def learn(self, X, const double[::1] sample_weight=None):
-        """Learn validated rows, all of them or none; the number of the first that cannot be learned, or None."""
+    def learn(self, X, const double[::1] sample_weight=None, double[:, ::1] scores=None):
+        """Learn validated rows, all of them or none; the number of the first that cannot be learned, or None.
+
+        `scores`, of shape (n_rows, 1), if given, receives each row's log-density before it was learned.
+        """
         cdef Rows rows = open_rows(X)
         cdef Block block
         check_idle(self.busy)
-        block.y, block.n_targets = NULL, 0
+        block.y, block.n_targets, block.scores = NULL, 0, NULL if scores is None else &scores[0, 0]
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         return None if self.learn_block(rows, &block) == LEARNED else block.failed
+
+    cdef bint scores_predict(self) noexcept:
+        return True
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.n_features
@@ -134,7 +140,9 @@ cdef class DensityLearner(AtomicLearner):
         for i in range(rows.n_rows):
             block.failed = i
             rows.fetch(i, &row)
-            status = self.learn_row(&row, &block.work, NULL, weight_of(block, i), NULL)
+            status = self.learn_row(
+                &row, &block.work, NULL, weight_of(block, i), NULL if block.scores == NULL else block.scores + i
+            )
             if status != LEARNED:
                 return status
             if interrupted(self, self.effort(row.n)):
@@ -144,11 +152,14 @@ cdef class DensityLearner(AtomicLearner):
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         cdef int status
+        cdef double log_density
         if weight == 0:
+            if scores != NULL:
+                scores[0] = NAN
             return LEARNED
         if self.located and self.state.rows == 0:
             memcpy(&self.memory[0], row.x, self.n_features * sizeof(double))
-        status = self.predict_and_learn(row.x, weight, work)
+        status = self.predict_and_learn(row.x, weight, work, &log_density if scores == NULL else scores)
         self.state.rows += 1.0
         self.state.weight += weight
         if weight != 1:
@@ -157,6 +168,10 @@ cdef class DensityLearner(AtomicLearner):
             return OVERFLOWED
         return status
 
-    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
-        """Add the row's loss to that of the state, and the row to what has been learned."""
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
+        """Add the row's loss to that of the state, and the row to what has been learned.
+
+        Gives its log-density as the next row of weight 1.
+        """
         return LEARNED

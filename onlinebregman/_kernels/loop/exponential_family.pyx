@@ -81,25 +81,28 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         rates = None if self.rates is None else np.asarray(self.rates)
         return np.asarray(self.mean), self.k, *self.names, np.asarray(self.variance), self.shape, rates
 
-    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
         cdef Py_ssize_t i, d = self.n_features, t = <Py_ssize_t> self.state.rows
         cdef double* origin = &self.memory[0]
         cdef double* total = &self.memory[d]
-        cdef double rate = 0.0, u, first, square = 0.0, log_density = 0.0, log_base = 0.0, value, base
+        cdef double rate = 0.0, u, first, square = 0.0, known = 0.0, log_base = 0.0, base
         if self.rule == GAUSSIAN_MINIMAX:
             if self.rates is None or not 0 <= t < self.rates.shape[0] or weight != 1:
                 return LEFT_DOMAIN
             rate = self.rates[t]
+        log_density[0] = 0.0
         for i in range(d):
             if not self.admits(x[i]):
                 return LEFT_DOMAIN
             u, first = x[i] - origin[i], self.mean[i] - origin[i]
-            value = self.log_density(i, u, self.predict(first, total[i], weight, rate), &base)
-            log_density += value
+            log_density[0] += self.log_density(i, u, self.predict(first, total[i], 1.0, rate), &base)
+            if weight != 1:  # which the loss goes by
+                known += self.log_density(i, u, self.predict(first, total[i], weight, rate), &base)
             log_base += base
             square += (u - first) * (u - first) / self.variance[i]
             total[i] += weight * u
-        self.state.loss += -weight * log_density
+        self.state.loss -= weight * (log_density[0] if weight == 1 else known)
         self.state.base += -weight * log_base
         self.state.quadratic += weight * weight * square / (self.k + (self.state.weight + weight))
         self.state.radius = max(self.state.radius, square)

@@ -65,7 +65,8 @@ cdef class GaussianLearner(DensityLearner):
         """What predictions need of the one with the prior."""
         return &self.memory[2 * self.n_features + self.covariance.shape[0]]
 
-    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
         cdef Py_ssize_t i, d = self.n_features
         cdef double* origin = &self.memory[0]
         cdef double* total = &self.memory[d]
@@ -78,7 +79,8 @@ cdef class GaussianLearner(DensityLearner):
             surprise[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # and from what was predicted
             total[i] += weight * u
         self.absorb(step, n * weight / after, surprise, k * weight / (self.k1 + after), work, &log_det, &distance)
-        self.state.loss += weight * (log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
+        log_density[0] = -(log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
+        self.state.loss -= weight * log_density[0]
         return LEARNED
 
     cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
@@ -130,8 +132,9 @@ cdef class FullGaussianLearner(GaussianLearner):
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return 2 * n * n
 
-    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work) noexcept nogil:
-        GaussianLearner.predict_and_learn(self, x, weight, work)
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
+        GaussianLearner.predict_and_learn(self, x, weight, work, log_density)
         if not isfinite(self.state.log_det):
             return OVERFLOWED
         if <Py_ssize_t> (self.state.rows + 1.0) % REFRESH == 0:

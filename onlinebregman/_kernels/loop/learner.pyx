@@ -332,7 +332,10 @@ cdef class Learner(AtomicLearner):
 
     cdef bint scores_predict(self) noexcept:
         # others predict by the weights that `model` has, or divide by the sum of weights in another order
-        return not (self.geometry.averaging or self.geometry.moves_all or isinstance(self.geometry, SimplexGeometry))
+        return self.row_scores_predict() and not isinstance(self.geometry, SimplexGeometry)
+
+    cdef bint row_scores_predict(self) noexcept:
+        return not (self.geometry.averaging or self.geometry.moves_all)
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.geometry.vector_length(widest)

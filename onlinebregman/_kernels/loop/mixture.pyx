@@ -2,7 +2,6 @@
 
 import numpy as np
 
-cimport cython
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport (
@@ -26,15 +25,6 @@ cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
 
-cdef struct Part:             # what the loop over rows needs to know of a learner
-    void* learner
-    const double* book        # its targets for each class, or NULL: the row's target
-    Py_ssize_t n_targets
-    Py_ssize_t n_scores
-    Py_ssize_t start          # where they go
-
-
-@cython.final
 cdef class MixtureLearner(Ensemble):
     """Learners of the same number of features that learn the same rows, and a mixer of their scores.
 
@@ -48,17 +38,6 @@ cdef class MixtureLearner(Ensemble):
         For each learner an array of shape (n_classes, n_targets) with its targets for the rows of each class, where
         targets are the numbers of classes; None: it learns the targets themselves.
     """
-
-    cdef readonly Mixer mixer
-    cdef readonly tuple books
-    cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
-    cdef Py_ssize_t n
-    cdef Py_ssize_t n_labels  # in the shortest of the books
-    cdef Part* parts
-    cdef Abreast abreast      # those that learn abreast in this call,
-    cdef Py_ssize_t* single   # and the others
-    cdef Py_ssize_t n_single
-    cdef double[::1] scores   # of the row that is learned
 
     def __cinit__(self, learners, Mixer mixer not None, books=None):
         cdef AtomicLearner learner
@@ -180,6 +159,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t k, i
         cdef int status
+        cdef double none = 0.0
         cdef Row row
         for i in range(rows.n_rows):
             block.failed = i
@@ -188,7 +168,9 @@ cdef class MixtureLearner(Ensemble):
                 return INTERRUPTED
             for k in range(self.n):
                 (<AtomicLearner> self.parts[k].learner).prefetch(rows, i + 1)
-            status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
+            status = self.learn_row(
+                &row, &block.work, &none if block.y == NULL else block.y + i, weight_of(block, i), NULL
+            )
             if status != LEARNED:
                 return status
         return self.check_all()

@@ -144,6 +144,13 @@ cdef class MultiLearner(Ensemble):
                 return False
         return True
 
+    cdef bint row_scores_predict(self) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            if not learner.row_scores_predict():
+                return False
+        return True
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.abreast.gather(self.learners, self.vector_length(rows.widest))

@@ -137,29 +137,31 @@ cdef class VonNeumannGeometry(Geometry):
         """tr(W(c) X), minus its derivative in c, and `conjugate`, for one row x."""
         cdef Row row = Row(&x[0], NULL, x.shape[0])
         cdef Workspace work
-        cdef double value, slope
+        cdef double value, slope, gained
         make_workspace(&work, self.vector_length(row.n))
-        open_workspace(&work, &row)
-        self.load(&work)
-        self.evaluate(&work, c, &value, &slope)
-        gained = self.conjugate(&work, c)
-        free_workspace(&work)
+        with nogil:
+            open_workspace(&work, &row)
+            self.load(&work)
+            self.evaluate(&work, c, &value, &slope)
+            gained = self.conjugate(&work, c)
+            free_workspace(&work)
         return value, slope, gained
 
     def move(self, const double[::1] x, double c):
         """W <- W(c) for one row x; returns `conjugate`."""
         cdef Row row = Row(&x[0], NULL, x.shape[0])
         cdef Workspace work
-        gained = 0.0
+        cdef double gained = 0.0
         make_workspace(&work, self.vector_length(row.n))
-        open_workspace(&work, &row)
-        self.load(&work)
-        if not (self.matrices and self.trace):
-            gained = self.conjugate(&work, c)
-        self.step(&work, c)
+        with nogil:
+            open_workspace(&work, &row)
+            self.load(&work)
+            if not (self.matrices and self.trace):
+                gained = self.conjugate(&work, c)
+            self.step(&work, c)
+            free_workspace(&work)
         if self.matrices and self.trace and c != 0:
             gained = -self.trace * self.log_scale  # G was log W before the step
-        free_workspace(&work)
         return gained
 
     cdef void scale_weights(self, const double* g, double* p) noexcept nogil:

@@ -1,0 +1,185 @@
+"""Experts that learn, and the weights of their forecasts: all in one pass over the rows."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, NAN
+from libc.stdlib cimport free, malloc
+from scipy.special.cython_special cimport expit
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
+from onlinebregman._kernels.loop.density cimport DensityLearner
+from onlinebregman._kernels.loop.experts cimport BrierLearner, ExpertLearner
+from onlinebregman._kernels.loop.mixer cimport Mixer
+from onlinebregman._kernels.loop.mixture cimport MixtureLearner
+from onlinebregman._kernels.loop.state cimport BAD_TARGET
+from onlinebregman._kernels.loop.transaction cimport under_way
+from onlinebregman._kernels.loop.transaction import holds
+from onlinebregman._kernels.rows.rows cimport Row, Rows
+
+cdef enum Link:
+    IDENTITY                  # the score is the forecast,
+    SIGMOID                   # or its sigmoid is the probability of the second of two classes,
+    CLIPPED                   # or (score + 1) / 2 is, within 0 and 1
+
+LINKS = {"identity": IDENTITY, "sigmoid": SIGMOID, "clipped": CLIPPED}
+
+
+@cython.final
+cdef class ForecastMixer(Mixer):
+    """Experts' scores of a row, one of each, become forecasts, and a learner weighs these.
+
+    Parameters
+    ----------
+    weigher : ExpertLearner
+    links : sequence of {"identity", "sigmoid", "clipped"}
+        How each expert's score becomes a forecast.
+    """
+
+    cdef readonly ExpertLearner weigher
+    cdef readonly tuple links
+    cdef bint* asked          # was an expert asked before it learned the row? Else its score is by the way
+    cdef double* said         # by those
+    cdef bint brier           # are the probabilities of both classes weighed, not that of the row's?
+    cdef Link* kinds
+
+    def __cinit__(self, ExpertLearner weigher not None, links):
+        self.weigher, self.hedge, self.links = weigher, weigher.hedge, tuple(links)
+        self.n_scores = self.n_outputs = weigher.hedge.n_experts
+        self.brier = isinstance(weigher, BrierLearner)
+        if len(self.links) != self.n_scores or weigher.n_features != (1 + self.brier) * self.n_scores:
+            raise ValueError(
+                f"{self.n_scores} experts, but {len(self.links)} links and {weigher.n_features} forecasts"
+            )
+        if self.brier and "identity" in self.links:
+            raise ValueError("forecasts must be probabilities of two classes")
+        self.room = np.empty(weigher.n_features)
+        self.kinds = <Link*> malloc(self.n_scores * sizeof(Link))
+        self.asked = <bint*> malloc(self.n_scores * sizeof(bint))
+        self.said = <double*> malloc(self.n_scores * sizeof(double))
+        if self.kinds == NULL or self.asked == NULL or self.said == NULL:
+            raise MemoryError()
+        for k, link in enumerate(self.links):
+            self.kinds[k], self.asked[k] = LINKS[link], False
+
+    def __dealloc__(self):
+        free(self.kinds)
+        free(self.asked)
+        free(self.said)
+
+    def __reduce__(self):
+        return type(self), (self.weigher, self.links)
+
+    cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double* forecasts = &self.room[0]
+        for k in range(self.n_scores):
+            if self.asked[k]:
+                scores[k] = self.said[k]
+            if not scores[k] < INFINITY:  # what else cannot be is refused by its loss
+                return BAD_TARGET
+            if self.brier:
+                forecasts[2 * k] = probability(self.kinds[k], -scores[k])
+                forecasts[2 * k + 1] = probability(self.kinds[k], scores[k])
+            elif self.kinds[k] == IDENTITY:
+                forecasts[k] = scores[k]
+            else:
+                forecasts[k] = probability(self.kinds[k], scores[k] if y else -scores[k])
+        self.hedge.weigh(self.weigher.v)
+        return self.weigher.count(forecasts, y, weight)
+
+    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
+        """No forecast: estimators ask their experts, each of which may have been changed by itself."""
+        cdef Py_ssize_t k
+        for k in range(self.n_outputs):
+            out[k] = NAN
+
+
+cdef inline double probability(Link link, double score) noexcept nogil:
+    """Of the class whose score this is."""
+    if link == SIGMOID:
+        return expit(score)
+    return (min(max(score, -1.0), 1.0) + 1.0) / 2.0
+
+
+@cython.final
+cdef class OnlineExpertsLearner(MixtureLearner):
+    """The learners of experts, and the weights of these, for calls that need no validation.
+
+    Experts may have learned otherwise in between, and may have been bound to other learners: see `in_force`.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+    mixer : ForecastMixer
+    books : list
+    """
+
+    def __cinit__(self, learners, ForecastMixer mixer not None, books):
+        if any([book is not None for book in self.books]):
+            return
+        self.target_ndim = mixer.weigher.target_ndim
+
+    cdef ExpertLearner weigher(self):
+        return (<ForecastMixer> self.mixer).weigher
+
+    cpdef bint in_force(self, dict attributes):
+        """Are these the learners of the estimator and of its experts, and their parameters in force?"""
+        cdef AtomicLearner learner
+        cdef dict own
+        cdef Py_ssize_t k
+        parameters, experts = attributes["_validated"].parameters, attributes["estimators_"]
+        if attributes["_learner"] is not self.weigher() or attributes["history"] or len(experts) != self.n or \
+                not parameters or not holds(attributes, parameters):
+            return False
+        for k in range(self.n):
+            learner, own = self.learners[k], vars(experts[k])
+            if own.get("_learner") is not learner or own.get("class_weight") is not None or \
+                    "feature_names_in_" in own or under_way(own) or not learner.in_force(own) or \
+                    not learner.row_scores_predict():
+                return False
+        return True
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        cdef Rows rows = MixtureLearner.fitting_rows(self, attributes, X)
+        if rows is not None and rows.indices != NULL and \
+                any([isinstance(learner, DensityLearner) for learner in self.learners]):
+            return None
+        return rows
+
+    # --- a call: that of the weigher, too -------------------------------------------------------------------------
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t k
+        MixtureLearner.begin(self, rows, complete)
+        for k in range(self.n):
+            learner = self.learners[k]
+            (<ForecastMixer> self.mixer).asked[k] = not learner.scores_predict()
+        return 0
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            if (<ForecastMixer> self.mixer).asked[k]:
+                (<AtomicLearner> self.parts[k].learner).score_row(row, work, &(<ForecastMixer> self.mixer).said[k])
+        return MixtureLearner.learn_row(self, row, work, y, weight, scores)
+
+    cdef int claim(self) except -1:
+        self.weigher().claim()
+        try:
+            MixtureLearner.claim(self)
+        except BaseException:
+            self.weigher().release()
+            raise
+        return 0
+
+    cdef void release(self) noexcept:
+        MixtureLearner.release(self)
+        self.weigher().release()
+
+    cdef void keep(self, Rows rows) noexcept:
+        self.weigher().keep(rows)
+        MixtureLearner.keep(self, rows)

@@ -1,0 +1,156 @@
+"""Experts of this package learn with the weights of their forecasts in one pass: the numbers of one after the other."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from onlinebregman import (
+    BayesMixture,
+    DensityMixture,
+    EGRegressor,
+    ExpertMixtureClassifier,
+    ExpertMixtureRegressor,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OnlineExponentialFamily,
+    OnlineGaussian,
+    PNormClassifier,
+)
+from onlinebregman.losses import SquaredLoss
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4))
+Y = {
+    "classifier": np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "up", "down"),
+    "regressor": X @ [0.0, 1.0, 2.0, 3.0] / 6,
+    "density_estimator": None,
+}
+CLASSIFIERS = [
+    ("log", MirrorDescentClassifier()),
+    ("p-norm", PNormClassifier()),
+    ("huber", MirrorDescentClassifier(loss="modified_huber")),
+]
+REGRESSORS = [
+    ("md", MirrorDescentRegressor()),
+    ("gd", ImplicitGDRegressor()),
+    ("median", MirrorDescentRegressor(loss="absolute_error")),
+    ("simplex", EGRegressor()),
+]
+DENSITIES = [
+    ("full", OnlineGaussian(prior_weight=2.0)),
+    ("diagonal", OnlineGaussian(covariance_type="diag")),
+    ("unit", OnlineExponentialFamily()),
+]
+MIXTURES = [
+    BayesMixture(CLASSIFIERS),
+    BayesMixture(CLASSIFIERS, share=0.01),
+    *(
+        ExpertMixtureClassifier(CLASSIFIERS, strategy=strategy, loss=loss, learning_rate="adaptive")
+        for strategy in ("average", "eg")
+        for loss in ("log_loss", "brier")
+    ),
+    ExpertMixtureRegressor(REGRESSORS),
+    ExpertMixtureRegressor(REGRESSORS, strategy="eg", loss="absolute_error"),
+    DensityMixture(DENSITIES),
+]
+
+
+def kind_of(model):
+    return get_tags(model).estimator_type
+
+
+def learned(model, cuts, weights=None):
+    model, y = clone(model), Y[kind_of(model)]
+    for start, end in itertools.pairwise(cuts):
+        given = {} if weights is None else {"sample_weight": weights[start:end]}
+        if not start and y is not None and kind_of(model) == "classifier":
+            given["classes"] = ["down", "up"]
+        model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **given)
+    return model
+
+
+def numbers(model):
+    said = model.score_samples(X) if isinstance(model, DensityMixture) else model.predict(X[:, :4])
+    losses = [expert.cumulative_loss_ for expert in model.estimators_]
+    return [model.weights_, model.expert_losses_, [model.cumulative_loss_, model.regret_bound_, model.t_], losses, said]
+
+
+def in_one_pass(model):
+    return model._experts_learner is not None and model._experts_learner.in_force(vars(model))
+
+
+@pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 2.0, size=60)], ids=["alone", "weighted"])
+@pytest.mark.parametrize("model", MIXTURES, ids=lambda model: type(model).__name__)
+def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
+    apart = learned(clone(model).set_params(history=1), range(61), weights)
+    assert not in_one_pass(apart)
+    for cuts in (range(61), [0, 60], [0, 1, 2, 30, 31, 60]):
+        together = learned(model, cuts, weights)
+        assert in_one_pass(together)
+        for got, expected in zip(numbers(together), numbers(apart), strict=True):
+            assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6], MIXTURES[8]])
+def test_a_refused_row_changes_nothing(model, state):
+    model = learned(model, [0, 30, 40])
+    before, y = state(model), Y[kind_of(model)]
+    rows = X[40:45].copy()
+    rows[3, 1] = 1e200 if y is None else np.inf
+    with pytest.raises(ValueError, match=r"row 3|infinity|log-density"):
+        model.partial_fit(rows, *(() if y is None else (y[40:45],)))
+    if y is not None and kind_of(model) == "classifier":
+        with pytest.raises(ValueError, match="sideways"):
+            model.partial_fit(X[40:41], ["sideways"])
+    assert state(model) == before and in_one_pass(model)
+
+
+@pytest.mark.parametrize("parameters", [{"eta0": 0.1}, {"average": True}], ids=str)
+def test_parameters_of_experts_may_change(parameters):
+    apart = learned(clone(MIXTURES[0]).set_params(history=1), [0, 30])
+    model = learned(MIXTURES[0], [0, 30])
+    for mixture in (model, apart):
+        mixture.estimators_[0].set_params(**parameters)
+        assert not in_one_pass(mixture)
+        for row in range(30, 40):
+            mixture.partial_fit(X[row : row + 1], Y["classifier"][row : row + 1])
+    assert in_one_pass(model) == ("eta0" in parameters)
+    assert_array_equal(model.weights_, apart.weights_)
+    model.estimators_[1].set_params(class_weight={"up": 2.0})
+    assert not in_one_pass(model)
+
+
+class Halved(SquaredLoss):
+    """With a link of its own."""
+
+    def link(self, a):
+        return super().link(a) / 2
+
+
+@pytest.mark.parametrize(
+    "experts",
+    [
+        [("forward", ForwardRegressor())],
+        [("averaged", MirrorDescentRegressor(average=True))],
+        [("scaled", MirrorDescentRegressor(standardize=True))],
+        [("own", MirrorDescentRegressor(loss=Halved(), update="explicit"))],
+        [("type", type("Own", (MirrorDescentRegressor,), {})())],
+    ],
+    ids=lambda experts: experts[0][0],
+)
+def test_experts_whose_scores_are_not_their_forecasts_learn_by_themselves(experts):
+    model = ExpertMixtureRegressor([*experts, ("gd", ImplicitGDRegressor())])
+    whole, rows = (learned(model, cuts) for cuts in ([0, 60], range(61)))
+    assert not in_one_pass(whole)
+    assert_array_equal(whole.weights_, rows.weights_)
+
+
+def test_three_classes_learn_by_themselves():
+    model = BayesMixture(CLASSIFIERS).partial_fit(X, np.arange(60) % 3, classes=range(3))
+    assert model._experts_learner is None
