@@ -74,7 +74,7 @@ import onlinebregman._kernels
 from onlinebregman import LogDetMetricLearner
 from onlinebregman import losses as losses_in_numpy
 from onlinebregman.divergences import SquaredEuclidean
-from onlinebregman.metric_learning._memory import Uniforms
+from onlinebregman.metric_learning._memory import random_numbers
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
 
@@ -281,7 +281,7 @@ def examples():
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
-    found[Reservoir] = Reservoir(3, 2, Uniforms(np.random.RandomState(0)))
+    found[Reservoir] = Reservoir(3, 2, random_numbers(0))
     found[Reservoir].learn(np.arange(12.0).reshape(4, 3), np.zeros(4))
     for kind, sampling in ((NeighborTriplets, "neighbors"), (RandomPairs, "random")):
         metric = LogDetMetricLearner(sampling=sampling, prior="variance", random_state=0)

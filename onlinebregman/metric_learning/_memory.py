@@ -3,61 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._online.types import RandomState
 
-# Random numbers that are drawn at a time; copying their generator before takes ten times as long.
-_AHEAD = 4096
 
-
-class _NoSeed(ISeedSequence):
-    """Spares a generator that is given a state the work of making one of a seed."""
-
-    def generate_state(self, n_words, dtype=np.uint32) -> np.ndarray:
-        return np.zeros(n_words, dtype)
-
-
-def twin(rng: np.random.RandomState) -> np.random.RandomState:
-    """A generator that will draw the same; a deep copy takes three times as long."""
-    bits = np.random.MT19937(_NoSeed())  # type: ignore[arg-type]  # NumPy takes it, and leaves it out of its types
-    other = np.random.RandomState(bits)
-    other.set_state(rng.get_state(legacy=False))
-    return other
-
-
-class Uniforms:
-    """The next numbers from 0 to 1 that a generator draws; never changed, so that whoever goes back has the same again.
-
-    Parameters
-    ----------
-    rng : RandomState
-        It is not drawn from: copies of it are.
-    ahead : ndarray, default=()
-        Numbers that come before those of the generator.
-    """
-
-    def __init__(self, rng: np.random.RandomState, ahead: ArrayLike = ()) -> None:
-        self._rng, self.ahead = rng, np.require(ahead, np.float64, ["C", "A"])
-
-    def without(self, n: int) -> Uniforms:
-        """The same, once n of them are given out."""
-        return Uniforms(self._rng, self.ahead[n:])
-
-    def more(self) -> Uniforms:
-        """The same, with more of them at hand."""
-        rng = twin(self._rng)
-        return Uniforms(rng, np.concatenate([self.ahead, rng.random_sample(_AHEAD)]))
-
-    def __reduce__(self):
-        return Uniforms, (self._rng, self.ahead)
-
-
-def random_numbers(random_state: RandomState) -> Uniforms:
-    """Those of the generator that a parameter `random_state` stands for."""
-    return Uniforms(np.random.RandomState(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
+def random_numbers(random_state: RandomState) -> tuple[np.ndarray, int]:
+    """The state of the generator that a parameter `random_state` stands for."""
+    rng = np.random.RandomState(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    _, words, position, *_ = rng.get_state()
+    return words, position
 
 
 def numbers_of(y: np.ndarray, labels: dict) -> tuple[np.ndarray, dict]:
@@ -80,7 +35,7 @@ def learn_plain(estimator, X, y, sample_weight=None) -> bool:
         return False
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
         y = y.tolist()
-    elif type(y) is not list or not all(type(label) in (int, str) for label in y):
+    elif type(y) is not list or {type(label) for label in y} not in ({int}, {str}):
         return False
     numbers = [estimator._labels.get(label, -1) for label in y]
     if -1 in numbers:

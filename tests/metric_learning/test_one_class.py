@@ -8,10 +8,8 @@ from numpy.testing import assert_array_equal
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
-from onlinebregman._kernels.matrices.reservoir import Reservoir
 
 from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, VonNeumannMetricLearner
-from onlinebregman.metric_learning._memory import Uniforms
 from onlinebregman.schedules import Constant
 
 LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner]
@@ -71,20 +69,6 @@ def test_a_comparator_of_another_trace_is_refused():
     model = VonNeumannMetricLearner(trace=2.0, track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="tr W = 3"):
         model.regret_certificate(np.diag([1.0, 2.0]))
-
-
-@pytest.mark.parametrize("seen", [3, 4, 10, 1000])
-def test_a_late_row_is_kept_with_the_probability_of_a_uniform_sample(seen):
-    """Row number n of its class takes the place floor(u n) if that is one of the `size` places."""
-    size = 3
-    for place, u in [(0, 0.0), (size - 1, (size - 0.5) / (seen + 1)), (None, (size + 0.01) / (seen + 1))]:
-        numbers = np.r_[np.full(seen - size, 0.9999999), u]  # those of the first `seen` rows: never kept
-        memory = Reservoir(1, size, Uniforms(np.random.RandomState(0), numbers))
-        memory.learn(np.arange(float(seen))[:, None], np.zeros(seen))
-        before = memory.remembered.copy()
-        memory.learn(np.array([[-1.0]]), np.zeros(1))
-        changed = np.flatnonzero((memory.remembered != before).any(axis=1))
-        assert changed.tolist() == ([] if place is None else [place])
 
 
 @pytest.mark.parametrize("n", [20, 32, 40, 63, 64, 100])

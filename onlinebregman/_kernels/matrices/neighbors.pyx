@@ -74,7 +74,7 @@ cdef class NeighborTriplets(Sampler):
 
     Parameters
     ----------
-    n_features, size, uniforms, kept, per_row, prior, bounds, margins, n_rows :
+    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows :
         See `Sampler`.
     state : tuple, default=()
         L, the origin, and the row of which the metric is looked up next.
@@ -89,9 +89,9 @@ cdef class NeighborTriplets(Sampler):
     cdef Py_ssize_t[::1] candidates            # rows of its class, and of others
     cdef const double* coming                  # the row before which the metric is looked up
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, uniforms, kept, per_row, prior, bounds, margins,
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
                   n_rows=0, state=()):
-        self.allocate(n_features, 2 * n_features + 1, size, uniforms, kept)
+        self.allocate(n_features, 2 * n_features + 1, size, random, kept)
         self.components, self.origin = None, None
         if state:
             components, origin, self.next_look = state
@@ -162,8 +162,7 @@ cdef class NeighborTriplets(Sampler):
             status = self.make_room(block)
             if status != LEARNED:
                 return status
-            if not self.make_triplets(number, weight, i):
-                return INTERRUPTED
+            self.make_triplets(number, weight, i)
         if not (self.again or self.remember(&self.placed[0], number)):
             return INTERRUPTED
         self.n_rows += 1
@@ -180,8 +179,8 @@ cdef class NeighborTriplets(Sampler):
             place[k] = ob_dot(&self.components[k, 0], &self.gap[0], d)
         place[d] = ob_dot(place, place, d)
 
-    cdef bint make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
-        """Triplets of the row that was placed, of this class, if there are any; False if an exception was raised."""
+    cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
+        """Triplets of the row that was placed, of this class, if there are any."""
         cdef Py_ssize_t j, k, n_mine = 0, n_others = 0, d = self.n_features
         cdef Py_ssize_t* mine = &self.candidates[0]
         cdef Py_ssize_t* others = mine + self.n
@@ -201,26 +200,18 @@ cdef class NeighborTriplets(Sampler):
             for j in range(n_mine):
                 subtract(&self.gap[0], &self.kept[mine[j], 0], anchor, d)
                 distances[self.n + j] = self.squared(&self.gap[0])
-            if not self.measure(self.margins, distances + self.n, n_mine):
-                return False
+            self.measure(self.margins, distances + self.n, n_mine)
         if n_mine == 0 or n_others == 0 or not self.margins.known:
-            return True
+            return
         for k in range(self.per_row):
-            j = self.draw(n_mine)
-            if j < 0:
-                return False
-            subtract(&self.instances[self.made + k, d], &self.kept[mine[j], 0], anchor, d)
+            subtract(&self.instances[self.made + k, d], &self.kept[mine[self.draw(n_mine)], 0], anchor, d)
         for k in range(self.per_row):
-            j = self.draw(n_others)
-            if j < 0:
-                return False
-            subtract(&self.instances[self.made + k, 0], &self.kept[others[j], 0], anchor, d)
+            subtract(&self.instances[self.made + k, 0], &self.kept[others[self.draw(n_others)], 0], anchor, d)
         j = self.made
         for k in range(self.per_row):
             if j + k > self.made:  # some before said nothing
                 memcpy(self.next_instance(), &self.instances[j + k, 0], 2 * d * sizeof(double))
             self.make(self.margins.found[0], -1.0, self.margins.found[0], weight, i)
-        return True
 
     cdef double measure_distances(self, double* distances) noexcept nogil:
         """Squared, in the metric, of the remembered rows to the one that was placed; returns the largest."""

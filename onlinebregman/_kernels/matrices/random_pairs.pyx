@@ -20,16 +20,16 @@ cdef class RandomPairs(Sampler):
 
     Parameters
     ----------
-    n_features, size, uniforms, kept, per_row, prior, bounds, margins, n_rows, state :
+    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows, state :
         See `Sampler`.
     """
 
     cdef Py_ssize_t[::1] candidates  # rows of a class, and of others
     cdef Py_ssize_t[::1] partners
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, uniforms, kept, per_row, prior, bounds, margins,
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
                   n_rows=0, state=()):
-        self.allocate(n_features, n_features, size, uniforms, kept)
+        self.allocate(n_features, n_features, size, random, kept)
         self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         self.partners = np.empty(self.per_row + 1, dtype=np.intp)
 
@@ -42,33 +42,29 @@ cdef class RandomPairs(Sampler):
     cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
                      Block* block) noexcept nogil:
         cdef int status
-        if not (self.again or self.n == 0 or self.measure_some(x)):
-            return INTERRUPTED
+        if self.n > 0 and not self.again:
+            self.measure_some(x)
         if self.bounds.known and self.n > 0:
             status = self.make_room(block)
             if status != LEARNED:
                 return status
-            if not self.make_pairs(x, number, weight, i):
-                return INTERRUPTED
+            self.make_pairs(x, number, weight, i)
         if not (self.again or self.remember(x, number)):
             return INTERRUPTED
         self.n_rows += 1
         return LEARNED if self.n_parts < PART else self.finish(block)
 
-    cdef bint measure_some(self, const double* x) noexcept nogil:
-        """Distances of the row to some that are remembered; False if an exception was raised."""
+    cdef void measure_some(self, const double* x) noexcept nogil:
+        """Distances of the row to some that are remembered."""
         cdef double[DISTANCES] distances
-        cdef Py_ssize_t j, k
+        cdef Py_ssize_t k
         for k in range(DISTANCES):
-            j = self.draw(self.n)
-            if j < 0:
-                return False
-            subtract(&self.gap[0], x, &self.kept[j, 0], self.n_features)
+            subtract(&self.gap[0], x, &self.kept[self.draw(self.n), 0], self.n_features)
             distances[k] = self.squared(&self.gap[0])
-        return self.measure(self.bounds, distances, DISTANCES)
+        self.measure(self.bounds, distances, DISTANCES)
 
-    cdef bint make_pairs(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
-        """Pairs of a row of this class, if there are others of it and of others; False if an exception was raised."""
+    cdef void make_pairs(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
+        """Pairs of a row of this class, if there are others of it and of others."""
         cdef Py_ssize_t j, k, half = (self.per_row + 1) // 2, n_same = 0, n_others = 0
         cdef Py_ssize_t* same = &self.candidates[0]
         cdef Py_ssize_t* others = same + self.n
@@ -81,14 +77,12 @@ cdef class RandomPairs(Sampler):
                 others[n_others] = j
                 n_others += 1
         if n_same == 0 or n_others == 0:
-            return True
-        for k in range(2 * half):
-            j = self.draw(n_same if k < half else n_others)
-            if j < 0:
-                return False
-            self.partners[2 * k if k < half else 2 * (k - half) + 1] = same[j] if k < half else others[j]
+            return
+        for k in range(half):
+            self.partners[2 * k] = same[self.draw(n_same)]
+        for k in range(half):
+            self.partners[2 * k + 1] = others[self.draw(n_others)]
         for k in range(self.per_row):
             subtract(self.next_instance(), x, &self.kept[self.partners[k], 0], self.n_features)
             self.make(far if k % 2 else near, -1.0 if k % 2 else 1.0, far, weight, i)
         self.n_parts += 1
-        return True

@@ -1,10 +1,11 @@
 """A uniform sample of the rows of a stream, taken in without the interpreter's lock.
 
-It is asked for once in a while alone: for more random numbers or room, and where many rows are replaced.
+It is asked for once in a while alone: for more room, and where many rows are replaced.
 """
 
 import numpy as np
 
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.atomic cimport Block, interrupted, weight_of
@@ -14,6 +15,8 @@ from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 
+cdef extern from "ops/mt19937.h":
+    double ob_next_uniform(ob_twister* state) noexcept nogil
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
 
@@ -25,24 +28,29 @@ cdef class Reservoir(AtomicLearner):
     ----------
     n_features : int
     size : int
-    uniforms : Uniforms
-        Random numbers.
+    random : tuple
+        State of the generator: its 624 words, and the position of the next one; see `numpy.random.MT19937`.
     kept : tuple, default=None
         The rows of another one, their classes, and the numbers of rows of each class so far.
     """
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, uniforms, kept=None, *more):
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept=None, *more):
         if type(self) is Reservoir:
-            self.allocate(n_features, n_features, size, uniforms, kept)
+            self.allocate(n_features, n_features, size, random, kept)
 
-    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, uniforms, kept) except -1:
+    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1:
         """Begin with rows of this width that are kept."""
         cdef Py_ssize_t j, number
         cdef Py_ssize_t[::1] missing
         if not (0 < n_features <= width and 0 < size):
             raise ValueError(f"rows must have 1 feature or more, and 1 must be kept; got {n_features} and {size}")
         self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
-        self.uniforms, self.ahead = uniforms, uniforms.ahead
+        words, self.random.pos = random
+        words = np.asarray(words, dtype=np.uint32)
+        if words.shape != (624,) or not 0 <= self.random.pos <= 624:
+            raise ValueError(f"a generator must have 624 words, and be at one of them; got {words.shape}, {random[1]}")
+        for j in range(624):
+            self.random.key[j] = words[j]
         rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept
         self.kept, self.of_class = np.array(rows, dtype=np.float64), np.array(classes, dtype=np.intp)
         self.counts = np.array(counts, dtype=np.intp)
@@ -64,8 +72,8 @@ cdef class Reservoir(AtomicLearner):
         return type(self), self._arguments()
 
     def _arguments(self):
-        uniforms = self.uniforms.without(self.used)
-        return self.n_features, self.size, uniforms, (self.remembered.copy(), self.classes.copy(), self.seen)
+        random = np.array(<uint32_t[:624]> self.random.key), self.random.pos
+        return self.n_features, self.size, random, (self.remembered.copy(), self.classes.copy(), self.seen)
 
     def __len__(self):
         return self.n
@@ -138,7 +146,7 @@ cdef class Reservoir(AtomicLearner):
             self.counts_before = np.empty(self.counts.shape[0], dtype=np.intp)
         if self.n_classes > 0:
             memcpy(&self.counts_before[0], &self.counts[0], self.n_classes * sizeof(Py_ssize_t))
-        self.uniforms_before, self.ahead_before, self.used_before = self.uniforms, self.ahead, self.used
+        self.random_before = self.random
         self.n_before, self.n_classes_before, self.replaced = self.n, self.n_classes, -1
         if self.backed_up:
             self.spare, self.kept_before, self.backed_up = self.kept_before, None, False
@@ -150,7 +158,7 @@ cdef class Reservoir(AtomicLearner):
         if self.replaced >= 0:
             memcpy(&self.kept[self.replaced, 0], &self.replaced_row[0], self.width * sizeof(double))
             self.replaced = -1
-        self.uniforms, self.ahead, self.used = self.uniforms_before, self.ahead_before, self.used_before
+        self.random = self.random_before
         self.n, self.n_classes = self.n_before, self.n_classes_before
         if self.n_classes > 0:
             memcpy(&self.counts[0], &self.counts_before[0], self.n_classes * sizeof(Py_ssize_t))
@@ -205,8 +213,8 @@ cdef class Reservoir(AtomicLearner):
             self.n += 1
         else:
             slot = self.draw(self.counts[number])
-            if slot < 0 or slot >= self.size:
-                return slot >= 0
+            if slot >= self.size:
+                return True
             place = -1
             while slot >= 0:
                 place += 1
@@ -221,16 +229,8 @@ cdef class Reservoir(AtomicLearner):
         return True
 
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil:
-        """A random number below n, by one of the generator; -1 if there is none."""
-        cdef double u
-        if self.used == self.ahead.shape[0] and not self.asked(NUMBERS):
-            return -1
-        u = self.ahead[self.used]
-        if not 0 <= u < 1:
-            self.asked(SOUND_NUMBERS)
-            return -1
-        self.used += 1
-        return <Py_ssize_t> (u * n)
+        """A random number below n."""
+        return <Py_ssize_t> (ob_next_uniform(&self.random) * n)
 
     # --- what the interpreter is asked for ----------------------------------------------------------------------
 
@@ -245,12 +245,7 @@ cdef class Reservoir(AtomicLearner):
         return True
 
     cdef int answer(self, int wish) except -1:
-        if wish == NUMBERS:
-            self.uniforms = self.uniforms.without(self.used).more()
-            self.ahead, self.used = self.uniforms.ahead, 0
-        elif wish == SOUND_NUMBERS:
-            raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used]}")
-        elif wish == ROOM:
+        if wish == ROOM:
             self.kept = with_room(self.kept)
             if self.of_class.shape[0] < self.kept.shape[0]:
                 self.of_class = with_room(self.of_class, self.kept.shape[0])

@@ -36,7 +36,7 @@ cdef class Sampler(Reservoir):
     cdef int flush(self, Block* block) noexcept nogil
     cdef bint end_part(self) noexcept nogil
     cdef double squared(self, const double* z) noexcept nogil
-    cdef bint measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil
+    cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil
 
 
 cdef double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil

@@ -35,7 +35,7 @@ cdef class Sampler(Reservoir):
 
     Parameters
     ----------
-    n_features, size, uniforms, kept :
+    n_features, size, random, kept :
         See `Reservoir`.
     per_row : int
         Instances drawn for each row.
@@ -51,7 +51,7 @@ cdef class Sampler(Reservoir):
         What a subclass knows besides.
     """
 
-    def __cinit__(self, n_features, size, uniforms, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
+    def __cinit__(self, n_features, size, random, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
                   Percentiles margins not None, Py_ssize_t n_rows=0, state=()):
         if type(self) is Sampler:
             raise TypeError("a sampler is made by one of the subclasses, which say what is drawn")
@@ -124,7 +124,6 @@ cdef class Sampler(Reservoir):
         cdef Percentiles known = self.margins if triplets else self.bounds
         cdef Py_ssize_t i, k, m = known.found.shape[0]
         cdef double distance
-        cdef bint sound = True
         cdef double[:, ::1] out = np.zeros((z.shape[0], m))
         if z.shape[0] != sample_weight.shape[0] or z.shape[1] != self.n_features:
             raise ValueError(f"there must be a weight for each of {z.shape[0]} rows of {self.n_features} features")
@@ -135,12 +134,9 @@ cdef class Sampler(Reservoir):
                 for i in range(z.shape[0]):
                     if not again and sample_weight[i] > 0:
                         distance = self.squared(&z[i, 0])
-                        sound = sound and self.measure(known, &distance, 1)
+                        self.measure(known, &distance, 1)
                     for k in range(m if known.known else 0):
                         out[i, k] = known.found[k]
-            if not sound:
-                self.undo(None)
-                raise self.interrupt
             Reservoir.keep(self, None)
         finally:
             AtomicLearner.release(self)
@@ -298,19 +294,13 @@ cdef class Sampler(Reservoir):
                 self.image[k] += z[j] * self.prior[j, k]
         return two_sums(&self.image[0], z, d)
 
-    cdef bint measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil:
+    cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil:
         """Take in squared distances, all of them, before they are looked at."""
-        cdef Py_ssize_t i, slot
-        if not known.measured:
-            return True
-        for i in range(n):
-            slot = known.n if known.n < known.size else self.draw(known.seen + 1)
-            if slot < 0:
-                return False
-            known.put(slot, distances[i])
-        if n > 0 and known.is_due():
+        cdef Py_ssize_t i
+        for i in range(n if known.measured else 0):
+            known.put(known.n if known.n < known.size else self.draw(known.seen + 1), distances[i])
+        if n > 0 and known.measured and known.is_due():
             known.look()
-        return True
 
 
 cdef double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil:
