@@ -7,22 +7,38 @@ from sklearn.utils import check_random_state
 
 from .._online.types import RandomState
 
+# From this number of labels on arrays are searched through faster than a dict.
+_MANY = 50
+
 
 def random_numbers(random_state: RandomState) -> tuple[np.ndarray, int]:
     """The state of the generator that a parameter `random_state` stands for."""
     rng = np.random.RandomState(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    _, words, position, *_ = rng.get_state()
-    return words, position
+    state = rng.get_state(legacy=False)["state"]
+    return state["key"], state["pos"]
 
 
 def numbers_of(y: np.ndarray, labels: dict) -> tuple[np.ndarray, dict]:
     """The numbers of the classes of labels, in the order they came, and the numbers of all, with those that are new."""
-    values = y.tolist()
-    if not all(label in labels for label in values):
-        labels = labels.copy()
-        for label in values:
-            labels.setdefault(label, len(labels))
+    numbers = known_numbers(y, labels)
+    if numbers is not None:
+        return numbers, labels
+    values, labels = y.tolist(), labels.copy()
+    for label in values:
+        labels.setdefault(label, len(labels))
     return np.array([labels[label] for label in values], dtype=np.float64), labels
+
+
+def known_numbers(y: np.ndarray | list, labels: dict) -> np.ndarray | None:
+    """The numbers of the classes of labels that have all come before; None if one has not."""
+    if isinstance(y, np.ndarray) and len(y) >= _MANY and y.dtype.kind == "i" and {type(k) for k in labels} == {int}:
+        known = np.array(list(labels))
+        if known.dtype.kind == "i":  # searched through without the lock
+            order = known.argsort()
+            places = order.take(known.searchsorted(y, sorter=order), mode="clip")
+            return places.astype(np.float64) if (known.take(places) == y).all() else None
+    numbers = [labels.get(label, -1) for label in (y if isinstance(y, list) else y.tolist())]
+    return None if -1 in numbers else np.array(numbers, dtype=np.float64)
 
 
 def learn_plain(estimator, X, y, sample_weight=None) -> bool:
@@ -33,11 +49,10 @@ def learn_plain(estimator, X, y, sample_weight=None) -> bool:
     sampler = vars(estimator).get("_sampler")
     if sampler is None:
         return False
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
-        y = y.tolist()
+    if type(y) is np.ndarray:
+        if y.ndim != 1 or y.dtype.kind not in "iubU":
+            return False
     elif type(y) is not list or {type(label) for label in y} not in ({int}, {str}):
         return False
-    numbers = [estimator._labels.get(label, -1) for label in y]
-    if -1 in numbers:
-        return False
-    return sampler.learn_fast(vars(estimator), X, np.array(numbers, dtype=np.float64), sample_weight)
+    numbers = known_numbers(y, estimator._labels)
+    return numbers is not None and sampler.learn_fast(vars(estimator), X, numbers, sample_weight)

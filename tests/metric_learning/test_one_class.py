@@ -3,13 +3,19 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 
-from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, VonNeumannMetricLearner
+from onlinebregman import (
+    DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    VonNeumannMetricLearner,
+)
 from onlinebregman.schedules import Constant
 
 LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner]
@@ -93,3 +99,35 @@ def test_blocks_of_updates_are_undone(n, width, started):
     again.configure(update="implicit", schedule=Constant(1e-3))
     again.learn(rows[:-1], targets[:-1])
     assert_array_equal(geometry._arguments()[0], again.geometry._arguments()[0])
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, DefiniteBoostMetricLearner])
+@pytest.mark.parametrize("sampling", ["neighbors", "random"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e150])
+def test_rows_that_are_stored_alone_are_finite(learner, sampling, bad, unchanged):
+    """Of one class nothing is learned, and no prediction tells what a row is like."""
+    model = learner(**({} if learner is DefiniteBoostMetricLearner else {"sampling": sampling}), random_state=0)
+    X, y = np.random.default_rng(0).normal(size=(5, 3)), np.zeros(5, dtype=int)
+    model.partial_fit(X, y).partial_fit(X[:1], y[:1])
+    for rows in (X[:1], X):
+        rows = rows.copy()
+        rows[-1, 1] = bad
+        with unchanged(model, "NaN|infinity|overflow"):
+            model.partial_fit(rows, y[: len(rows)])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_plain_rows_learn_as_validated_ones(learner, learned):
+    """Rows, labels and weights in other types, and labels that are new, take the longer way."""
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(60, 3)), rng.integers(4, size=60), rng.uniform(size=60)
+    X[30], y[30], weights[31] = X[29], (y[29] + 1) % 4, 0.0
+    plain, validated, listed = (learner(random_state=0, memory_size=10) for _ in range(3))
+    for i in range(60):
+        part = slice(i, i + 1)
+        plain.partial_fit(X[part], y[part], weights[part])
+        validated.partial_fit(pd.DataFrame(X[part]), y[part].astype(float), weights[part])
+        listed.partial_fit(X[part], y[part].tolist(), weights[part].tolist())
+    assert learned(plain) == learned(listed)
+    assert learned(plain, without=["_labels"]) == learned(validated, without=["_labels"])
+    assert plain.n_collapsed_ > 0

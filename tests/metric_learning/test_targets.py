@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from onlinebregman._kernels.matrices.neighbors import NeighborTriplets
 from onlinebregman._kernels.matrices.percentiles import Percentiles
 
-from onlinebregman.metric_learning._memory import random_numbers
+from onlinebregman.metric_learning._memory import known_numbers, numbers_of, random_numbers
 
 
 def test_percentiles_are_those_of_numpy():
@@ -43,3 +43,25 @@ def test_percentiles_are_measured_again_when_the_stream_has_grown_by_a_tenth(lea
 def test_more_distances_than_came_or_are_kept_are_refused(state):
     with pytest.raises(ValueError, match="must not be remembered"):
         Percentiles(None, [50], 1, state)
+
+
+@pytest.mark.parametrize("n", [1, 49, 50, 200])
+@pytest.mark.parametrize("labels", [{5: 0, -3: 1, 7: 2}, {}, {2**62: 0, 1: 1}, {True: 0, 2: 1}, {"a": 0}, {2**70: 0}])
+def test_numbers_of_classes_by_arrays_are_those_of_a_dict(n, labels):
+    rng = np.random.default_rng(0)
+    values = (
+        [5, -3, 7],
+        [5, -3, 9],
+        [1, 2**62],
+        np.array([1, 2], dtype=np.int8),
+        np.array(["a"]),
+        np.array([5, 7], "u8"),
+    )
+    for y in (rng.choice(some, n) for some in values):
+        expected = [labels.get(label, -1) for label in y.tolist()]
+        found = known_numbers(y, labels)
+        assert (found is None) == (-1 in expected)
+        assert found is None or found.tolist() == expected
+        numbers, known = numbers_of(y, labels)
+        assert [known[label] for label in y.tolist()] == numbers.tolist()
+        assert list(known)[: len(labels)] == list(labels) and (found is None) == (known is not labels)
