@@ -294,9 +294,10 @@ def learn_more(
 
     One that stands still is only told, once, what the features are, for the sake of their names.
     """
-    if not learns(step) and hasattr(step, "n_features_in_"):
+    moves = learns(step)
+    if not moves and hasattr(step, "n_features_in_"):
         return
-    method = step.partial_fit if learns(step) else step.fit
+    method = step.partial_fit if moves else step.fit
     takes = parameters_of(method)
     if classes is not None and "classes" in takes:
         parameters["classes"] = classes

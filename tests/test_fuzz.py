@@ -271,13 +271,11 @@ def test_neighbours_drawn_by_forged_random_numbers():
     """They led out of the remembered rows."""
     assert not list(fuzz.findings([494, 1162], seed=170)) + list(fuzz.findings([4217], seed=166))
     model = LogDetMetricLearner(random_state=0).fit(X, Y > 0)
-    numbers, seen = model._sampler.rng, model._sampler.memory.seen
-    numbers._ahead, numbers._next = np.full(10**4, 1e9), 0
-    with pytest.raises(ValueError, match="a random number must be at least 0 and below 1; got 1000000000"):
-        model.partial_fit(X, Y > 0)
-    numbers._ahead, seen[0] = np.full(10**4, 0.5), seen[0] + 10**6
-    with pytest.raises(ValueError, match="what is known of rows"):
-        model.partial_fit(X, Y > 0)
+    kind, (n_features, size, (words, position), (rows, classes, seen), *more) = model._sampler.__reduce__()
+    with pytest.raises(ValueError, match="a generator must have 624 words, and be at one of them"):
+        kind(n_features, size, (words, 10**6), (rows, classes, seen), *more)
+    with pytest.raises(ValueError, match="remembered rows must be"):
+        kind(n_features, size, (words, position), (rows, classes, [seen[0] + 10**6, *seen[1:]]), *more)
 
 
 def test_bytes_in_a_model_file(tmp_path):

@@ -62,14 +62,20 @@ from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
+from onlinebregman._kernels.matrices.neighbors import NeighborTriplets
+from onlinebregman._kernels.matrices.percentiles import Percentiles
+from onlinebregman._kernels.matrices.random_pairs import RandomPairs
+from onlinebregman._kernels.matrices.reservoir import Reservoir
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from sklearn.base import clone
 
 import onlinebregman._kernels
+from onlinebregman import LogDetMetricLearner
 from onlinebregman import losses as losses_in_numpy
 from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.metric_learning._memory import random_numbers
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
 
@@ -280,6 +286,12 @@ def examples():
     experts = [learned_by(EuclideanGeometry(np.ones(3))) for _ in range(2)]
     found[OnlineExpertsLearner] = OnlineExpertsLearner(experts, found[ForecastMixer], [np.eye(2)[:, :1].copy(), None])
     found[OnlineExpertsLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]))
+    found[Reservoir] = Reservoir(3, 2, random_numbers(0))
+    found[Reservoir].learn(np.arange(12.0).reshape(4, 3), np.zeros(4))
+    for kind, sampling in ((NeighborTriplets, "neighbors"), (RandomPairs, "random")):
+        metric = LogDetMetricLearner(sampling=sampling, prior="variance", random_state=0)
+        found[kind] = metric.partial_fit(np.arange(12.0).reshape(4, 3), [0, 0, 1, 0])._sampler
+    found[Percentiles] = found[RandomPairs].bounds
     losses = [
         Loss,
         ShareLoss,
@@ -306,17 +318,15 @@ NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
     "DensityLearner",
-    "Drawing",
     "Ensemble",
     "ExpertLearner",
     "GaussianLearner",
-    "Intake",
     "LearnerMark",
     "Mark",
     "Mixer",
     "Rows",
 }
-NOT_SAVED |= {"SecondOrderLearner", "Secular", "Snapshot", "Transaction", "Workspaces"}
+NOT_SAVED |= {"Sampler", "SamplerMark", "SecondOrderLearner", "Secular", "Snapshot", "Transaction", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

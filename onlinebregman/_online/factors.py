@@ -25,13 +25,6 @@ def factor(matrix: np.ndarray) -> np.ndarray:
     return L
 
 
-def balanced_factor(matrix: np.ndarray) -> np.ndarray:
-    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
-    scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
-    scale[scale == 0] = 1.0
-    return eigen_factor(matrix / np.outer(scale, scale)) * scale
-
-
 def _graded_factor(matrix: np.ndarray) -> np.ndarray:
     """`factor` where features of very different sizes, not directions that are missing, make eigenvalues small.
 

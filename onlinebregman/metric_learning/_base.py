@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -12,9 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._kernels.matrices.instances import targets_and_rates
+from .._kernels.matrices.neighbors import NeighborTriplets
+from .._kernels.matrices.percentiles import Percentiles
+from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
-from .._online.factors import balanced_factor
 from .._online.mirror import MirrorMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense
@@ -24,10 +25,11 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._examples import Comparisons, Pairs
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import random_numbers
-from ._pairs import SAMPLERS, Block, differences
+from ._memory import learn_plain, numbers_of, random_numbers
+from ._pairs import Block, differences
 from ._prior import PRIORS, prior_matrix
-from ._targets import Targets
+
+SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
 
 
 class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
@@ -104,9 +106,9 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         "track_regret": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "learning_rate", "power_t", "track_regret")
+    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "scale_eta", "learning_rate", "power_t", "track_regret")
 
-    _sums, _maxima, _of_first = ("n_collapsed_",), ("_largest_target",), ("_sampler",)
+    _sums, _maxima, _of_first = ("n_collapsed_",), ("_largest_target",), ("_sampler", "_labels")
 
     prior: Literal["identity", "variance", "covariance"] | ArrayLike
     loss: Literal["squared_error", "one_sided"]
@@ -147,7 +149,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             If all rows are of one class: pairs and triplets need rows of two classes.
         """
         self._fit(X, y, sample_weight)
-        if len(self._sampler.labels) < 2:
+        if len(self._labels) < 2:
             warn_caller(
                 "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
                 "two or more classes, or pairs with labels or targets (fit_pairs)."
@@ -168,6 +170,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         -------
         {self}
         """
+        if self._learn_plain(X, y, sample_weight):
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     # --- pairs ----------------------------------------------------------------------------------------------------
@@ -313,13 +317,15 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     def bounds_(self) -> tuple[float, float] | None:
         """Current target squared distances, same class and different classes; None before they are known."""
         self._fitted_learner()
-        return self._sampler.targets.bounds
+        bounds = self._sampler.bounds.values
+        return None if bounds is None else (bounds[0], bounds[1])
 
     @property
     def margin_(self) -> float | None:
         """Current margin between the squared distances of a triplet; None before it is known."""
         self._fitted_learner()
-        return self._sampler.targets.margin
+        margin = self._sampler.margins.values
+        return None if margin is None else margin[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -341,16 +347,37 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         self._check_n_components(X.shape[1])
         prior = self._first_metric(X)
         self._learner = self._make_learner(prior)
-        rng = random_numbers(self.random_state)
-        targets = Targets(prior, check_bounds(self.bounds), self.margin, rng)
-        kind = SAMPLERS[self.sampling]
-        self._sampler = kind(X.shape[1], self.memory_size, self.pairs_per_row, targets, rng)
+        bounds, margin = check_bounds(self.bounds), None if self.margin is None else [self.margin]
+        self._sampler = SAMPLERS[self.sampling](
+            X.shape[1],
+            self.memory_size,
+            random_numbers(self.random_state),
+            None,
+            self.pairs_per_row,
+            None if np.array_equal(prior, np.eye(len(prior))) else prior,
+            Percentiles(bounds, [5, 95], 2),
+            Percentiles(margin, [50], 1),
+        )
+        self._labels: dict[Any, int] = {}  # label -> class number, in the order they come
         self._largest_target = 0.0
         self.n_collapsed_ = 0
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
-        if not call.partial or (data.in_blocks and len(data) > 1):  # the sampler is copied by what it serves
-            self._learner = copy.deepcopy(self._learner)
+        super()._go_on(data, call)
+        if not call.partial:
+            self._sampler = copy.deepcopy(self._sampler)
+
+    def _parameters_are_valid(self) -> bool:
+        return self._sampler.in_force(vars(self))
+
+    def _configure(self) -> None:
+        super()._configure()
+        one_sided = self._draws_triplets or self.loss == "one_sided"
+        self._sampler.configure(make_loss(BoundLoss() if one_sided else SquaredLoss()), one_sided, self.scale_eta)
+
+    @property
+    def _draws_triplets(self) -> bool:
+        return isinstance(self._sampler, NeighborTriplets)
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric to start from, for the rows X of the first call."""
@@ -359,79 +386,64 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
     def _loss(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()
 
+    def _learn_plain(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> bool:
+        """Learn labelled rows without validation; False if that is not safe and nothing was learned."""
+        return learn_plain(self, X, y, sample_weight)
+
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Labelled rows: pairs or triplets of them with rows that came before."""
-        data = data.ordered(order)
-
-        def components():
-            return balanced_factor(self._learner.coef)
-
-        self._sampler = self._sampler.copied()
-        blocks = self._sampler.draw(data.X, data.y, data.weights, components, again=again)
-        return self._learn_blocks(blocks, order, drawn=True)
+        data, sampler = data.ordered(order), self._sampler
+        self._factor: dict[str, Any] = {}
+        numbers, taken = np.zeros(len(data)), data.weights > 0
+        numbers[taken], self._labels = numbers_of(data.y[taken], self._labels)
+        before = self._learner.cumulative_loss
+        refused = sampler.learn_by(self._learner, data.X, numbers, data.weights, again)
+        if refused is not None:
+            reason, which = refused
+            row = f"row {which if order is None else order[which]}"
+            target = Examples(None, np.array([sampler.refused_target]))
+            self._refuse(reason, 0, target, f"a {'triplet' if self._draws_triplets else 'pair'} of {row}")
+        self.n_collapsed_ += sampler.n_collapsed
+        return (self._learner.cumulative_loss - before) / sampler.rate_sum if sampler.rate_sum else 0.0
 
     def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Pairs with targets of their own; those of NaN are to have the current bounds."""
         data = data.ordered(order)
         z, targets, senses, weights = data.X, data.y, data.senses, data.weights
         if np.isnan(targets).any():
-            targets, scales = self._bounds_of(z, senses, weights, again)
+            near, scales = self._sampler.measured(z, weights, False, again).T
+            targets = np.where(senses > 0, near, scales)
             weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
         else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
             scales = np.maximum(np.maximum.accumulate(targets), self._largest_target)
             self._largest_target = float(scales[-1])
-        return self._learn_blocks([Block(z, targets, senses, weights, scales, np.arange(len(z)))], order)
-
-    def _bounds_of(self, z, senses, weights, again: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The current bounds, pair by pair: targets by their senses, and the larger one."""
-        bounds = np.zeros((len(z), 2))
-        self._sampler = self._sampler.copied()
-        known = self._sampler.targets
-        for i in range(len(z)):
-            if not again and weights[i] > 0:
-                known.measure_pairs(z[i : i + 1])
-            if known.bounds is not None:
-                bounds[i] = known.bounds
-        near, far = bounds.T
-        return np.where(senses > 0, near, far), far
+        return self._learn_block(Block(z, targets, senses, weights, scales), order)
 
     def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)
         rows, weights = data.X, data.weights
-        margins = np.zeros(len(rows))
-        self._sampler = self._sampler.copied()
-        known, d = self._sampler.targets, rows.shape[1] // 2
-        for i in range(len(rows)):
-            if not again and weights[i] > 0:
-                known.measure_similar(rows[i : i + 1, d:])
-            if known.margin is not None:
-                margins[i] = known.margin
-        n = len(rows)
-        return self._learn_blocks([Block(rows, margins, np.full(n, -1.0), weights, margins, np.arange(n))], order)
+        similar = np.ascontiguousarray(rows[:, rows.shape[1] // 2 :])
+        margins = self._sampler.measured(similar, weights, True, again)[:, 0]
+        return self._learn_block(Block(rows, margins, np.full(len(rows), -1.0), weights, margins), order)
 
-    def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
-        """Learn blocks of what came in `order`; returns the weighted mean loss before each instance was learned."""
-        self._factor: dict[str, Any] = {}
-        before, total = self._learner.cumulative_loss, 0.0
-        for block in blocks:
-            total += self._learn_block(block, order, drawn)
-        return (self._learner.cumulative_loss - before) / total if total else 0.0
+    def _learn_block(self, block: Block, order: np.ndarray | None) -> float:
+        """Learn the instances that say something about the metric, and count the others.
 
-    def _learn_block(self, block: Block, order: np.ndarray | None, drawn: bool) -> float:
-        """Learn the instances that say something about the metric, and count the others; returns the sum of rates."""
-        rows, numbers, d = block.rows, block.numbers, self.n_features_in_
-        triplets = rows.shape[1] > d
-        one_sided = triplets or self.loss == "one_sided"
-        targets, rates, collapsed = targets_and_rates(*block[:-1], d, one_sided, self.scale_eta)
+        Returns the weighted mean loss before each was learned.
+        """
+        self._factor = {}
+        d, before = self.n_features_in_, self._learner.cumulative_loss
+        one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
+        targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
         self.n_collapsed_ += len(collapsed)
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        refused = self._learner.learn(rows, targets, rates)
+        refused = self._learner.learn(block.rows, targets, rates)
         if refused is not None:
             reason, which = refused
-            row = f"row {numbers[which] if order is None else order[numbers[which]]}"
-            name = f"a {'triplet' if triplets else 'pair'} of {row}" if drawn else row
-            self._refuse(reason, which, Examples(rows, block.targets), name)
-        return float((np.delete(rates, collapsed) if len(collapsed) else rates).sum())
+            row = f"row {which if order is None else order[which]}"
+            self._refuse(reason, which, Examples(block.rows, block.targets), row)
+        total = float((np.delete(rates, collapsed) if len(collapsed) else rates).sum())
+        return (self._learner.cumulative_loss - before) / total if total else 0.0
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
@@ -440,7 +452,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         check_labels(y)
         X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), call.partial)
         points = X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X
-        return Comparisons(X, y, weights, points=points, in_blocks=True)
+        return Comparisons(X, y, weights, points=points)
 
     def _check_weights(self, sample_weight, n: int, allow_all_zero: bool = True) -> np.ndarray:
         weights = check_weights(sample_weight, n, allow_all_zero=allow_all_zero)

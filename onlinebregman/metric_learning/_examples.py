@@ -12,10 +12,9 @@ from .._online.estimator import Examples
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons(Examples):
-    """Labelled rows, or triplets, and the rows of X they are made of; `in_blocks` if learned by several calls."""
+    """Labelled rows, or triplets, and the rows of X they are made of."""
 
     points: np.ndarray
-    in_blocks: bool = False
 
     def ordered(self, order: np.ndarray | None) -> Self:
         """The same in another order; what has not one value an example stays."""

@@ -12,6 +12,8 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Tags
 
+from .._kernels.matrices.reservoir import Reservoir
+from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
@@ -19,10 +21,10 @@ from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import Reservoir, random_numbers
+from ._memory import learn_plain, numbers_of, random_numbers
 
 
-class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
+class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransformer):
     """Mahalanobis metric from labelled rows, within bounds on the mean distances of each class (DefiniteBoost).
 
     Of all matrices W of trace n_features it is the one nearest to the identity, in the von Neumann divergence, that
@@ -171,6 +173,8 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         -------
         {self}
         """
+        if learn_plain(self, X, y):
+            return self
         return self._partial_fit(X, y)
 
     def _check(self, call: Call, X, y) -> Examples:
@@ -181,16 +185,15 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
         return Examples(X, y)
 
     def _begin(self, data: Examples) -> None:
-        self._memory = Reservoir(data.X.shape[1], self.memory_size)
+        self._sampler = Reservoir(data.X.shape[1], self.memory_size, random_numbers(self.random_state))
         self._labels: dict[Any, int] = {}
-        self._rng = random_numbers(self.random_state)
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        self._memory, self._labels, self._rng = self._memory.copied(), self._labels.copy(), self._rng.copied()
+        """The sampler takes in all rows of a call or none."""
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        numbers = [self._labels.setdefault(label, len(self._labels)) for label in data.y.tolist()]
-        self._memory.add_all(data.X, numbers, self._rng)
+        numbers, self._labels = numbers_of(data.y, self._labels)
+        self._sampler.learn(data.X, numbers)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
         self._solution = _Solution(_Wanted(self.similar, self.dissimilar, self.n_impostors, boost))
         self._factor: dict[str, Any] = {}
@@ -202,9 +205,10 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
     def _solved(self) -> _Found:
         """The metric for the rows that are remembered."""
         solution = fitted(self, vars(self).get("_solution"))
-        if solution.found is None:
-            solution.found = self._solve(solution.wanted)  # read once, and replaced as a whole: threads may ask at once
-        return solution.found
+        rows, found = self._factor, solution.found  # read once, and replaced as a whole: threads may ask at once
+        if found is None or found[0] is not rows:
+            found = solution.found = rows, self._solve(solution.wanted)
+        return found[1]
 
     def _solve(self, wanted: _Wanted) -> _Found:
         d, constraints = self.n_features_in_, self._constraints(wanted)
@@ -231,7 +235,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, MahalanobisTransformer):
 
     def _constraints(self, wanted: _Wanted) -> np.ndarray:
         """C with tr(W C) <= 0 for each class and each of the two bounds, in units of the distances as they are."""
-        X, codes = self._memory.rows, self._memory.classes
+        X, codes = self._sampler.sample()
         within, impostors = [], []
         for number in range(codes.max() + 1):
             mine, others = X[codes == number], X[codes != number]
@@ -276,11 +280,14 @@ class _Found(NamedTuple):
 
 
 class _Solution:
-    """A metric, once it was asked for. It follows from the rows and what is wanted, so that no copy carries it."""
+    """A metric, once it was asked for, and what the estimator's `_factor` was, which is another one when rows came.
+
+    It follows from the rows and what is wanted, so that no copy carries it.
+    """
 
     def __init__(self, wanted: _Wanted) -> None:
         self.wanted = wanted
-        self.found: _Found | None = None
+        self.found: tuple[dict, _Found] | None = None
 
     def __reduce__(self):
         return _Solution, (self.wanted,)

@@ -195,7 +195,15 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     def _check(self, call: Call, X, y, classes: ArrayLike | None = None) -> LabelledRows:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
-        return LabelledRows(dense(X, np.float64), y, codes=self._class_numbers(y, classes, call))
+        codes = None if call.first or classes is not None else self._plain_targets(y)
+        if codes is None:
+            codes = self._class_numbers(y, classes, call)
+        if call.first:
+            self._keep_code_book()
+        return LabelledRows(dense(X, np.float64), y, codes=codes)
+
+    def _make_code_book(self) -> np.ndarray:
+        return np.arange(len(self.classes_))
 
     def _begin(self, data: LabelledRows) -> None:
         self.metric_learners_ = self._new_metrics()

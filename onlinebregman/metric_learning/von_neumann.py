@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Real
 from typing import Literal
 
@@ -11,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from .._kernels.loop.learner import Learner
 from .._online.threads import few_threads
-from .._online.types import RandomState
+from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning.meg import VonNeumannMirrorMixin
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
+from ._examples import Comparisons
 from ._pairs import Block
 
 
@@ -140,9 +140,17 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         prior = super()._first_metric(X)
         return prior if self.trace is None else prior * (self.trace / np.trace(prior))
 
-    def _learn_blocks(self, blocks: Iterable[Block], order: np.ndarray | None, drawn: bool = False) -> float:
+    def _learn_plain(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> bool:
+        with few_threads(vars(self).get("n_features_in_", 0)):
+            return super()._learn_plain(X, y, sample_weight)
+
+    def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         with few_threads(self.n_features_in_):
-            return super()._learn_blocks(blocks, order, drawn)
+            return super()._learn(data, order, again=again)
+
+    def _learn_block(self, block: Block, order: np.ndarray | None) -> float:
+        with few_threads(self.n_features_in_):
+            return super()._learn_block(block, order)
 
     def _make_learner(self, start: np.ndarray) -> Learner:
         self._unit = float(np.trace(start)) / len(start)

@@ -104,7 +104,7 @@ def test_any_cutting_gives_the_same_metric(wine):
             cut = pickle.loads(pickle.dumps(cut)).partial_fit(X[part], labels[part])
     assert_array_equal(whole.components_, cut.components_)
     assert whole.classes_.tolist() == ["a", "b", "c"]
-    assert len(whole._memory) == 90
+    assert len(whole._sampler) == 90
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,24 @@
 """Neighbours and impostors of a stream: what is drawn, that cutting changes nothing, and that it pays."""
 
 import contextlib
-import copy
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.matrices.neighbors import renew_places
+from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
+from onlinebregman._kernels.matrices.neighbors import (
+    NEAREST_IMPOSTORS,
+    NEAREST_SIMILAR,
+    NeighborTriplets,
+    renew_places,
+)
+from onlinebregman._kernels.matrices.percentiles import Percentiles
+from onlinebregman._kernels.matrices.random_pairs import RandomPairs
+from onlinebregman._kernels.matrices.reservoir import Reservoir
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
@@ -17,10 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
-from onlinebregman.metric_learning import _memory, _pairs
-from onlinebregman.metric_learning._memory import Reservoir, RunningSample, Uniforms
-from onlinebregman.metric_learning._pairs import Block, NeighborTriplets
-from onlinebregman.metric_learning._targets import Targets
+from onlinebregman.metric_learning._memory import random_numbers
+from onlinebregman.schedules import Constant
+
+RATE = 1e-8  # so that W stays where it is
 
 
 @pytest.fixture
@@ -29,17 +39,29 @@ def wine():
     return StandardScaler().fit_transform(X), y
 
 
-def sampler(d, memory_size=100, per_row=20, seed=0):
-    rng = Uniforms(np.random.RandomState(seed))
-    return NeighborTriplets(d, memory_size, per_row, Targets(np.eye(d), None, None, rng), rng)
+def sampler(d, memory_size=100, per_row=1, seed=0, kind=NeighborTriplets):
+    percentiles = Percentiles(None, [5, 95], 2), Percentiles(None, [50], 1)
+    made = kind(d, memory_size, random_numbers(seed), None, per_row, None, *percentiles)
+    made.configure(SquaredLoss(), False, False)
+    return made
 
 
-def by_row(blocks):
-    """The same, a block for each row."""
-    for block in blocks:
-        assert (np.diff(block.numbers) >= 0).all()
-        for number in np.unique(block.numbers):
-            yield Block(*(part[block.numbers == number] for part in block))
+def take_in(drawn, W, X, numbers, again=False):
+    """Have rows learned from W; returns the sum of what the steps were along, and how many they were."""
+    learner = Learner(FrobeniusGeometry(W), SquaredLoss())
+    learner.configure(update="explicit", schedule=Constant(RATE))
+    assert drawn.learn_by(learner, X, np.array(numbers, dtype=float), np.ones(len(X)), again) is None
+    return (W - learner.coef) / RATE, learner.t
+
+
+def of_triplet(x, similar, impostor):
+    """X = p p' - q q'."""
+    p, q = impostor - x, similar - x
+    return np.outer(p, p) - np.outer(q, q)
+
+
+def step_of(W, X, target):
+    return (np.vdot(W, X) - target) * X
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
@@ -48,96 +70,163 @@ def by_row(blocks):
 def test_triplets_are_an_anchor_its_neighbours_and_its_impostors():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
-    L = np.diag([1.0, 5.0, 0.1])  # near in this metric
-    blocks = list(by_row(sampler(3).draw(X, y, np.ones(60), lambda: L, again=False)))
-    squared = pairwise_distances(X @ L) ** 2
-    margins = []
-    for row, block in zip(range(60 - len(blocks), 60), blocks, strict=True):
+    W = np.diag([1.0, 25.0, 0.01])  # near in this metric
+    squared = pairwise_distances(X @ np.sqrt(W)) ** 2
+    drawn, margins, met = sampler(3), [], 0
+    for row in range(60):
+        step, n = take_in(drawn, W, X[row : row + 1], [y[row]])
         before = np.arange(row)
         same, other = before[y[:row] == y[row]], before[y[:row] != y[row]]
-        similar = same[np.argsort(squared[row, same])[: _pairs._NEAREST_SIMILAR]]
-        impostors = other[np.argsort(squared[row, other])[: _pairs._NEAREST_IMPOSTORS]]
+        similar = same[np.argsort(squared[row, same])[:NEAREST_SIMILAR]]
+        impostors = other[np.argsort(squared[row, other])[:NEAREST_IMPOSTORS]]
         margins.extend(((X[similar] - X[row]) ** 2).sum(axis=1))
-        far, near = block.rows[:, :3] + X[row], block.rows[:, 3:] + X[row]
-        assert {tuple(z.round(9)) for z in far} <= {tuple(z.round(9)) for z in X[impostors]}
-        assert {tuple(z.round(9)) for z in near} <= {tuple(z.round(9)) for z in X[similar]}
-        assert_array_equal(block.senses, -1.0)
-        assert_array_equal(block.targets, block.scales)
-    assert_allclose(blocks[-1].targets[0], np.median(margins), rtol=0.1)
+        assert n == (len(similar) > 0)
+        if n:
+            found = [of_triplet(X[row], X[i], X[j]) for i in similar for j in impostors]
+            steps = np.array([step_of(W, each, drawn.margins.values[0]) for each in found])
+            assert np.abs(steps - step).max(axis=(1, 2)).min() < 1e-5
+            met += 1
+    assert met == 57
+    assert_allclose(drawn.margins.values, np.median(margins), rtol=0.1)
 
 
 def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
     X, y = wine
     drawn = sampler(13)
-    list(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=False))
-    blocks = list(by_row(drawn.draw(X, y, np.ones(len(X)), lambda: np.eye(13), again=True)))
-    assert sum(drawn.memory.seen) == len(X) and len(blocks) == len(X)
-    for block in blocks:
-        assert (block.rows[:, 13:] != 0).any(axis=1).all()
+    take_in(drawn, np.eye(13), X, y)
+    assert sum(drawn.seen) == len(X)
+    for i in range(len(X)):
+        step, n = take_in(drawn, np.eye(13), X[i : i + 1], y[i : i + 1], again=True)
+        assert n == 1
+        values = np.linalg.eigvalsh(step)
+        assert values[0] < -1e-3 or values[-1] > 1e-3
+        assert min(abs(values[0]), abs(values[-1])) > 1e-3  # of rank two: q is not 0
+    assert sum(drawn.seen) == len(X) and drawn.n_rows == 2 * len(X)
 
 
 def test_triplets_join_the_nearest_of_full_memories():
     """Rows of two classes, long after the first were replaced: the remembered ones are looked through one by one."""
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(400, 6)), rng.integers(2, size=400)
+    X, y = rng.normal(size=(400, 6)), np.r_[0, 1, rng.integers(2, size=398)]
     drawn, L = sampler(6, memory_size=30), rng.normal(size=(6, 6))
-    list(drawn.draw(X, y, np.ones(400), lambda: L, again=False))
-    assert drawn.memory.seen == np.bincount(y)[list(drawn.labels)].tolist() and len(drawn.memory) == 60
-    x, kept, classes = rng.normal(size=(1, 6)), drawn.memory.rows[:, :6].copy(), drawn.memory.classes.copy()
-    assert {tuple(row) for row in kept} <= {tuple(row) for row in X}
-    (block,) = drawn.draw(x, y[:1], np.ones(1), lambda: L, again=False)
-    squared = pairwise_distances(x @ L.T, kept @ L.T)[0]
-    for columns, mask, count in (
-        (slice(6, 12), classes == drawn.labels[y[0]], _pairs._NEAREST_SIMILAR),
-        (slice(0, 6), classes != drawn.labels[y[0]], _pairs._NEAREST_IMPOSTORS),
-    ):
-        nearest = kept[mask][np.argsort(squared[mask])[:count]] - x
-        found = block.rows[:, columns]
-        assert {tuple(row) for row in found} <= {tuple(row) for row in nearest}
-        assert len(np.unique(found, axis=0)) > 2  # 20 draws of 5
+    W = L.T @ L
+    take_in(drawn, W, X, y)
+    assert drawn.seen == np.bincount(y).tolist() and len(drawn) == 60
+    x, (kept, classes) = rng.normal(size=(1, 6)), drawn.sample()
+    assert {tuple(row) for row in kept[:, :6]} <= {tuple(row) for row in X}
+    squared, kept = pairwise_distances(x @ L.T, kept[:, :6] @ L.T)[0], kept[:, :6]
+    (similar, impostors) = (
+        np.flatnonzero(mask)[np.argsort(squared[mask])[:count]]
+        for mask, count in ((classes == 0, NEAREST_SIMILAR), (classes == 1, NEAREST_IMPOSTORS))
+    )
+    pairs = [(i, j) for i in similar for j in impostors]
+    met = set()
+    for _ in range(60):
+        step, n = take_in(drawn, W, x, [0], again=True)
+        found = [step_of(W, of_triplet(x[0], kept[i], kept[j]), drawn.margins.values[0]) for i, j in pairs]
+        gaps = np.abs(np.array(found) - step).max(axis=(1, 2))
+        assert n == 1 and gaps.min() < 1e-4
+        met.add(pairs[int(gaps.argmin())])
+    assert len({i for i, _ in met}) == NEAREST_SIMILAR and len({j for _, j in met}) == NEAREST_IMPOSTORS
+
+
+def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(80, 4)), np.arange(80) % 2
+    for per_row in (1, 2):
+        drawn = sampler(4, per_row=per_row, kind=RandomPairs)
+        take_in(drawn, np.eye(4), X[:60], y[:60])
+        for row in range(60, 80):
+            (step, n), (near, far) = take_in(drawn, np.eye(4), X[row : row + 1], y[row : row + 1]), drawn.bounds.values
+            steps = [
+                [step_of(np.eye(4), np.outer(z, z), target) for z in X[row] - X[:row][(y[:row] == y[row]) == same]]
+                for target, same in ((near, True), (far, False))
+            ]
+            ways = steps[0] if per_row == 1 else (np.array(steps[0])[:, None] + steps[1]).reshape(-1, 4, 4)
+            assert n == per_row and np.abs(np.array(ways) - step).max(axis=(1, 2)).min() < 0.1
+        squared = ((X[:, None] - X[None]) ** 2).sum(-1)[np.triu_indices(len(X), 1)]
+        assert_allclose([near, far], np.percentile(squared, [5, 95]), rtol=0.3)
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    ("place", "spoil"),
     [
-        lambda drawn: setattr(drawn, "components", np.eye(3)),
-        lambda drawn: setattr(drawn, "origin", np.zeros(3)),
-        lambda drawn: setattr(drawn.memory, "_rows", np.zeros((200, 5))),
-        lambda drawn: setattr(drawn.memory, "_n", 10**6),
-        lambda drawn: setattr(drawn.memory, "_classes", np.zeros(3, dtype=np.intp)),
-        lambda drawn: setattr(drawn.targets, "_prior", np.eye(2)),
-        lambda drawn: drawn.labels.update({0: 7}),
+        (9, lambda state: (np.eye(3), *state[1:])),
+        (9, lambda state: (state[0], np.zeros(3), state[2])),
+        (9, lambda state: ()),
+        (3, lambda kept: (np.zeros((200, 5)), *kept[1:])),
+        (3, lambda kept: (kept[0], kept[1][:3], kept[2])),
+        (3, lambda kept: (kept[0], kept[1], [*kept[2], 4])),
+        (3, lambda kept: (kept[0], kept[1] + 7, kept[2])),
+        (3, lambda kept: (kept[0], kept[1], [10**6, *kept[2][1:]])),
+        (5, lambda prior: np.eye(2)),
+        (4, lambda per_row: 0),
+        (1, lambda size: -1),
+        (6, lambda bounds: Percentiles(None, [5], 2)),
     ],
 )
-def test_what_does_not_fit_is_refused(wine, spoil):
+def test_what_does_not_fit_is_refused(wine, place, spoil):
     """Of a file that was tampered with: the loop that draws does not look at lengths."""
     X, y = wine
     drawn = sampler(13)
-    list(drawn.draw(X[:100], y[:100], np.ones(100), lambda: np.eye(13), again=False))
-    drawn.next_look = 10**9
-    spoil(drawn)
+    take_in(drawn, np.eye(13), X[:100], y[:100])
+    arguments = list(drawn.__reduce__()[1])
+    NeighborTriplets(*arguments)
+    arguments[place] = spoil(arguments[place])
     with pytest.raises(ValueError, match="must"):
-        list(drawn.draw(X[:20], y[:20], np.ones(20), lambda: np.eye(13), again=False))
+        NeighborTriplets(*arguments)
 
 
 def test_the_metric_is_looked_up_by_row_counts(wine):
     X, y = wine
-    looks = []
-
-    def look():
-        looks.append(drawn.n_rows)
-        return np.eye(13)
-
-    drawn = sampler(13)
-    for start in range(0, 178, 7):
-        list(
-            drawn.draw(
-                X[start : start + 7], y[start : start + 7], np.ones(len(y[start : start + 7])), look, again=False
-            )
-        )
+    looks, drawn = [], sampler(13)
+    for i in range(178):
+        before = drawn.next_look
+        take_in(drawn, np.eye(13), X[i : i + 1], y[i : i + 1])
+        if drawn.next_look != before:
+            looks.append(i)
     assert looks[:8] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert max(np.diff(looks)) <= 50
     assert len(looks) < 40
+    whole = sampler(13)
+    take_in(whole, np.eye(13), X, y)
+    assert whole.next_look == drawn.next_look
+
+
+@pytest.mark.parametrize("kind", [NeighborTriplets, RandomPairs])
+@pytest.mark.parametrize("n", [1, 3, 60])
+def test_a_sampler_goes_back_to_what_it_was(wine, kind, n, state):
+    """A call of one row, or of several, which look up the metric, replace rows, and ask for random numbers."""
+    order = np.random.default_rng(0).permutation(178)
+    X, y = wine[0][order], 2 - wine[1][order]  # numbers of classes as they come
+    drawn, found = sampler(13, memory_size=5, per_row=50, kind=kind), []
+    take_in(drawn, np.eye(13), X[:30], y[:30])
+    for start in range(30, 110):
+        before, mark = state(drawn), drawn.mark()
+        take_in(drawn, np.eye(13), X[start : start + n], y[start : start + n])
+        found.append(state(drawn))
+        assert found[-1] != before
+        drawn.go_back(mark)
+        drawn.commit()
+        assert state(drawn) == before
+        learner = Learner(FrobeniusGeometry(np.eye(13)), SquaredLoss())
+        learner.configure(update="explicit", schedule=Constant(RATE))
+        some = X[start : start + n + 1]
+        numbers = np.r_[y[start : start + n], 7.0]  # a class that is not the next
+        assert drawn.learn_by(learner, some, numbers, np.ones(n + 1), False) == ("bad target", n)
+        assert state(drawn) == before and learner.t == 0
+        assert_array_equal(learner.coef, np.eye(13))
+        take_in(drawn, np.eye(13), X[start : start + n], y[start : start + n])
+        assert state(drawn) == found.pop()
+
+
+def test_classes_that_do_not_come_in_turn_are_refused(state):
+    drawn = sampler(2)
+    before = state(drawn)
+    learner = Learner(FrobeniusGeometry(np.eye(2)), SquaredLoss())
+    for numbers in ([1.0, 0.0], [0.0, np.nan], [0.0, -1.0], [0.0, 2.0]):
+        assert drawn.learn_by(learner, np.eye(2), np.array(numbers), np.ones(2), False)[1] == int(numbers[0] == 0)
+        assert state(drawn) == before
 
 
 # --- reservoirs -------------------------------------------------------------------------------------------------------
@@ -146,28 +235,44 @@ def test_the_metric_is_looked_up_by_row_counts(wine):
 def test_the_reservoir_is_a_uniform_sample_of_each_class():
     counts = np.zeros(60)
     for seed in range(400):
-        reservoir, rng = Reservoir(1, 5), np.random.RandomState(seed)
-        for i in range(60):
-            reservoir.add(np.array([float(i)]), int(i >= 20), rng)
+        reservoir = Reservoir(1, 5, random_numbers(seed))
+        assert reservoir.learn(np.arange(60.0)[:, None], (np.arange(60) >= 20).astype(float))
         assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.seen == [20, 40]
-        counts[reservoir.rows[:, 0].astype(int)] += 1
+        counts[reservoir.remembered[:, 0].astype(int)] += 1
     assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
     assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
 
 
 @pytest.mark.parametrize("size", [1, 5, 100])
 def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, state):
-    X, numbers = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32), [0, 1, 0, 2, 1, 1] * 50
-    (one, draws), (all_, draws_of_all) = ((Reservoir(2, size), Uniforms(np.random.RandomState(0))) for _ in range(2))
-    for x, number in zip(X, numbers, strict=True):
-        one.add(x, number, draws)
+    X, numbers = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32), np.array([0, 1, 0, 2, 1, 1.0] * 50)
+    one, all_ = (Reservoir(2, size, random_numbers(0)) for _ in range(2))
+    for i in range(300):
+        assert one.learn(X[i : i + 1], numbers[i : i + 1])
     for part in (slice(0, 1), slice(1, 4), slice(4, 200), slice(200, 300)):
-        all_.add_all(X[part], numbers[part], draws_of_all)
-    assert state(all_) == state(one) and state(draws_of_all) == state(draws)
-    with pytest.raises(ValueError, match="must be of 2 values"):
-        all_.add_all(X[:2], [0, 4], draws)  # class 3 has not come
-    with pytest.raises(ValueError, match="must have 3 values"):
-        all_.add_all(np.ones((2, 3)), [0, 1], draws)
+        assert all_.learn(X[part], numbers[part])
+    assert state(all_) == state(one)
+    assert not all_.learn(X[:2], np.array([0.0, 4.0]))  # class 3 has not come
+    assert state(all_) == state(one)
+    with pytest.raises(ValueError, match="must have 2 features"):
+        all_.learn(np.ones((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match="a class for each of 2 rows"):
+        all_.learn(np.ones((2, 2)), np.zeros(3))
+
+
+@pytest.mark.parametrize("seen", [3, 16, 17, 100])
+@pytest.mark.parametrize("n", [1, 150])
+def test_a_reservoir_goes_back_to_what_it_was(seen, n, state):
+    reservoir = Reservoir(2, 40, random_numbers(0))
+    reservoir.learn(np.arange(2.0 * seen).reshape(-1, 2), np.arange(seen) % 2.0)
+    for _ in range(40):
+        before, mark = state(reservoir), reservoir.mark()
+        assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
+        assert state(reservoir) != before
+        reservoir.go_back(mark)
+        reservoir.commit()
+        assert state(reservoir) == before
+        assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
 
 
 def test_places_are_those_in_the_metric():
@@ -184,15 +289,27 @@ def test_places_are_those_in_the_metric():
         renew_places(rows, origin, L[:4])
 
 
-def test_running_samples_do_not_depend_on_the_cutting():
-    values = np.random.default_rng(0).normal(size=5000)
-    whole, cut = RunningSample(100), RunningSample(100)
-    whole.add(values, np.random.RandomState(0))
-    rng = np.random.RandomState(0)
-    for part in np.split(values, [1, 50, 130, 131, 4000]):
-        cut.add(part, rng)
-    assert whole.percentiles([5, 50, 95]) == cut.percentiles([5, 50, 95])
-    assert_allclose(whole.percentiles([50]), 0.0, atol=0.3)
+@pytest.mark.parametrize("triplets", [True, False])
+def test_running_samples_do_not_depend_on_the_cutting(triplets, state):
+    z = np.sqrt(np.random.default_rng(0).uniform(size=(5000, 1)))
+    whole, cut = sampler(1), sampler(1)
+    found = whole.measured(z, np.ones(5000), triplets, False)
+    parts = [
+        cut.measured(part, np.ones(len(part)), triplets, False) for part in np.split(z, [1, 50, 130, 131, 132, 4000])
+    ]
+    assert_array_equal(np.concatenate(parts), found)
+    assert state(cut) == state(whole)
+    percents = [50] if triplets else [5, 95]
+    expected = np.percentile(z[:500], percents)
+    assert_allclose(found[-1], np.array(percents) / 100, atol=0.05)
+    for n in (1, 2, 3, 4, 10, 11):  # there is a look at each of the first
+        if n > 1 or triplets:
+            expected = np.percentile((z * z)[:n], percents)
+            assert_array_equal(found[n - 1], expected)
+    before = state(whole)
+    whole.measured(z, np.zeros(5000), triplets, False)
+    whole.measured(z, np.ones(5000), triplets, True)
+    assert state(whole) == before
 
 
 @pytest.mark.parametrize("pairs", ["neighbors", "random"])
@@ -228,7 +345,7 @@ def test_a_long_stream_in_little_memory():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 8e6  # one array of all its instances would have 29e6
-        assert len(learner._sampler.memory) == 150
+        assert len(learner._sampler) == 150
 
 
 # --- odd streams ------------------------------------------------------------------------------------------------------
@@ -330,34 +447,24 @@ def test_grid_search_over_rates_and_strategies():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_random_numbers_are_those_of_the_generator_however_they_are_asked_for(state, monkeypatch):
-    monkeypatch.setattr(_memory, "_AHEAD", 512)
-    expected = np.random.RandomState(5).random_sample(3000)
-    whole, cut = (Uniforms(np.random.RandomState(5)) for _ in range(2))
-    assert_array_equal(whole.random_sample(1500), expected[:1500])
-    parts, kept = [], []
-    for n in [1, 0, 510, 1, 1, 700, 287]:
-        parts.append(cut.random_sample(n))
-        kept.append(cut.copied())
-    assert_array_equal(np.concatenate(parts), expected[:1500])
-    assert state(cut) == state(whole)  # what is ahead does not tell how it came about
-    for copied, end in zip(kept, np.cumsum([1, 0, 510, 1, 1, 700, 287]).tolist(), strict=True):
-        assert_array_equal(copied.random_sample(900), expected[end : end + 900])  # each copy goes on by itself
-    for again in (pickle.loads(pickle.dumps(cut)), copy.deepcopy(cut), cut):
-        assert_array_equal(again.random_sample(1400), expected[1500:2900])
+@pytest.mark.parametrize("size", [1, 3])
+def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
+    """Row number n of its class takes the place floor(u n) if that is one of the `size` places."""
+    rng = np.random.RandomState(5)
+    rng.random_sample(100)
+    _, words, position, *_ = rng.get_state()
+    reservoir, expected = Reservoir(1, size, (words, position)), list(range(size))
+    for n in range(size + 1, 4000):
+        place = int(rng.random_sample() * n)
+        if place < size:
+            expected[place] = n - 1
+    for part in np.split(np.arange(3999.0), [1, 2, 700, 701]):
+        assert reservoir.learn(part[:, None], np.zeros(len(part)))
+        reservoir = pickle.loads(pickle.dumps(reservoir))
+    assert reservoir.remembered[:, 0].tolist() == expected
 
 
-@pytest.mark.parametrize("seen", [3, 16, 17, 100])
-def test_a_copy_of_a_reservoir_leaves_it_what_it_was(seen, state):
-    rng = Uniforms(np.random.RandomState(0))
-    reservoir = Reservoir(2, 40)
-    for i in range(seen):
-        reservoir.add(np.full(2, float(i)), i % 2, rng)
-    before = state(reservoir)
-    for _ in range(3):  # one after the other, each given up for the next
-        other = reservoir.copied()
-        for i in range(150):
-            other.add(np.full(2, -1.0 - i), i % 2, rng)
-        other.own()
-        other.rows[:] = 0.0
-        assert state(reservoir) == before
+@pytest.mark.parametrize("random", [(np.zeros(624, np.uint32), 625), (np.zeros(624, np.uint32), -1), (np.zeros(3), 0)])
+def test_states_of_no_generator_are_refused(random):
+    with pytest.raises(ValueError, match="a generator must have 624 words"):
+        Reservoir(1, 1, random)

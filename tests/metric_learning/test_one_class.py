@@ -3,14 +3,19 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 
-from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, VonNeumannMetricLearner
-from onlinebregman.metric_learning._memory import Reservoir
+from onlinebregman import (
+    DefiniteBoostMetricLearner,
+    FrobeniusMetricLearner,
+    LogDetMetricLearner,
+    VonNeumannMetricLearner,
+)
 from onlinebregman.schedules import Constant
 
 LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner]
@@ -72,30 +77,6 @@ def test_a_comparator_of_another_trace_is_refused():
         model.regret_certificate(np.diag([1.0, 2.0]))
 
 
-class Fixed:
-    """A generator whose next number is known."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def random_sample(self, size):
-        return np.full(size, self.number)
-
-
-@pytest.mark.parametrize("seen", [3, 4, 10, 1000])
-def test_a_late_row_is_kept_with_the_probability_of_a_uniform_sample(seen):
-    """Row number n of its class takes the place floor(u n) if that is one of the `size` places."""
-    size = 3
-    for place, u in [(0, 0.0), (size - 1, (size - 0.5) / (seen + 1)), (None, (size + 0.01) / (seen + 1))]:
-        memory = Reservoir(1, size)
-        for i in range(seen):
-            memory.add(np.array([float(i)]), 0, Fixed(0.9999999))  # never kept
-        before = memory.rows.copy()
-        memory.add(np.array([-1.0]), 0, Fixed(u))
-        changed = np.flatnonzero((memory.rows != before).any(axis=1))
-        assert changed.tolist() == ([] if place is None else [place])
-
-
 @pytest.mark.parametrize("n", [20, 32, 40, 63, 64, 100])
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("started", [0, 30])
@@ -118,3 +99,35 @@ def test_blocks_of_updates_are_undone(n, width, started):
     again.configure(update="implicit", schedule=Constant(1e-3))
     again.learn(rows[:-1], targets[:-1])
     assert_array_equal(geometry._arguments()[0], again.geometry._arguments()[0])
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, DefiniteBoostMetricLearner])
+@pytest.mark.parametrize("sampling", ["neighbors", "random"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e150])
+def test_rows_that_are_stored_alone_are_finite(learner, sampling, bad, unchanged):
+    """Of one class nothing is learned, and no prediction tells what a row is like."""
+    model = learner(**({} if learner is DefiniteBoostMetricLearner else {"sampling": sampling}), random_state=0)
+    X, y = np.random.default_rng(0).normal(size=(5, 3)), np.zeros(5, dtype=int)
+    model.partial_fit(X, y).partial_fit(X[:1], y[:1])
+    for rows in (X[:1], X):
+        rows = rows.copy()
+        rows[-1, 1] = bad
+        with unchanged(model, "NaN|infinity|overflow"):
+            model.partial_fit(rows, y[: len(rows)])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_plain_rows_learn_as_validated_ones(learner, learned):
+    """Rows, labels and weights in other types, and labels that are new, take the longer way."""
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(60, 3)), rng.integers(4, size=60), rng.uniform(size=60)
+    X[30], y[30], weights[31] = X[29], (y[29] + 1) % 4, 0.0
+    plain, validated, listed = (learner(random_state=0, memory_size=10) for _ in range(3))
+    for i in range(60):
+        part = slice(i, i + 1)
+        plain.partial_fit(X[part], y[part], weights[part])
+        validated.partial_fit(pd.DataFrame(X[part]), y[part].astype(float), weights[part])
+        listed.partial_fit(X[part], y[part].tolist(), weights[part].tolist())
+    assert learned(plain) == learned(listed)
+    assert learned(plain, without=["_labels"]) == learned(validated, without=["_labels"])
+    assert plain.n_collapsed_ > 0

@@ -16,6 +16,7 @@ cdef extern from "Python.h":
 cdef enum:
     PATIENCE = 1 << 24  # numbers touched between two looks for signals: some milliseconds
 
+cdef tuple IN_PLACE = ("_learner", "_sampler")  # the attributes that learn in place
 cdef long main_thread = threading.main_thread().ident
 cdef dict learning = {}  # id of the attributes of an estimator that is learning: the thread that it learns in
 
@@ -63,8 +64,8 @@ cdef int check_idle(bint busy) except -1:
 cdef class Transaction:
     """Context in which estimators learn.
 
-    If its body raises, they get back every attribute they had, and what learned in place (`_learner`) goes back. The
-    body must bind new objects otherwise, and learn in place by one call at most.
+    If its body raises, they get back every attribute they had, and what learned in place (`_learner`, `_sampler`) goes
+    back. The body must bind new objects otherwise, and learn in place by one call of each at most.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ cdef class Transaction:
     """
 
     cdef tuple estimators, copied, keep
-    cdef list before          # of each estimator: its attributes, what they were, and its learner's mark
+    cdef list before          # of each estimator: its attributes, what they were, and what learns with its mark
     cdef list claimed
 
     def __init__(self, *estimators, copied=(), tuple keep=()):
@@ -95,7 +96,7 @@ cdef class Transaction:
             self.add(*self.estimators)
             if self.copied:
                 changed = [vars(estimator) for estimator in self.copied]
-                self.before += [(*pair, None) for pair in zip(changed, copy.deepcopy(changed))]
+                self.before += [(*pair, ()) for pair in zip(changed, copy.deepcopy(changed))]
         except BaseException:
             self._leave()
             raise
@@ -112,20 +113,24 @@ cdef class Transaction:
                 self.claimed.append(id(attributes))
             elif learning[id(attributes)] != thread:
                 raise _busy(estimator)
-            learner = attributes.get("_learner")
-            self.before.append((attributes, dict(attributes), None if learner is None else learner.mark()))
+            marks = []
+            self.before.append((attributes, dict(attributes), marks))
+            for name in IN_PLACE:
+                learner = attributes.get(name)
+                if learner is not None:
+                    marks.append((learner, learner.mark()))
 
     def __exit__(self, kind, error, trace):
         cdef dict attributes, before
         try:
             if kind is not None:
-                for attributes, before, mark in self.before:
+                for attributes, before, marks in self.before:
                     kept = {key: attributes[key] for key in self.keep if key in attributes}
                     attributes.clear()
                     attributes.update(before)
                     attributes.update(kept)
-                    if mark is not None:
-                        before["_learner"].go_back(mark)
+                    for learner, mark in marks:
+                        learner.go_back(mark)
         finally:
             self._leave()
         return False
@@ -136,9 +141,9 @@ cdef class Transaction:
 
     cdef object _leave(self):
         try:
-            for _, before, mark in self.before:
-                if mark is not None:
-                    before["_learner"].commit()
+            for _, _, marks in self.before:
+                for learner, _ in marks:
+                    learner.commit()
         finally:
             for key in self.claimed:
                 del learning[key]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_of
+
 
 def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const double[:] senses,
                       const double[:] weights, const double[:] scales, Py_ssize_t d, bint one_sided, bint scaled):
@@ -26,20 +28,16 @@ def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const 
     collapsed : ndarray of intp
         Which ones are.
     """
-    cdef Py_ssize_t i, j, n = rows.shape[0], n_collapsed = 0
+    cdef Py_ssize_t i, n = rows.shape[0], n_collapsed = 0
     if not n == targets.shape[0] == senses.shape[0] == weights.shape[0] == scales.shape[0] or d > rows.shape[1]:
         raise ValueError(f"there must be a target, a sense, a weight and a scale for each of {n} rows of {d} features")
-    aims, multiples, which = np.empty(n), np.empty(n), np.empty(n, dtype=np.intp)
-    cdef double[::1] aim = aims, rate = multiples
-    cdef Py_ssize_t[::1] collapsed = which
+    cdef double[::1] aims = np.empty(n), rates = np.empty(n)
+    cdef Py_ssize_t[::1] collapsed = np.empty(n, dtype=np.intp)
     for i in range(n):
-        aim[i] = targets[i] * senses[i] if one_sided else targets[i]
-        rate[i] = weights[i] / (scales[i] * scales[i]) if scaled and scales[i] > 0 else weights[i]
-        j = 0
-        while j < d and rows[i, j] == 0:
-            j += 1
-        if j == d:
-            rate[i] = 0.0
+        aims[i] = aim(targets[i], senses[i], one_sided)
+        rates[i] = rate_of(weights[i], scales[i], scaled)
+        if is_collapsed(&rows[i, 0], d):
+            rates[i] = 0.0
             collapsed[n_collapsed] = i
             n_collapsed += 1
-    return aims, multiples, which[:n_collapsed]
+    return np.asarray(aims), np.asarray(rates), np.asarray(collapsed)[:n_collapsed]

@@ -1,49 +1,37 @@
-"""Triplets of rows with their nearest neighbours among remembered rows, drawn without the interpreter's lock.
-
-What is drawn, of what and for what is said in `metric_learning._pairs`, whose `NeighborTriplets` this is the loop of.
-The lock is asked for once in a while alone: for another look at the sample of distances, and as `Intake` does.
-"""
+"""Triplets of labelled rows with their nearest neighbours among those remembered."""
 
 import numpy as np
 
+cimport cython
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm
 
-from onlinebregman._kernels.matrices.reservoir cimport Intake
+from onlinebregman._kernels.loop.atomic cimport Block
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, ROOM
+from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
+from onlinebregman._kernels.matrices.symmetric import balanced_factor
+from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.matrices.symmetric import balanced_factor
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
                  double* dots) noexcept nogil
 
+cpdef enum:
+    # triplets join an anchor to one of this number of nearest rows of its class and one of that number of others
+    NEAREST_SIMILAR = 5
+    NEAREST_IMPOSTORS = 5
+cdef enum:
+    # the metric in which rows are near is looked up after this number of rows, at first when the stream grew by a fifth
+    REFRESH_ROWS = 50
+    REFRESH_GROWTH = 5
+    # rates are summed up by parts of this number of triplets
+    PART = 1024
 # A row as near as this part of the farthest one is the anchor come again, or one equal to it.
 cdef double SAME = 1e-12
-
-
-def draw_triplets(sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors, bint again):
-    """Take in rows with the numbers of their classes.
-
-    Parameters
-    ----------
-    sampler : NeighborTriplets
-        Moves on by these rows; the metric is what it was at the last look.
-    X : ndarray of shape (n_rows, n_features)
-    numbers : ndarray of intp of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-    names : ndarray of intp of shape (n_rows,)
-        What their triplets are told to be made of.
-    n_similar, n_impostors : int
-        How many of the nearest rows of the anchor's class, and of others, are drawn from.
-    again : bool
-        Are the rows remembered already?
-
-    Returns
-    -------
-    rows, targets, senses, weights, scales, numbers : ndarray
-        See `metric_learning._pairs.Block`.
-    """
-    cdef Drawing drawing = Drawing(sampler, X, numbers, weights, names, n_similar, n_impostors)
-    return drawing.draw(again)
 
 
 def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
@@ -76,203 +64,174 @@ def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, 
             rows[i, 2 * d] = two_sums(&rows[i, d], &rows[i, d], d)
 
 
-cdef class Drawing(Intake):
-    """What a sampler knows, while it draws: rows are remembered with their places and the squared lengths of these."""
+@cython.final
+cdef class NeighborTriplets(Sampler):
+    """A row, one of its nearest of its class, and one of its nearest of other classes, in the current metric.
 
-    cdef const double[:, ::1] X                # the rows to come, with their classes, weights and names
-    cdef const Py_ssize_t[::1] numbers, names
-    cdef const double[::1] weights
-    cdef object margins
-    cdef Py_ssize_t d, per_row, n_similar, n_impostors
-    cdef const double[:, ::1] components, prior
-    cdef const double[::1] origin
-    cdef double[::1] sample                    # of squared distances to similar rows; None if they are not measured
-    cdef Py_ssize_t n_sample, sample_size, n_measured
-    cdef double next_look, margin
-    cdef bint has_margin
-    cdef double[::1] room                      # a row, squared distances to those remembered, as many others, two rows
-    cdef Py_ssize_t[::1] candidates
+    The nearest rows are what k-NN votes by. Beside each remembered row x its place L (x - origin) in the metric W = L'L
+    is kept, and the square of that; L and all places are renewed every few rows, counted from the beginning of the
+    stream.
 
-    def __cinit__(self, sampler, X, numbers, weights, names, Py_ssize_t n_similar, Py_ssize_t n_impostors):
-        cdef Py_ssize_t n, most
-        cdef bint fits
-        self.X, self.numbers, self.weights, self.names = X, numbers, weights, names
-        n, self.d, self.per_row = self.X.shape[0], self.X.shape[1], sampler.per_row
-        self.n_similar, self.n_impostors = n_similar, n_impostors
-        fits = self.open(sampler.memory, sampler.rng, 2 * self.d + 1, self.numbers)
-        self.components, self.origin = np.ascontiguousarray(sampler.components), sampler.origin
-        self.margins, self.prior, self.sample = sampler.targets.margins, sampler.targets.prior, None
-        self.hold_sample()
-        fits = fits and self.d == sampler.n_features == self.origin.shape[0]
-        fits = fits and self.d == self.components.shape[0] == self.components.shape[1]
-        fits = fits and (self.prior is None or self.d == self.prior.shape[0] == self.prior.shape[1])
-        fits = fits and n == self.numbers.shape[0] == self.weights.shape[0] == self.names.shape[0]
-        if not fits:
-            raise ValueError(f"what is known of rows must be of {self.d} features, as they are, and of their classes")
-        most = self.n + n  # rows are remembered
-        self.room = np.empty(self.width + 2 * most + 2 * self.d)
-        self.candidates = np.empty(2 * most, dtype=np.intp)
+    Parameters
+    ----------
+    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows :
+        See `Sampler`.
+    state : tuple, default=()
+        L, the origin, and the row of which the metric is looked up next.
+    """
 
-    cdef int hold_sample(self) except -1:
-        """A copy of the sample, and what it says."""
-        cdef object known = self.margins.sample
-        cdef const double[::1] kept
-        values = self.margins.values
-        self.has_margin, self.margin = values is not None, 0.0 if values is None else values[0]
-        if self.margins.measured:
-            self.n_sample, self.sample_size, self.n_measured = len(known), known.size, known.seen
-            if self.n_measured < self.n_sample:
-                raise ValueError(f"{self.n_sample} distances of {self.n_measured} must not be remembered")
-            self.sample, kept = np.empty(max(self.n_sample, self.sample_size)), known.values
-            if self.n_sample > 0:
-                memcpy(&self.sample[0], &kept[0], self.n_sample * sizeof(double))
-            self.next_look = max(self.margins.next_look, self.margins.least)
+    cdef const double[:, ::1] components, components_before
+    cdef const double[::1] origin, origin_before
+    cdef readonly Py_ssize_t next_look
+    cdef Py_ssize_t next_look_before
+    cdef double[::1] placed                    # a row as it is remembered
+    cdef double[::1] distances                 # squared, to the rows remembered, and as many others
+    cdef Py_ssize_t[::1] candidates            # rows of its class, and of others
+    cdef const double* coming                  # the row before which the metric is looked up
+
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
+                  n_rows=0, state=()):
+        self.allocate(n_features, 2 * n_features + 1, size, random, kept)
+        self.components, self.origin = None, None
+        if state:
+            components, origin, self.next_look = state
+            self.components, self.origin = np.array(components, np.float64), np.array(origin, np.float64)
+        if self.components is not None and not (
+                n_features == self.components.shape[0] == self.components.shape[1] == self.origin.shape[0]):
+            raise ValueError(f"the metric of rows must be of {n_features} features, as they are")
+        if self.components is None and self.n > 0:
+            raise ValueError("there must be a metric in which remembered rows are placed")
+        self.placed = np.empty(self.width)
+        self.make_candidates()
+
+    def _state(self):
+        if self.components is None:
+            return ()
+        return np.asarray(self.components).copy(), np.asarray(self.origin).copy(), self.next_look
+
+    cdef int make_candidates(self) except -1:
+        self.distances = np.empty(2 * self.kept.shape[0])
+        self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         return 0
 
-    cdef tuple draw(self, bint again):
-        cdef Py_ssize_t i, k, n = self.X.shape[0], most = n * self.per_row, made = 0
-        triplets, values, sources = np.empty((most, 2 * self.d)), np.empty((3, most)), np.empty(most, dtype=np.intp)
-        cdef double[:, ::1] out = triplets, value = values
-        cdef Py_ssize_t[::1] source = sources
-        with nogil:
-            for i in range(n):
-                self.find_place(&self.X[i, 0])
-                if self.n > 0 and self.make_triplets(self.numbers[i], &out[made, 0]):
-                    for k in range(made, made + self.per_row):
-                        value[0, k], value[1, k], value[2, k] = self.margin, -1.0, self.weights[i]
-                        source[k] = self.names[i]
-                    made += self.per_row
-                if not again:
-                    self.remember(&self.room[0], self.numbers[i])
-        self.close()
-        if self.sample is not None:
-            self.give_sample()
-        margins, senses, weights = values[:, :made]
-        return triplets[:made], margins, senses, weights, margins, sources[:made]
+    cdef Py_ssize_t instance_length(self) noexcept:
+        return 2 * self.n_features
+
+    cdef int note(self) except -1:
+        Sampler.note(self)
+        self.components_before, self.origin_before = self.components, self.origin
+        self.next_look_before = self.next_look
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        Sampler.undo(self, rows)
+        self.components, self.origin = self.components_before, self.origin_before
+        self.next_look = self.next_look_before
+        return 0
+
+    cdef int answer(self, int wish) except -1:
+        cdef Py_ssize_t k
+        if wish == METRIC:
+            if self.origin is None:
+                origin = np.empty(self.n_features)
+                self.origin = origin  # places around 0 keep their digits
+                for k in range(self.n_features):
+                    origin[k] = self.coming[k]
+            self.components = balanced_factor(self.learner.coef)
+            self.answer(BACKUP)
+            renew_places(self.kept[:self.n], self.origin, self.components)
+            self.next_look = self.n_rows + min(max(self.n_rows // REFRESH_GROWTH, 1), REFRESH_ROWS)
+            return 0
+        Sampler.answer(self, wish)
+        if wish == ROOM:
+            self.make_candidates()
+        return 0
+
+    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                     Block* block) noexcept nogil:
+        cdef int status
+        if self.n_rows >= self.next_look:
+            status = self.flush(block)
+            if status != LEARNED:
+                return status
+            self.coming = x
+            if not (self.end_part() and self.asked(METRIC)):
+                return INTERRUPTED
+        self.find_place(x)
+        if self.n > 0:
+            status = self.make_room(block)
+            if status != LEARNED:
+                return status
+            self.make_triplets(number, weight, i)
+        if not (self.again or self.remember(&self.placed[0], number)):
+            return INTERRUPTED
+        self.n_rows += 1
+        self.n_parts += 1
+        return LEARNED if self.n_parts * self.per_row < PART else self.finish(block)
 
     cdef void find_place(self, const double* x) noexcept nogil:
         """The row as it is remembered: x, L (x - origin), and the square of that."""
-        cdef double* place = &self.room[self.d]
-        cdef double* gap = self.own_room()
-        cdef Py_ssize_t k
-        memcpy(&self.room[0], x, self.d * sizeof(double))
-        for k in range(self.d):
-            gap[k] = x[k] - self.origin[k]
-        for k in range(self.d):
-            place[k] = ob_dot(&self.components[k, 0], gap, self.d)
-        place[self.d] = ob_dot(place, place, self.d)
+        cdef double* place = &self.placed[self.n_features]
+        cdef Py_ssize_t k, d = self.n_features
+        memcpy(&self.placed[0], x, d * sizeof(double))
+        subtract(&self.gap[0], x, &self.origin[0], d)
+        for k in range(d):
+            place[k] = ob_dot(&self.components[k, 0], &self.gap[0], d)
+        place[d] = ob_dot(place, place, d)
 
-    cdef inline double* own_room(self) noexcept nogil:
-        """Room for two rows."""
-        return &self.room[self.room.shape[0] - 2 * self.d]
-
-    cdef int make_triplets(self, Py_ssize_t number, double* out) except -1 nogil:
-        """Triplets of the row that was placed, of this class; are there any?"""
-        cdef Py_ssize_t j, k, n_mine = 0, n_others = 0, d = self.d
-        cdef double* distances = &self.room[self.width]
+    cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
+        """Triplets of the row that was placed, of this class, if there are any."""
+        cdef Py_ssize_t j, k, n_mine = 0, n_others = 0, d = self.n_features
         cdef Py_ssize_t* mine = &self.candidates[0]
         cdef Py_ssize_t* others = mine + self.n
-        cdef const double* anchor = &self.room[0]
+        cdef const double* anchor = &self.placed[0]
+        cdef double* distances = &self.distances[0]
         cdef double limit = SAME * self.measure_distances(distances)
         for j in range(self.n):
-            if self.classes[j] != number:
+            if self.of_class[j] != number:
                 others[n_others] = j
                 n_others += 1
             elif not distances[j] <= limit:
                 mine[n_mine] = j
                 n_mine += 1
-        n_mine = nearest(mine, distances, n_mine, self.n_similar)
-        n_others = nearest(others, distances, n_others, self.n_impostors)
-        if self.sample is not None:
-            self.measure_similar(mine, n_mine)
-        if n_mine == 0 or n_others == 0 or not self.has_margin:
-            return 0
+        n_mine = nearest(mine, distances, n_mine, NEAREST_SIMILAR)
+        n_others = nearest(others, distances, n_others, NEAREST_IMPOSTORS)
+        if self.margins.measured:
+            for j in range(n_mine):
+                subtract(&self.gap[0], &self.kept[mine[j], 0], anchor, d)
+                distances[self.n + j] = self.squared(&self.gap[0])
+            self.measure(self.margins, distances + self.n, n_mine)
+        if n_mine == 0 or n_others == 0 or not self.margins.known:
+            return
         for k in range(self.per_row):
-            subtract(out + (2 * k + 1) * d, &self.rows[mine[<Py_ssize_t> (self.uniform() * n_mine)], 0], anchor, d)
+            subtract(&self.instances[self.made + k, d], &self.kept[mine[self.draw(n_mine)], 0], anchor, d)
         for k in range(self.per_row):
-            subtract(out + 2 * k * d, &self.rows[others[<Py_ssize_t> (self.uniform() * n_others)], 0], anchor, d)
-        return 1
+            subtract(&self.instances[self.made + k, 0], &self.kept[others[self.draw(n_others)], 0], anchor, d)
+        j = self.made
+        for k in range(self.per_row):
+            if j + k > self.made:  # some before said nothing
+                memcpy(self.next_instance(), &self.instances[j + k, 0], 2 * d * sizeof(double))
+            self.make(self.margins.found[0], -1.0, self.margins.found[0], weight, i)
 
     cdef double measure_distances(self, double* distances) noexcept nogil:
         """Squared, in the metric, of the remembered rows to the one that was placed; returns the largest."""
-        cdef const double* place = &self.room[self.d]
-        cdef const double* other = &self.rows[0, self.d]
-        cdef Py_ssize_t j = 0, k, w = self.width
-        cdef double largest = distances[0]
+        cdef const double* place = &self.placed[self.n_features]
+        cdef const double* other = &self.kept[0, self.n_features]
+        cdef Py_ssize_t j = 0, k, w = self.width, d = self.n_features
+        cdef double largest = 0.0
         while j + 4 <= self.n:
-            ob_dot4(other, other + w, other + 2 * w, other + 3 * w, place, self.d, distances + j)
+            ob_dot4(other, other + w, other + 2 * w, other + 3 * w, place, d, distances + j)
             other += 4 * w
             j += 4
         while j < self.n:
-            distances[j] = ob_dot(other, place, self.d)
+            distances[j] = ob_dot(other, place, d)
             other += w
             j += 1
         for k in range(self.n):
-            distances[k] = self.rows[k, 2 * self.d] - 2.0 * distances[k] + place[self.d]
+            distances[k] = self.kept[k, 2 * d] - 2.0 * distances[k] + place[d]
             if k == 0 or not distances[k] <= largest:
                 largest = distances[k]
         return largest
-
-    cdef int measure_similar(self, const Py_ssize_t* similar, Py_ssize_t n) except -1 nogil:
-        """Take the distances to similar rows, in the prior metric, into the sample; see `RunningSample.add`."""
-        cdef double* z = self.own_room()
-        cdef double* image = z + self.d
-        cdef double* squares = &self.room[self.width + self.n]
-        cdef Py_ssize_t i, j, k, slot
-        for i in range(n):
-            subtract(z, &self.rows[similar[i], 0], &self.room[0], self.d)
-            if self.prior is None:
-                squares[i] = two_sums(z, z, self.d)
-                continue
-            for k in range(self.d):
-                image[k] = 0.0
-            for j in range(self.d):
-                for k in range(self.d):
-                    image[k] += z[j] * self.prior[j, k]
-            squares[i] = two_sums(image, z, self.d)
-        for i in range(n):
-            slot = self.n_sample
-            if slot < self.sample_size:
-                self.n_sample += 1
-            else:
-                slot = <Py_ssize_t> (self.uniform() * (self.n_measured + 1))
-            self.n_measured += 1
-            if slot < self.sample_size:
-                self.sample[slot] = squares[i]
-        if n > 0 and self.n_measured >= self.next_look:
-            with gil:
-                self.give_sample()
-                self.margins.look()
-                self.hold_sample()
-        return 0
-
-    cdef int give_sample(self) except -1:
-        self.margins.sample.go_on(self.sample.base[:self.n_sample], self.n_measured)  # to be copied before it changes
-        return 0
-
-
-cdef inline void subtract(double* z, const double* a, const double* b, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        z[i] = a[i] - b[i]
-
-
-cdef inline double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil:
-    """a.b by two running sums, eight products at a time from their end: the digits of `numpy.einsum`."""
-    cdef double even = 0.0, odd = 0.0
-    cdef Py_ssize_t i = 0, k
-    while i + 8 <= n:
-        for k in range(6, -1, -2):
-            even += a[i + k] * b[i + k]
-            odd += a[i + k + 1] * b[i + k + 1]
-        i += 8
-    while i + 2 <= n:
-        even += a[i] * b[i]
-        odd += a[i + 1] * b[i + 1]
-        i += 2
-    if i < n:
-        even += a[i] * b[i]
-    return even + odd
 
 
 cdef inline bint less(double a, double b) noexcept nogil:

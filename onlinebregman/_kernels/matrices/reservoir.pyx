@@ -1,118 +1,268 @@
-"""Rows of a stream, taken into a `metric_learning._memory.Reservoir` without the interpreter's lock.
+"""A uniform sample of the rows of a stream, taken in without the interpreter's lock.
 
-It is asked for once in a while alone: for more random numbers, and where rows that a copy shares are replaced.
+It is asked for once in a while alone: for more room, and where many rows are replaced.
 """
 
 import numpy as np
 
-cimport cython
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.loop.atomic cimport Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.loop.transaction import holds
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 
-def remember_rows(memory, uniforms, X, numbers):
-    """Take in rows with the numbers of their classes.
+cdef extern from "ops/mt19937.h":
+    double ob_next_uniform(ob_twister* state) noexcept nogil
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+
+
+cdef class Reservoir(AtomicLearner):
+    """A uniform sample of at most `size` rows of each class, which are numbered in the order they come.
 
     Parameters
     ----------
-    memory : Reservoir
-    uniforms : Uniforms
-    X : ndarray of shape (n_rows, width)
-    numbers : ndarray of intp of shape (n_rows,)
+    n_features : int
+    size : int
+    random : tuple
+        State of the generator: its 624 words, and the position of the next one; see `numpy.random.MT19937`.
+    kept : tuple, default=None
+        The rows of another one, their classes, and the numbers of rows of each class so far.
     """
-    cdef Intake intake = Intake()
-    cdef const double[:, ::1] rows = X
-    cdef const Py_ssize_t[::1] of_class = numbers
-    cdef Py_ssize_t i
-    if not intake.open(memory, uniforms, rows.shape[1], of_class) or of_class.shape[0] != rows.shape[0]:
-        raise ValueError(f"remembered rows must be of {rows.shape[1]} values, as those to come, and of their classes")
-    with nogil:
-        for i in range(rows.shape[0]):
-            intake.remember(&rows[i, 0], of_class[i])
-    intake.close()
 
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept=None, *more):
+        if type(self) is Reservoir:
+            self.allocate(n_features, n_features, size, random, kept)
 
-@cython.auto_pickle(False)
-cdef class Intake:
-    """A reservoir, while it takes in rows."""
-
-    cdef bint open(self, memory, uniforms, Py_ssize_t width, const Py_ssize_t[::1] numbers) except -1:
-        """Get ready for rows of these classes; False if the memory is not what it says, or they are not the next."""
-        cdef Py_ssize_t i, n_classes = len(memory.seen)
-        self.uniforms, self.memory = uniforms, memory
-        self.width, self.n, self.size = width, len(memory), memory.size
-        for i in range(numbers.shape[0]):
-            if not 0 <= numbers[i] <= n_classes:
-                return False
-            n_classes = max(n_classes, numbers[i] + 1)
-        self.ahead = uniforms.ahead()
-        self.seen = np.array(memory.seen + [0] * (n_classes - len(memory.seen)), dtype=np.intp)
-        self.hold_memory()
-        return self.counted()
-
-    cdef int close(self) except -1:
-        """Leave the reservoir as it has become."""
-        cdef Py_ssize_t k
-        self.uniforms.skip(self.used)
-        self.memory.go_on(self.n, [self.seen[k] for k in range(self.seen.shape[0]) if self.seen[k]])
+    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1:
+        """Begin with rows of this width that are kept."""
+        cdef Py_ssize_t j, number
+        cdef Py_ssize_t[::1] missing
+        if not (0 < n_features <= width and 0 < size):
+            raise ValueError(f"rows must have 1 feature or more, and 1 must be kept; got {n_features} and {size}")
+        self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
+        words, self.random.pos = random
+        words = np.asarray(words, dtype=np.uint32)
+        if words.shape != (624,) or not 0 <= self.random.pos <= 624:
+            raise ValueError(f"a generator must have 624 words, and be at one of them; got {words.shape}, {random[1]}")
+        for j in range(624):
+            self.random.key[j] = words[j]
+        rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept
+        self.kept, self.of_class = np.array(rows, dtype=np.float64), np.array(classes, dtype=np.intp)
+        self.counts = np.array(counts, dtype=np.intp)
+        self.n, self.n_classes = self.of_class.shape[0], self.counts.shape[0]
+        self.counts_before, self.replaced_row = np.empty(self.n_classes, dtype=np.intp), np.empty(width)
+        self.replaced, self.spare, self.kept_before = -1, None, None
+        missing = np.minimum(self.counts, size)
+        for j in range(self.n):
+            number = self.of_class[j]
+            if not 0 <= number < self.n_classes:
+                raise ValueError(f"remembered rows must be of {self.n_classes} classes; got one of class {number}")
+            missing[number] -= 1
+        if np.any(missing) or self.kept.shape[0] != self.n or self.kept.shape[1] != width:
+            raise ValueError(f"remembered rows must be {size} of each class, or all that came, of {width} values each")
         return 0
 
-    cdef bint counted(self) except -1:
-        """Are as many rows of each class remembered as were seen, up to the most?"""
-        cdef Py_ssize_t j, number, n_classes = self.seen.shape[0]
-        cdef Py_ssize_t[::1] missing = np.empty(n_classes, dtype=np.intp)
-        for number in range(n_classes):
-            missing[number] = min(self.seen[number], self.size)
-        for j in range(self.n):
-            number = self.classes[j]
-            if not 0 <= number < n_classes:
+    def __reduce__(self):
+        check_idle(self.busy)
+        return type(self), self._arguments()
+
+    def _arguments(self):
+        random = np.array(<uint32_t[:624]> self.random.key), self.random.pos
+        return self.n_features, self.size, random, (self.remembered.copy(), self.classes.copy(), self.seen)
+
+    def __len__(self):
+        return self.n
+
+    @property
+    def remembered(self):
+        """The rows kept, shape (n_rows, width): not to be written to."""
+        return np.asarray(self.kept)[:self.n]
+
+    @property
+    def classes(self):
+        """The class of each row kept: not to be written to."""
+        return np.asarray(self.of_class)[:self.n]
+
+    @property
+    def seen(self):
+        """Rows of each class so far."""
+        return np.asarray(self.counts)[:self.n_classes].tolist()
+
+    def sample(self):
+        """Copies of the rows kept, and of their classes: as many, also where another thread takes rows in."""
+        cdef Py_ssize_t n = self.n
+        return np.array(self.kept[:n]), np.array(self.of_class[:n])
+
+    def learn(self, X, const double[::1] numbers):
+        """Take in validated rows with the numbers of their classes; False, and none, if these do not come in turn."""
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        if numbers.shape[0] != rows.n_rows:
+            raise ValueError(f"there must be a class for each of {rows.n_rows} rows; got {numbers.shape[0]}")
+        block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, NULL, NULL
+        return self.learn_block(rows, &block) == LEARNED
+
+    cpdef bint in_force(self, dict attributes):
+        cdef tuple parameters = attributes["_validated"].parameters
+        return len(parameters) > 0 and holds(attributes, parameters)
+
+    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
+        if not AtomicLearner.learn_weighted(self, attributes, rows, block, sample_weight):
+            return False
+        attributes["_factor"] = {}  # what was known of the metric
+        return True
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        """Dense ones, all of them finite, and their squares far from infinity."""
+        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
+        cdef Row row
+        cdef Py_ssize_t i
+        cdef bint sound = True
+        if rows is None or rows.indices != NULL:
+            return None
+        with nogil:
+            for i in range(rows.n_rows):
+                rows.fetch(i, &row)
+                sound = sound and ob_dot(row.x, row.x, row.n) < 1e200
+        return rows if sound else None
+
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        AtomicLearner.begin(self, rows, complete)
+        check_columns(rows.n_columns, self.n_features)
+        if rows.indices != NULL:
+            raise ValueError("rows to remember must be dense; got sparse ones")
+        return self.note()
+
+    cdef int note(self) except -1:
+        """Note what `undo` goes back to."""
+        if self.counts_before.shape[0] < self.n_classes:
+            self.counts_before = np.empty(self.counts.shape[0], dtype=np.intp)
+        if self.n_classes > 0:
+            memcpy(&self.counts_before[0], &self.counts[0], self.n_classes * sizeof(Py_ssize_t))
+        self.random_before = self.random
+        self.n_before, self.n_classes_before, self.replaced = self.n, self.n_classes, -1
+        if self.backed_up:
+            self.spare, self.kept_before, self.backed_up = self.kept_before, None, False
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        if self.backed_up:
+            self.spare, self.kept, self.kept_before, self.backed_up = self.kept, self.kept_before, None, False
+        if self.replaced >= 0:
+            memcpy(&self.kept[self.replaced, 0], &self.replaced_row[0], self.width * sizeof(double))
+            self.replaced = -1
+        self.random = self.random_before
+        self.n, self.n_classes = self.n_before, self.n_classes_before
+        if self.n_classes > 0:
+            memcpy(&self.counts[0], &self.counts_before[0], self.n_classes * sizeof(Py_ssize_t))
+        self.n_changes += 1
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        AtomicLearner.keep(self, None)
+        self.n_changes += 1
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef Py_ssize_t k, i
+        cdef int status
+        cdef double weight
+        cdef Row row
+        for k in range(rows.n_rows):
+            i = block.failed = row_number(rows, k)
+            rows.fetch(i, &row)
+            if interrupted(self, self.effort(row.n)):
+                return INTERRUPTED
+            weight = weight_of(block, i)
+            if weight == 0:
+                continue
+            if not 0 <= block.y[i] <= self.n_classes:
+                return BAD_TARGET
+            status = self.take_in(row.x, <Py_ssize_t> block.y[i], weight, i, block)
+            if status != LEARNED:
+                return status
+        return self.finish(block)
+
+    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                     Block* block) noexcept nogil:
+        """Learn a row, number i of the call."""
+        return LEARNED if self.remember(x, number) else INTERRUPTED
+
+    cdef int finish(self, Block* block) noexcept nogil:
+        """After the last row."""
+        return LEARNED
+
+    cdef bint remember(self, const double* row, Py_ssize_t number) noexcept nogil:
+        """Keep a row, with its class: the first `size` of a class, and later ones in place of others, by chance."""
+        cdef Py_ssize_t place = self.n, slot
+        if number == self.n_classes:
+            if number == self.counts.shape[0] and not self.asked(COUNTS):
                 return False
-            missing[number] -= 1
-        for number in range(n_classes):
-            if missing[number] != 0:
+            self.counts[number] = 0
+            self.n_classes += 1
+        self.counts[number] += 1
+        if self.counts[number] <= self.size:
+            if place == self.kept.shape[0] and not self.asked(ROOM):
+                return False
+            self.n += 1
+        else:
+            slot = self.draw(self.counts[number])
+            if slot >= self.size:
+                return True
+            place = -1
+            while slot >= 0:
+                place += 1
+                slot -= self.of_class[place] == number
+            if self.replaced < 0 and not self.backed_up:
+                self.replaced = place
+                memcpy(&self.replaced_row[0], &self.kept[place, 0], self.width * sizeof(double))
+            elif not self.backed_up and not self.asked(BACKUP):
+                return False
+        memcpy(&self.kept[place, 0], row, self.width * sizeof(double))
+        self.of_class[place] = number
+        return True
+
+    cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil:
+        """A random number below n."""
+        return <Py_ssize_t> (ob_next_uniform(&self.random) * n)
+
+    # --- what the interpreter is asked for ----------------------------------------------------------------------
+
+    cdef bint asked(self, int wish) noexcept nogil:
+        """Has the interpreter done it? If not, the exception ends the call."""
+        with gil:
+            try:
+                self.answer(wish)
+            except BaseException as error:
+                self.interrupt = error
                 return False
         return True
 
-    cdef int hold_memory(self) except -1:
-        self.rows, self.classes, self.shared = self.memory.arrays()
-        if self.rows.shape[1] != self.width or not 0 <= self.n <= self.rows.shape[0] == self.classes.shape[0]:
-            raise ValueError(f"remembered rows must have {self.width} values each, and a class")
+    cdef int answer(self, int wish) except -1:
+        if wish == ROOM:
+            self.kept = with_room(self.kept)
+            if self.of_class.shape[0] < self.kept.shape[0]:
+                self.of_class = with_room(self.of_class, self.kept.shape[0])
+        elif wish == COUNTS:
+            self.counts = with_room(self.counts)
+        elif wish == BACKUP and not self.backed_up:
+            if self.spare is None or self.spare.shape[0] != self.kept.shape[0]:
+                self.spare = np.empty_like(self.kept)
+            self.kept_before, self.kept, self.spare, self.backed_up = self.kept, self.spare, None, True
+            if self.n > 0:
+                memcpy(&self.kept[0, 0], &self.kept_before[0, 0], self.n * self.width * sizeof(double))
         return 0
 
-    cdef int remember(self, const double* row, Py_ssize_t number) except -1 nogil:
-        """Take a row in; see `Reservoir.add`."""
-        cdef Py_ssize_t place = self.n, slot
-        self.seen[number] += 1
-        if self.seen[number] > self.size:
-            slot = <Py_ssize_t> (self.uniform() * self.seen[number])
-            if slot >= self.size:
-                return 0
-            place = -1
-            while slot >= 0 and place + 1 < self.n:
-                place += 1
-                slot -= self.classes[place] == number
-            if self.shared:
-                with gil:
-                    self.memory.own()
-                    self.hold_memory()
-        else:
-            if self.n == self.rows.shape[0]:
-                with gil:
-                    self.memory.grow()
-                    self.hold_memory()
-                    if self.n >= self.rows.shape[0]:
-                        raise ValueError("there must be room for a row more")
-            self.n += 1
-        memcpy(&self.rows[place, 0], row, self.width * sizeof(double))
-        self.classes[place] = number
-        return 0
 
-    cdef double uniform(self) except -1.0 nogil:
-        """The next number of the generator, from 0 to 1."""
-        if self.used == self.ahead.shape[0]:
-            with gil:
-                self.uniforms.skip(self.used)
-                self.ahead, self.used = self.uniforms.more(), 0
-        self.used += 1
-        if not 0 <= self.ahead[self.used - 1] < 1:
-            raise ValueError(f"a random number must be at least 0 and below 1; got {self.ahead[self.used - 1]}")
-        return self.ahead[self.used - 1]
+def with_room(values, n=None):
+    """A copy at the beginning of an array of length n, by default one twice as long."""
+    values = np.asarray(values)
+    longer = np.zeros((max(2 * len(values), 16) if n is None else n, *values.shape[1:]), dtype=values.dtype)
+    longer[:len(values)] = values
+    return longer

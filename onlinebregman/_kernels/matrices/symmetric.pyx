@@ -87,3 +87,17 @@ def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, d
             for j in range(d):
                 for k in range(d):
                     scatter[j, k] += deviation[j] * (X[i, k] - mean[k])
+
+
+def balanced_factor(const double[:, :] matrix):
+    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
+    cdef Py_ssize_t i, j, d = size_of(matrix)
+    balanced, scales = np.empty((d, d)), np.empty(d)
+    cdef double[:, ::1] out = balanced
+    cdef double[::1] scale = scales
+    for i in range(d):
+        scale[i] = sqrt(matrix[i, i]) if matrix[i, i] > 0 else 1.0
+    for i in range(d):
+        for j in range(d):
+            out[i, j] = matrix[i, j] / (scale[i] * scale[j])
+    return eigen_factor(balanced) * scales

@@ -1,0 +1,88 @@
+"""Pairs of labelled rows with rows drawn at random of those remembered."""
+
+import numpy as np
+
+cimport cython
+
+from onlinebregman._kernels.loop.atomic cimport Block
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.matrices.reservoir cimport ROOM
+from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract
+
+cdef enum:
+    DISTANCES = 4  # to remembered rows, that each row adds to the sample for the bounds
+    PART = 256     # rates are summed up by parts of this number of rows of which pairs are made
+
+
+@cython.final
+cdef class RandomPairs(Sampler):
+    """Each row with remembered rows drawn at random, in turn of its own class and of another one.
+
+    Parameters
+    ----------
+    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows, state :
+        See `Sampler`.
+    """
+
+    cdef Py_ssize_t[::1] candidates  # rows of a class, and of others
+    cdef Py_ssize_t[::1] partners
+
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
+                  n_rows=0, state=()):
+        self.allocate(n_features, n_features, size, random, kept)
+        self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
+        self.partners = np.empty(self.per_row + 1, dtype=np.intp)
+
+    cdef int answer(self, int wish) except -1:
+        Sampler.answer(self, wish)
+        if wish == ROOM:
+            self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
+        return 0
+
+    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                     Block* block) noexcept nogil:
+        cdef int status
+        if self.n > 0 and not self.again:
+            self.measure_some(x)
+        if self.bounds.known and self.n > 0:
+            status = self.make_room(block)
+            if status != LEARNED:
+                return status
+            self.make_pairs(x, number, weight, i)
+        if not (self.again or self.remember(x, number)):
+            return INTERRUPTED
+        self.n_rows += 1
+        return LEARNED if self.n_parts < PART else self.finish(block)
+
+    cdef void measure_some(self, const double* x) noexcept nogil:
+        """Distances of the row to some that are remembered."""
+        cdef double[DISTANCES] distances
+        cdef Py_ssize_t k
+        for k in range(DISTANCES):
+            subtract(&self.gap[0], x, &self.kept[self.draw(self.n), 0], self.n_features)
+            distances[k] = self.squared(&self.gap[0])
+        self.measure(self.bounds, distances, DISTANCES)
+
+    cdef void make_pairs(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
+        """Pairs of a row of this class, if there are others of it and of others."""
+        cdef Py_ssize_t j, k, half = (self.per_row + 1) // 2, n_same = 0, n_others = 0
+        cdef Py_ssize_t* same = &self.candidates[0]
+        cdef Py_ssize_t* others = same + self.n
+        cdef double near = self.bounds.found[0], far = self.bounds.found[1]
+        for j in range(self.n):
+            if self.of_class[j] == number:
+                same[n_same] = j
+                n_same += 1
+            else:
+                others[n_others] = j
+                n_others += 1
+        if n_same == 0 or n_others == 0:
+            return
+        for k in range(half):
+            self.partners[2 * k] = same[self.draw(n_same)]
+        for k in range(half):
+            self.partners[2 * k + 1] = others[self.draw(n_others)]
+        for k in range(self.per_row):
+            subtract(self.next_instance(), x, &self.kept[self.partners[k], 0], self.n_features)
+            self.make(far if k % 2 else near, -1.0 if k % 2 else 1.0, far, weight, i)
+        self.n_parts += 1

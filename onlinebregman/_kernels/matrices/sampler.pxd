@@ -1,0 +1,48 @@
+from onlinebregman._kernels.loop.atomic cimport Block
+from onlinebregman._kernels.loop.learner cimport Learner
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.matrices.percentiles cimport Percentiles
+from onlinebregman._kernels.matrices.reservoir cimport Reservoir
+from onlinebregman._kernels.rows.rows cimport Rows
+
+
+cdef class Sampler(Reservoir):
+    cdef readonly Percentiles bounds, margins
+    cdef readonly Py_ssize_t n_rows  # learned
+    cdef const double[:, ::1] prior  # in which distances are measured; None for the identity
+    cdef Py_ssize_t per_row          # instances of each row
+    cdef Loss loss                   # of the instances
+    cdef bint one_sided, scaled
+    # what a call goes by, and what is made of its rows
+    cdef Learner waiting, learner    # before it begins, and while it is under way
+    cdef bint again, noted           # have the rows come before; are rates summed up?
+    cdef double[:, ::1] instances    # that are not learned yet,
+    cdef Rows instance_rows          # as a learner reads them,
+    cdef double[::1] targets, rates  # what it is told besides,
+    cdef Py_ssize_t[::1] sources     # and the numbers of the rows that they were made of
+    cdef Py_ssize_t made
+    cdef list noted_rates            # of the part of the call under way,
+    cdef Py_ssize_t n_parts          # which is of so many rows
+    cdef readonly double rate_sum    # of the instances of the last call,
+    cdef readonly Py_ssize_t n_collapsed  # how many said nothing about the metric,
+    cdef readonly double refused_target   # and the target of the one that could not be learned
+    cdef double[::1] gap, image
+    cdef Py_ssize_t n_rows_before
+
+    cdef Py_ssize_t instance_length(self) noexcept
+    cdef double* next_instance(self) noexcept nogil
+    cdef int make_room(self, Block* block) noexcept nogil
+    cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil
+    cdef int flush(self, Block* block) noexcept nogil
+    cdef bint end_part(self) noexcept nogil
+    cdef double squared(self, const double* z) noexcept nogil
+    cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil
+
+
+cdef double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+
+
+cdef inline void subtract(double* z, const double* a, const double* b, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        z[i] = a[i] - b[i]

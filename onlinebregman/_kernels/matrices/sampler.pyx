@@ -1,0 +1,321 @@
+"""Labelled rows, made into pairs or triplets and learned, by one loop without the interpreter's lock."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport fabs
+
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark
+from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_of
+from onlinebregman._kernels.matrices.percentiles cimport Percentiles
+from onlinebregman._kernels.matrices.reservoir cimport RATE_SUM, RATES, Reservoir
+from onlinebregman._kernels.rows.rows cimport Rows, open_rows
+
+# Instances that are made before they are learned: geometries that look ahead make use of some.
+cdef enum:
+    AT_ONCE = 128
+
+
+@cython.final
+cdef class SamplerMark(Mark):
+    """The settings of a sampler."""
+
+    cdef Loss loss
+    cdef bint one_sided, scaled
+
+
+cdef class Sampler(Reservoir):
+    """Makes instances of labelled rows, each row against rows that came before it, and has a `Learner` learn them.
+
+    What is drawn depends on the stream and the random numbers, not on how the stream is cut into calls. A call changes
+    the sampler and the learner, or neither.
+
+    Parameters
+    ----------
+    n_features, size, random, kept :
+        See `Reservoir`.
+    per_row : int
+        Instances drawn for each row.
+    prior : ndarray of shape (n_features, n_features), or None
+        Metric in which distances are measured; None for the identity.
+    bounds : Percentiles
+        Squared distances that pairs should have: of the same class, and of different ones.
+    margins : Percentiles
+        How much farther, squared, the dissimilar row of a triplet should be.
+    n_rows : int, default=0
+        Rows learned.
+    state : tuple, default=()
+        What a subclass knows besides.
+    """
+
+    def __cinit__(self, n_features, size, random, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
+                  Percentiles margins not None, Py_ssize_t n_rows=0, state=()):
+        if type(self) is Sampler:
+            raise TypeError("a sampler is made by one of the subclasses, which say what is drawn")
+        self.per_row, self.bounds, self.margins, self.n_rows = per_row, bounds, margins, n_rows
+        self.prior = None if prior is None else np.array(prior, dtype=np.float64)
+        if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
+            raise ValueError(f"the prior of rows of {n_features} features must be a matrix of that size")
+        if per_row < 1 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
+            raise ValueError("1 instance or more must be made of a row, by two bounds and one margin")
+        self.instances, self.gap, self.image = None, np.empty(n_features), np.empty(n_features)
+
+    def _arguments(self):
+        prior = None if self.prior is None else np.asarray(self.prior).copy()
+        return (*Reservoir._arguments(self), self.per_row, prior, self.bounds, self.margins, self.n_rows, self._state())
+
+    def _state(self):
+        return ()
+
+    def configure(self, Loss loss not None, bint one_sided, bint scaled):
+        """Set how instances are learned from now on: by this loss, with bounds for targets, at scaled rates."""
+        self.loss, self.one_sided, self.scaled = loss, one_sided, scaled
+
+    # --- ways in ------------------------------------------------------------------------------------------------
+
+    cpdef bint in_force(self, dict attributes):
+        learner = attributes.get("_learner")
+        return self.loss is not None and isinstance(learner, Learner) and (<Learner> learner).in_force(attributes)
+
+    cdef void read(self, dict attributes) noexcept:
+        self.waiting, self.again, self.noted = <Learner> attributes["_learner"], False, False
+
+    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
+        if not Reservoir.learn_weighted(self, attributes, rows, block, sample_weight):
+            return False
+        attributes["n_collapsed_"] += self.n_collapsed
+        return True
+
+    def learn_by(self, Learner learner not None, X, const double[::1] numbers, const double[::1] sample_weight,
+                 bint again):
+        """Have a learner learn validated rows with the numbers of their classes, which may have come before.
+
+        Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        if not numbers.shape[0] == sample_weight.shape[0] == rows.n_rows or self.loss is None:
+            raise ValueError(f"there must be a class and a weight for each of {rows.n_rows} rows, and a loss")
+        block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
+        self.waiting, self.again, self.noted = learner, again, True
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
+        """The margins of triplets, or the bounds of pairs, before each of them is learned.
+
+        Parameters
+        ----------
+        z : ndarray of shape (n, n_features)
+            Differences of similar rows, or of the rows of any pairs, which are measured if they do not come `again`.
+        sample_weight : ndarray of shape (n,)
+            Those of weight 0 are not.
+        triplets : bool
+        again : bool
+
+        Returns
+        -------
+        targets : ndarray of shape (n, 1) or (n, 2)
+            0 while they are not known.
+        """
+        cdef Percentiles known = self.margins if triplets else self.bounds
+        cdef Py_ssize_t i, k, m = known.found.shape[0]
+        cdef double distance
+        cdef double[:, ::1] out = np.zeros((z.shape[0], m))
+        if z.shape[0] != sample_weight.shape[0] or z.shape[1] != self.n_features:
+            raise ValueError(f"there must be a weight for each of {z.shape[0]} rows of {self.n_features} features")
+        AtomicLearner.claim(self)
+        try:
+            self.note()
+            with nogil:
+                for i in range(z.shape[0]):
+                    if not again and sample_weight[i] > 0:
+                        distance = self.squared(&z[i, 0])
+                        self.measure(known, &distance, 1)
+                    for k in range(m if known.known else 0):
+                        out[i, k] = known.found[k]
+            Reservoir.keep(self, None)
+        finally:
+            AtomicLearner.release(self)
+        return np.asarray(out)
+
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef int claim(self) except -1:
+        AtomicLearner.claim(self)
+        if self.waiting is not None:
+            try:
+                self.waiting.claim()
+            except BaseException:
+                AtomicLearner.release(self)
+                raise
+            self.learner, self.waiting = self.waiting, None
+        return 0
+
+    cdef void release(self) noexcept:
+        if self.learner is not None:
+            self.learner.release()
+            self.learner = None
+        AtomicLearner.release(self)
+
+    cdef Py_ssize_t instance_length(self) noexcept:
+        """Values of an instance."""
+        return self.n_features
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        return self.learner.vector_length(self.instance_length())
+
+    cdef int note(self) except -1:
+        Reservoir.note(self)
+        self.n_rows_before = self.n_rows
+        self.bounds.begin()
+        self.margins.begin()
+        return 0
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Py_ssize_t most = max(AT_ONCE, self.per_row), room = min(rows.n_rows * self.per_row, most)
+        Reservoir.begin(self, rows, complete)
+        if self.instances is None or self.instances.shape[0] < room:
+            instances = np.empty((room, self.instance_length()))
+            self.instances, self.instance_rows = instances, open_rows(instances)
+            self.targets, self.rates, self.sources = np.empty(room), np.empty(room), np.empty(room, dtype=np.intp)
+        self.made = self.n_parts = self.n_collapsed = 0
+        self.noted_rates, self.rate_sum = [], 0.0
+        self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
+        self.learner.loss = self.loss
+        self.learner.begin(self.instance_rows, complete)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        Reservoir.undo(self, rows)
+        self.n_rows = self.n_rows_before
+        self.bounds.undo()
+        self.margins.undo()
+        if self.learner is not None:
+            self.learner.undo(self.instance_rows)
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        Reservoir.keep(self, rows)
+        self.learner.keep(self.instance_rows)
+
+    cdef Mark make_mark(self):
+        cdef SamplerMark mark = SamplerMark()
+        mark.loss, mark.one_sided, mark.scaled = self.loss, self.one_sided, self.scaled
+        return mark
+
+    cdef int return_to(self, Mark noted) except -1:
+        cdef SamplerMark mark = noted
+        self.loss, self.one_sided, self.scaled = mark.loss, mark.one_sided, mark.scaled
+        return 0
+
+    cdef object interruption(self):
+        return self.learner.interruption() if self.interrupt is None else self.interrupt
+
+    cdef int finish(self, Block* block) noexcept nogil:
+        cdef int status = self.flush(block)
+        if status != LEARNED:
+            return status
+        return LEARNED if self.end_part() else INTERRUPTED
+
+    # --- instances ----------------------------------------------------------------------------------------------
+
+    cdef double* next_instance(self) noexcept nogil:
+        """Where the values of the next one go."""
+        return &self.instances[self.made, 0]
+
+    cdef int make_room(self, Block* block) noexcept nogil:
+        """Have room for those of a row."""
+        return self.flush(block) if self.made + self.per_row > self.instances.shape[0] else LEARNED
+
+    cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil:
+        """Have the next instance learned, if it says anything about the metric.
+
+        Parameters are its target; 1 where that is an upper bound, -1 where it is a lower one, if they are bounds; the
+        squared distance by which the rate is scaled, the weight, and the number of the row it was made of.
+        """
+        if is_collapsed(self.next_instance(), self.n_features):
+            self.n_collapsed += 1
+            return
+        self.targets[self.made] = aim(target, sense, self.one_sided)
+        self.rates[self.made] = rate_of(weight, scale, self.scaled)
+        self.sources[self.made] = i
+        self.made += 1
+
+    cdef int flush(self, Block* block) noexcept nogil:
+        """Have those that were made learned."""
+        cdef Block instances
+        cdef int status
+        if self.made == 0:
+            return LEARNED
+        instances.y, instances.n_targets, instances.sample_weight = &self.targets[0], 1, &self.rates[0]
+        instances.scores, instances.work = NULL, block.work
+        self.instance_rows.n_rows = self.made
+        status = self.learner.loop(self.instance_rows, &instances)
+        block.work = instances.work
+        if status != LEARNED:
+            block.failed = self.sources[instances.failed]
+            self.refused_target = fabs(self.targets[instances.failed])
+            return status
+        if self.noted and not self.asked(RATES):
+            return INTERRUPTED
+        self.made = 0
+        return LEARNED
+
+    cdef bint end_part(self) noexcept nogil:
+        """End a part of the call, by which rates are summed up."""
+        self.n_parts = 0
+        return not self.noted or self.asked(RATE_SUM)
+
+    cdef int answer(self, int wish) except -1:
+        if wish == RATES:
+            self.noted_rates.append(np.array(self.rates[:self.made]))
+        elif wish == RATE_SUM and self.noted_rates:
+            self.rate_sum += float(np.concatenate(self.noted_rates).sum())
+            self.noted_rates = []
+        else:
+            Reservoir.answer(self, wish)
+        return 0
+
+    # --- distances ----------------------------------------------------------------------------------------------
+
+    cdef double squared(self, const double* z) noexcept nogil:
+        """z'z in the prior metric."""
+        cdef Py_ssize_t j, k, d = self.n_features
+        if self.prior is None:
+            return two_sums(z, z, d)
+        for k in range(d):
+            self.image[k] = 0.0
+        for j in range(d):
+            for k in range(d):
+                self.image[k] += z[j] * self.prior[j, k]
+        return two_sums(&self.image[0], z, d)
+
+    cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil:
+        """Take in squared distances, all of them, before they are looked at."""
+        cdef Py_ssize_t i
+        for i in range(n if known.measured else 0):
+            known.put(known.n if known.n < known.size else self.draw(known.seen + 1), distances[i])
+        if n > 0 and known.measured and known.is_due():
+            known.look()
+
+
+cdef double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil:
+    """a.b by two running sums, eight products at a time from their end: the digits of `numpy.einsum`."""
+    cdef double even = 0.0, odd = 0.0
+    cdef Py_ssize_t i = 0, k
+    while i + 8 <= n:
+        for k in range(6, -1, -2):
+            even += a[i + k] * b[i + k]
+            odd += a[i + k + 1] * b[i + k + 1]
+        i += 8
+    while i + 2 <= n:
+        even += a[i] * b[i]
+        odd += a[i + 1] * b[i + 1]
+        i += 2
+    if i < n:
+        even += a[i] * b[i]
+    return even + odd
