@@ -354,7 +354,7 @@ def test_a_learner_needs_a_geometry_and_a_loss():
         lambda: learner.learn(np.ones((1, 2)), np.ones(1)),
         lambda: MultiLearner([learner]).learn(np.ones((1, 2)), np.ones((1, 1))),
     ):
-        with pytest.raises(TypeError, match="has no loss"):
+        with pytest.raises(TypeError, match="loss must be a Loss; got None"):
             call()
     learner.loss = SquaredLoss()
     assert learner.predict(np.ones((1, 2))).shape == (1,)

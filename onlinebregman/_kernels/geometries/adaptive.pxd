@@ -2,16 +2,17 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
 
 cdef class AdaptiveGeometry(Geometry):
-    cdef bint tracking                  # is the last block the sum of c x, for the regret certificate?
-    cdef int blocks                     # of which the state of a coordinate consists, before that one
-    cdef bint prior                     # is h = (1 + g) / r^2, and h w stays where the largest |x| grows?
-    cdef readonly tuple box             # None, or the smallest and the largest weights, to which each is clipped
-    cdef double[::1] low, high          # the same
+    cdef bint tracking                  # whether the last block is the sum of c x, for the regret certificate
+    cdef int blocks                     # number of blocks of the state without that one
+    cdef bint prior                     # whether h = (1 + g) / r^2, and h w is kept where the largest |x| grows
+    cdef readonly tuple box             # lower and upper bounds that the weights are clipped to, or None
+    cdef double[::1] low, high          # the same, as memory views
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
-    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil
+    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
+                              double* bias) noexcept nogil
 
 
 cdef class AdaGradGeometry(AdaptiveGeometry):
@@ -19,10 +20,10 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    cdef readonly bint located          # have scores the units of the target?
-    cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
+    cdef readonly bint located          # whether scores have the units of the target
+    cdef readonly bint by_deviation     # whether the rate is proportional to the deviation of the targets
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil
-    cdef double reach(self, Workspace* work) noexcept nogil
+    cdef double update_largest(self, Workspace* work) noexcept nogil
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):

@@ -1,14 +1,14 @@
-/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: one by one, or side by side to the same numbers.
- * */
+/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: single ones, or several at a time, bit for bit the
+ * same. */
 #ifndef ONLINEBREGMAN_LOGISTIC_H
 #define ONLINEBREGMAN_LOGISTIC_H
 
 #include "exp.h"
 
-#define OB_ABREAST 16 /* equations that are solved side by side: vectors of them are multiples of this long */
+#define OB_ABREAST 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
 #define OB_ROUNDS 6
 
-/* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
+/* ln(1 + e^a): by the logarithm of 1 + e or, if that exceeds sqrt(2), of half of it */
 OB_INLINE double ob_softplus(double a) {
     const double e = ob_exp_soon(-fabs(a));
     const int half = e > 0.41421356237309503;
@@ -20,7 +20,7 @@ OB_INLINE double ob_softplus(double a) {
 OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
     const double e = ob_exp_soon(-fabs(a)), share = 1.0 / (1.0 + e);
     const double above = a >= 0.0 ? share : e * share, below = a <= 0.0 ? share : e * share;
-    /* as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1 */
+    /* a weighted sum of the errors for y = 0 and 1, without cancellation where h(a) is near y = 0 or 1 */
     *slope = (1.0 - y) * above - y * below;
     *curvature = above * below;
     *skew = below - above;
@@ -31,7 +31,7 @@ OB_INLINE void ob_logistic_derivatives(double a, double y, double *slope, double
     ob_logistic_slopes(a, y, slope, curvature, &skew);
 }
 
-/* About ln v of v >= 1, by the bits: within 0.06 */
+/* ln v for v >= 1 within 0.06, from the bits of v */
 OB_INLINE double ob_about_log(double v) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -40,8 +40,8 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m
- * of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
+/* A first guess at the root of c = eta L'(start - c fall): Newton's step, limited to about the margin m with
+ * e^m = 1 + q / (1 + |start|), beyond which L' decreases exponentially */
 OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y) {
     double slope, curvature;
     ob_logistic_derivatives(start, y, &slope, &curvature);
@@ -52,7 +52,7 @@ OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double
     return cut ? (step < 0.0 ? -most : most) : step;
 }
 
-/* One of Halley's steps towards that root. Is what it leads to exact to rounding? Its error is at most
+/* One step of Halley's method; returns whether the result is exact up to rounding. Its error is at most
  * fall^2 |step|^3 / 2, as the loss is self-concordant. */
 OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double eta, double y) {
     double slope, curvature, skew;
@@ -64,7 +64,7 @@ OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double 
     return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
 }
 
-/* The root, or NaN if so few steps do not get there */
+/* The root, or NaN if OB_ROUNDS steps do not reach it */
 static double ob_logistic_step(double start, double fall, double eta, double y) {
     double c = ob_logistic_guess(start, fall, eta, y);
     for (int round = 0; round < OB_ROUNDS; ++round)
@@ -98,7 +98,7 @@ OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restri
     }
 }
 
-/* Value and slope of n losses, a multiple of OB_ABREAST, of targets 0 and 1: see `logistic_value` for those between */
+/* Value and slope of n losses, a multiple of OB_ABREAST, for targets 0 and 1; see `logistic_value` for others */
 OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, const double *restrict a,
                                          const double *restrict y, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_ABREAST)
