@@ -157,7 +157,7 @@ def test_bounds_that_are_none_are_refused():
 
 
 def test_losses_of_unbounded_slope_are_refused():
-    with pytest.raises(ValueError, match="loss with bounded slope; got SquaredLoss"):
+    with pytest.raises(ValueError, match="must have a bounded slope; got SquaredLoss"):
         ScaleInvariantRegressor(loss="squared_error").partial_fit([[1.0]], [1.0])
     with pytest.raises(ValueError, match="'log_loss' or 'hinge'"):
         ScaleInvariantClassifier(loss="squared_hinge").partial_fit([[1.0], [2.0]], [0, 1], classes=[0, 1])

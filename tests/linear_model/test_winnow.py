@@ -128,7 +128,7 @@ def test_free_weights_that_overflow_are_an_error(unchanged):
 
 @pytest.mark.parametrize(
     "bad, match",
-    [({"weights": "negative"}, "weights"), ({"total": 0.0}, "total"), ({"init": 7.0}, "init sum")],
+    [({"weights": "negative"}, "weights"), ({"total": 0.0}, "total"), ({"init": 7.0}, "values of init must sum")],
     ids=str,
 )
 def test_parameters_that_cannot_be_are_refused(bad, match, unchanged):
@@ -196,9 +196,9 @@ def test_what_the_bound_cannot_be_computed_from():
         other = WinnowClassifier(fit_intercept=False, eta0=eta0).partial_fit(X, y, classes=[-1, 1])
         assert np.isfinite(other.mistake_bound(X, y, u)) == finite
     for coef, match in [
-        (2 * u, "absolute values of coef sum to 2"),
-        (-u, "does not separate the classes"),
-        (u[:4], "coef has shape"),
+        (2 * u, "absolute values of coef must sum to at most total=.*; got 2"),
+        (-u, "must separate the classes"),
+        (u[:4], "coef must have one weight for each"),
     ]:
         with pytest.raises(ValueError, match=match):
             model.mistake_bound(X, y, coef)
