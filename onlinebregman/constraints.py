@@ -86,7 +86,7 @@ class UpperBound(Constraint):
     def __init__(self, bound: float | ArrayLike) -> None:
         self.bound: float | Array = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
-            raise ValueError(f"bound must be a number or numbers, or infinity for no bound; got {spell(self.bound)}.")
+            raise ValueError(f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}.")
 
     @property
     def upper(self) -> float | Array:

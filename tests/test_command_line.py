@@ -1,4 +1,4 @@
-"""`learn`, `predict` and `test` say what the library says."""
+"""The commands `learn`, `predict` and `test` give the same results as the library."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Sparse matrices that are none, and other containers: what comes out is sound, or a ValueError, and never a crash."""
+"""Malformed sparse matrices and other containers: the result is valid or a ValueError, never a crash."""
 
 import numpy as np
 import pytest

@@ -55,7 +55,7 @@ def pieces(cut, *arrays):
         yield tuple(array[start:end] for array in arrays)
 
 
-# --- none is left out -------------------------------------------------------------------------------------------------
+# --- all public estimators are tested ---------------------------------------------------------------------------------
 
 
 def modules():
@@ -152,7 +152,7 @@ def test_partial_fit_goes_on_after_fit(estimator, rows, learned):
 
 @pytest.fixture
 def weighted(estimator):
-    """An estimator that takes sample_weight."""
+    """An estimator whose methods have sample_weight."""
     return estimator
 
 

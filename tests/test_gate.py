@@ -1,4 +1,4 @@
-"""The way in for plain numbers: whatever form they come in, the numbers learned are those of validated input."""
+"""The fast path for arrays, lists and CSR: the result is the same as for validated input."""
 
 from itertools import pairwise
 
@@ -189,7 +189,7 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_columns", [1, 3, 63, 64, 65, 300, 100_000])
 def test_rows_are_put_in_order_as_they_are_read(n_columns, index, dtype):
-    """Without validation, to the numbers of the same rows in order, equal columns added up."""
+    """Without validation, with the same result as for rows with sorted columns and summed duplicates."""
     rng = np.random.default_rng(n_columns)
     indptr = np.r_[0, np.cumsum(rng.integers(0, 150, size=20))].astype(index)
     columns = rng.integers(n_columns, size=indptr[-1]).astype(index)

@@ -1,4 +1,4 @@
-"""Models that learned shards of the data in parallel, mixed into one: every public estimator's, or why not."""
+"""Mixing of models that learned shards in parallel, for every public estimator, or the error that says why not."""
 
 import copy
 from itertools import pairwise
@@ -52,7 +52,7 @@ def weighed(estimator):
 
 
 def begun(estimator, learn, X, y):
-    """A model that has learned nothing, but is ready for rows like these."""
+    """A model after rows of weight 0: it has learned nothing, but is ready for rows like these."""
     return learn(clone(estimator), X[:1], y[:1], sample_weight=np.zeros(1))
 
 

@@ -1,4 +1,4 @@
-"""Divergences, losses and constraints on their own NumPy methods: the numbers of the kernels, and users' own ones."""
+"""The NumPy path: divergences, losses and constraints give the results of the kernels; user-defined ones work."""
 
 import numpy as np
 import pytest

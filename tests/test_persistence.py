@@ -1,4 +1,4 @@
-"""Models that are saved, sent and copied in mid-stream: they say the same, and go on with the same numbers."""
+"""Models that are saved, sent or copied while they learn: the copy predicts the same and continues the same."""
 
 import contextlib
 import copy
@@ -141,7 +141,7 @@ WAYS = [
     through_deepcopy,
     through_copy,
 ]
-RARE = [through_dask, through_joblib]  # what they do to arrays is what `through_buffers` and `through_memmap` do
+RARE = [through_dask, through_joblib]  # they treat arrays as `through_buffers` and `through_memmap` do
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def examples():
     return found | {kind: kind() for kind in losses} | {NumPyLoss: NumPyLoss(losses_in_numpy.SquaredLoss())}
 
 
-# Working memory: made anew, never saved.
+# Working memory, which is never saved.
 NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
@@ -334,7 +334,7 @@ def test_an_object_made_without_its_constructor_is_refused_or_sound(cls):
 
 @pytest.mark.parametrize("cls", [cls for cls in compiled_classes() if cls.__name__ not in NOT_SAVED])
 def test_compiled_objects_are_rebuilt_by_their_constructors(cls, state):
-    """As every protocol can do it, and no function of the package has to be trusted besides."""
+    """In a form that every protocol supports, without further functions of the package to be trusted."""
     made = examples()[cls]
     kind, arguments = made.__reduce__()
     assert kind is cls and isinstance(arguments, tuple)

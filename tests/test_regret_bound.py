@@ -1,4 +1,4 @@
-"""The bound on the regret itself, for rates that fall: terms of the certificate divided by their rates."""
+"""The bound on the regret itself for decreasing rates: the terms of the certificate divided by their rates."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whom a regret certificate is held against: comparators within the constraint, signed ones split within it."""
+"""The comparators of regret certificates: those within the constraint, and signed ones that can be split within it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The compiled standardiser by itself: layouts, types, empty rows, and what a call has to put back."""
+"""The compiled standardiser: layouts, types, empty rows, and undoing a call."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""When `fit` stops by `tol`: counted by hand on losses that are known exactly."""
+"""The epoch at which `fit` stops by `tol`, for losses that are known exactly."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Bounds on runs whose parameters were changed in mid-stream: they hold, or are refused with the reason."""
+"""Bounds on runs whose parameters were changed between calls: they hold, or are refused with the reason."""
 
 import copy
 import pickle
@@ -31,7 +31,7 @@ def test_terms_are_those_of_learned_rows():
     assert changed.of("rate", 5) == (2.0,)
     changed = changed.then(5, rate=3.0)
     assert changed.of("rate", 5) == (2.0,) and changed.of("rate", 6) == (2.0, 3.0)
-    for t in range(6, 100):  # what is noted does not grow
+    for t in range(6, 100):  # the number of stored values does not grow
         changed = changed.then(t, rate=float(t))
     assert changed.of("rate", 100) == (2.0, 3.0, 99.0)
     assert terms.of("rate", 1) == (1.0,)

@@ -1,4 +1,4 @@
-"""Learning rates from the theorems: what a single step gains, what runs lose at most, and that no rate does better."""
+"""Learning rates from the theorems: the gain of a single step, the bounds on runs, and the optimality of the rate."""
 
 import numpy as np
 import pytest

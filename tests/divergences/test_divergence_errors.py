@@ -16,7 +16,7 @@ from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntrop
         (Burg(), [-1.0, 1.0], r"w\[0\] = -1 is outside the domain w > 0 of Burg\(\); use positive weights"),
         (PNorm(3.0), [np.inf], r"w\[0\] = inf is outside"),
         (BinaryEntropy(), [0.5, 1.0], r"w\[1\] = 1 is outside the domain 0 < w < 1 .* strictly between"),
-        (Burg(), [[1.0]], r"needs a vector of shape \(n,\); got shape \(1, 1\)"),
+        (Burg(), [[1.0]], r"w must be a vector of shape \(n,\) for .*; got shape \(1, 1\)"),
     ],
 )
 def test_domain_errors_name_index_value_and_remedy(div, w, message):

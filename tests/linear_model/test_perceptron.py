@@ -205,7 +205,7 @@ def test_what_the_bound_cannot_be_computed_from_is_refused(unchanged):
     with unchanged(model.set_params(class_weight={0: 2.0}), "rows of weight 1; set class_weight=None"):
         model.mistake_bound(X, y, [1.0, 1.0])
     three = PerceptronClassifier().partial_fit(X, [0, 1, 2], classes=[0, 1, 2])
-    with unchanged(three, "for two classes, but there are 3"):
+    with unchanged(three, "requires two classes; got 3"):
         three.mistake_bound(X, [0, 1, 2], [1.0, 1.0])
     for name in ("n_mistakes_", "coef_"):
         assert not hasattr(PerceptronClassifier(), name)

@@ -207,7 +207,7 @@ def test_what_the_bound_cannot_be_computed_from():
     assert np.isfinite(simplex.mistake_bound(X, labels, np.abs(u)))
     with pytest.raises(ValueError, match=r"coef\[\d\] = -0.33"):
         simplex.mistake_bound(X, labels, -np.abs(u))
-    with pytest.raises(ValueError, match=r"coef sums to 0.5.*total=1"):
+    with pytest.raises(ValueError, match=r"coef must sum to total=1; got a sum of 0.5"):
         simplex.mistake_bound(X, labels, 0.5 * np.abs(u))
     positive = WinnowClassifier(weights="positive", fit_intercept=False).partial_fit(X, labels, classes=[-1, 1])
     with pytest.raises(ValueError, match="has no bound"):
