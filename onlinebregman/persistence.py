@@ -208,7 +208,7 @@ class _Writer:
             return {"sparse": type(value).__name__, "parts": parts, "shape": value.shape}
         if type(value) in _GENERATORS:
             state = value.get_state(legacy=False) if type(value) is np.random.RandomState else value.bit_generator.state
-            return {"random": type(value).__name__, "state": self.node(_plain(state), where)}
+            return {"random": type(value).__name__, "state": self.node(_to_python(state), where)}
         if type(value) is bytes:
             return {"bytes": value.hex()}
         if isinstance(value, type):
@@ -345,8 +345,8 @@ def _name_of(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _plain(state: Any) -> Any:
+def _to_python(state: Any) -> Any:
     """The state of a random generator, with NumPy scalars converted to Python numbers."""
     if isinstance(state, dict):
-        return {key: _plain(value) for key, value in state.items()}
+        return {key: _to_python(value) for key, value in state.items()}
     return state.item() if isinstance(state, np.generic) else state

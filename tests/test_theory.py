@@ -356,7 +356,7 @@ def test_the_bound_belongs_to_theory():
     model = MirrorDescentRegressor(divergence="squared_euclidean")
     with pytest.raises(AttributeError, match="has not learned"):
         _ = model.regret_bound_
-    with pytest.raises(AttributeError, match="needs learning_rate='theory'"):
+    with pytest.raises(AttributeError, match="requires learning_rate='theory'"):
         _ = model.partial_fit(X, y).regret_bound_
     model = MirrorDescentRegressor(
         divergence="squared_euclidean", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}

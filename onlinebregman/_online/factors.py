@@ -26,7 +26,7 @@ def factor(matrix: np.ndarray) -> np.ndarray:
 
 
 def balanced_factor(matrix: np.ndarray) -> np.ndarray:
-    """L with W = L'L, computed for features scaled to W_ii = 1, so that distances are accurate in all units."""
+    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
     scale = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     scale[scale == 0] = 1.0
     return eigen_factor(matrix / np.outer(scale, scale)) * scale

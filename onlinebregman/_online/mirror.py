@@ -185,17 +185,17 @@ class MirrorMixin(DocumentedMixin):
             gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 
-    def _plain_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+    def _unweighted_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
         """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
 
         As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rates may underflow, too
-            return a_number(self._plain_bound(learner, u, np.float64(intercept), largest))
+            return a_number(self._unweighted_bound(learner, u, np.float64(intercept), largest))
 
-    def _plain_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
-        """`_plain_certificate`, if it does not overflow."""
+    def _unweighted_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+        """`_unweighted_certificate`, if it does not overflow."""
         weighted = self._certificate(learner, u, intercept)
         first, last = map(np.float64, learner.tracked_rates[:2])
         rose = learner.tracked_rates[2]
@@ -204,7 +204,7 @@ class MirrorMixin(DocumentedMixin):
         if rose or (learner.geometry.adaptive and first != last):
             why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
             raise ValueError(f"There is no bound on the regret itself if {why}; use regret_certificate.")
-        slack, rows = learner.plain_slack
+        slack, rows = learner.unweighted_slack
         if learner.geometry.adaptive:
             return float((weighted - learner.slack) / first + slack)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position

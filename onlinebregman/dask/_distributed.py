@@ -310,27 +310,27 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         y : dask array or ndarray of shape (n_samples,)
             Predictions.
         """
-        return self._say("predict", X)
+        return self._call_method("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes; see `predict`."""
-        return self._say("predict_proba", X)
+        return self._call_method("predict_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes; see `predict`."""
-        return self._say("decision_function", X)
+        return self._call_method("decision_function", X)
 
     @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Any:
         """Log-densities of rows; see `predict`."""
-        return self._say("score_samples", X)
+        return self._call_method("score_samples", X)
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
         """Transformed rows; see `predict`."""
-        return self._say("transform", X)
+        return self._call_method("transform", X)
 
     @available_if(_has("transform"))
     def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
@@ -359,16 +359,16 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             return float((accuracy_score if is_classifier(self.estimator_) else r2_score)(y, predicted))
         return float(self.score_samples(X).mean().compute())
 
-    def _say(self, method: str, X: Any) -> Any:
+    def _call_method(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
         if not is_dask(X):
             return getattr(self.estimator_, method)(X)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            said = getattr(self.estimator_, method)(np.ones((1, self.estimator_.n_features_in_)))
-        model, say = dask.delayed(self.estimator_, pure=False), dask.delayed(_say, pure=False)
+            example = getattr(self.estimator_, method)(np.ones((1, self.estimator_.n_features_in_)))
+        model, call = dask.delayed(self.estimator_, pure=False), dask.delayed(_call_method, pure=False)
         blocks = [
-            da.from_delayed(say(model, method, said[:0], chunk), (length, *said.shape[1:]), said.dtype)
+            da.from_delayed(call(model, method, example[:0], chunk), (length, *example.shape[1:]), example.dtype)
             for chunk, length in zip(chunks_of(X), lengths(X), strict=True)
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
@@ -430,5 +430,5 @@ def _speed_up(model: Any, n_shards: int, number: int) -> None:
         )
 
 
-def _say(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:
+def _call_method(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:
     return getattr(model, method)(X) if rows_of(X) else nothing

@@ -197,7 +197,7 @@ class RegretDisplay(Display):
         value = resolve_loss(loss).value
         y_true = as_curve("y_true", y_true)
         lost, best = (
-            value(as_curve(what, said, y_true), y_true) for what, said in (("y_pred", y_pred), ("y_best", y_best))
+            value(as_curve(key, values, y_true), y_true) for key, values in (("y_pred", y_pred), ("y_best", y_best))
         )
         return cls(n_rows=np.arange(1, len(y_true) + 1), regret=np.cumsum(lost - best), name=name).plot(
             ax, line_kw=line_kw

@@ -176,6 +176,6 @@ def _described(model: BaseEstimator) -> str:
         for key, value in model.get_params(deep=False).items()
         if isinstance(value, str | float) and value != defaults[key]
     }
-    said = ", ".join(f"{value:.3g}" if isinstance(value, float) else value for value in changed.values())
+    values = ", ".join(f"{value:.3g}" if isinstance(value, float) else value for value in changed.values())
     kind = type(model).__name__.removesuffix("Classifier").removesuffix("Regressor")
-    return f"{kind}({said})"
+    return f"{kind}({values})"

@@ -301,7 +301,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
         """The bound on the regret itself of one learner."""
-        return self._plain_certificate(*self._run_and_comparator(number, coef, intercept), largest)
+        return self._unweighted_certificate(*self._run_and_comparator(number, coef, intercept), largest)
 
     def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]

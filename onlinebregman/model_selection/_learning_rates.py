@@ -111,7 +111,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         return kind.score(self, X, y, sample_weight)
 
     def _base(self) -> OnlineLinearModel:
-        """The model that is cloned."""
+        """The model to make clones of."""
         return ImplicitGDRegressor() if self.estimator is None else self.estimator
 
     def _kind(self) -> OnlineLinearModel:

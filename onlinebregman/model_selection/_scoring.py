@@ -103,8 +103,8 @@ def _replay(estimator, record: Record):
                     f"scoring=None calls {name}, but only predict was recorded; pass your own scorer(estimator, X, "
                     "y), for which all methods are recorded."
                 )
-            said, scored = record.predictions[name], np.asarray(rows) - record.skipped
-            return [output[scored] for output in said] if isinstance(said, list) else said[scored]
+            predictions, scored = record.predictions[name], np.asarray(rows) - record.skipped
+            return [output[scored] for output in predictions] if isinstance(predictions, list) else predictions[scored]
 
         method.__name__ = name  # scikit-learn distinguishes probabilities and labels by it
         return method

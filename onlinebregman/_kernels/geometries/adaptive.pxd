@@ -10,9 +10,8 @@ cdef class AdaptiveGeometry(Geometry):
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
-    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil
-    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
-                              double* bias) noexcept nogil
+    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil
 
 
 cdef class AdaGradGeometry(AdaptiveGeometry):
@@ -20,10 +19,10 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    cdef readonly bint located          # whether scores have the units of the target
-    cdef readonly bint by_deviation     # whether the rate is proportional to the deviation of the targets
+    cdef readonly bint located          # have scores the units of the target?
+    cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil
-    cdef double update_largest(self, Workspace* work) noexcept nogil
+    cdef double reach(self, Workspace* work) noexcept nogil
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):

@@ -69,7 +69,7 @@ cdef enum:                    # blocks of the state
 
 cdef struct Notes:
     double* q                 # x / h
-    Py_ssize_t larger         # number of values larger than all before in their column
+    Py_ssize_t larger         # how many values are larger than any before
 
 
 cdef inline double reciprocal_root(double total) noexcept nogil:
@@ -213,7 +213,7 @@ cdef class AdaptiveGeometry(Geometry):
         ob_gather(scratch(work, place), source, work.row.index, work.row.n)
         return scratch(work, place)
 
-    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil:
+    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil:
         if work.row.index != NULL:
             ob_scatter(&self.weights[number * self.n_features], values, work.row.index, work.row.n)
 
@@ -221,7 +221,7 @@ cdef class AdaptiveGeometry(Geometry):
         work.w = self.block(work, WEIGHTS, 0)
 
     cdef void store(self, Workspace* work) noexcept nogil:
-        self.scatter_block(work, WEIGHTS, work.w)
+        self.put_back(work, WEIGHTS, work.w)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         """At c = 0 only: x'Sx is computed by `adapt`."""
@@ -230,15 +230,14 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
         cdef bint intercept = bias[0] != 0
-        cdef double factor = self.update_metric(work, weight * g * g, weight, intercept, bias)
+        cdef double factor = self.take_in(work, weight * g * g, weight, intercept, bias)
         slope[0] = ob_dot(work.x, (<Notes*> work.notes).q, work.n)
         if not intercept:
             bias[0] = 0.0
         return factor
 
-    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
-                              double* bias) noexcept nogil:
-        """Add the row to the sums, s = weight g^2; sets q = x / h and `bias`, and returns the factor of the rate."""
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+        """Take the row in, s being weight g^2: q = x / h, the bias, and the factor of the rate."""
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
@@ -321,13 +320,12 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
         """See `AdaptiveGeometry.metric`."""
         return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
 
-    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
-                              double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums = self.block(work, SUMS, 1)
         notes.q = scratch(work, 2)
         ob_adapt(notes.q, sums, work.x, s, work.n)
-        self.scatter_block(work, SUMS, sums)
+        self.put_back(work, SUMS, sums)
         self.state.bias_sum += s
         bias[0] = reciprocal_root(self.state.bias_sum)
         return 1.0
@@ -377,11 +375,11 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
             work.x = scratch(work, 3)
 
     cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil:
-        """1 / M of the loaded row's columns."""
+        """Those of the row, since it was loaded."""
         return &self.weights[RECIPROCALS * self.n_features] if work.row.index == NULL else scratch(work, 2)
 
-    cdef double update_largest(self, Workspace* work) noexcept nogil:
-        """Raise M to the row's values, shrinking the weights where it grows, and return the sum of z^2."""
+    cdef double reach(self, Workspace* work) noexcept nogil:
+        """Take the row's size in, from which on its values lie within the largest ones, and return sum z^2."""
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
         cdef double* reciprocals
@@ -390,8 +388,8 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         if notes.larger > 0:
             sums = self.block(work, SUMS, 1)
             ob_grow(work.w, sums, reciprocals, work.x, self.prior, work.n)
-            self.scatter_block(work, SUMS, sums)
-            self.scatter_block(work, RECIPROCALS, reciprocals)
+            self.put_back(work, SUMS, sums)
+            self.put_back(work, RECIPROCALS, reciprocals)
         return ob_norm_square(work.x, reciprocals, work.n)
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
@@ -428,16 +426,15 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(np.sqrt)
 
-    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
-                              double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
         cdef double* sums
         state.rows += weight
-        state.norms += weight * (self.update_largest(work) + intercept)
+        state.norms += weight * (self.reach(work) + intercept)
         sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
         ob_adapt_normalised(notes.q, sums, work.x, self.loaded_reciprocals(work), s, work.n)
-        self.scatter_block(work, SUMS, sums)
+        self.put_back(work, SUMS, sums)
         state.bias_sum += s
         bias[0] = reciprocal_root(state.bias_sum)
         return sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
@@ -473,14 +470,13 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(lambda sums: 1.0 + sums)
 
-    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept,
-                              double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
-        self.update_largest(work)
+        self.reach(work)
         sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
         ob_adapt_second_order(notes.q, sums, work.x, self.loaded_reciprocals(work), self.curvature * weight, work.n)
-        self.scatter_block(work, SUMS, sums)
+        self.put_back(work, SUMS, sums)
         self.state.bias_sum += self.curvature * weight
         bias[0] = 1.0 / (1.0 + self.state.bias_sum)
         return 1.0

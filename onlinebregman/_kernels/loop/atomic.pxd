@@ -30,8 +30,8 @@ cdef class AtomicLearner:
     cdef Py_ssize_t n_calls   # number of calls that have learned
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
-    cdef object interrupt     # the exception raised by a signal during the loop
-    cdef readonly Standardizer standardizer  # None: rows are not standardised
+    cdef object interrupt     # the exception by which a signal ended the loop
+    cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
     cpdef bint in_force(self, dict attributes)
     cdef void read(self, dict attributes) noexcept

@@ -148,7 +148,7 @@ cdef class Learner(AtomicLearner):
         return self.run.rate_sum
 
     @property
-    def plain_slack(self):
+    def unweighted_slack(self):
         """S with each row's term divided by its rate, and the number of penalised rows in it."""
         return self.run.plain_slack, self.run.plain_rows
 
@@ -331,7 +331,7 @@ cdef class Learner(AtomicLearner):
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef bint scores_predict(self) noexcept:
-        # the others predict with the geometry from `model`, or divide by the sum of weights in another order
+        # others predict by the weights that `model` has, or divide by the sum of weights in another order
         return not (self.geometry.averaging or self.geometry.moves_all or isinstance(self.geometry, SimplexGeometry))
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:

@@ -37,7 +37,7 @@ cdef extern from "ops/softmax.h":
     void ob_softmax_probabilities(const ob_softmax* p, double* s) noexcept nogil
     void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
     double ob_softmax_curvature(const ob_softmax* p) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* room) noexcept nogil
+    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* buffer) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
 

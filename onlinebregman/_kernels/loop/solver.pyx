@@ -86,7 +86,7 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
 
 
 cdef double logistic_step(double start, double fall, double eta, double y) noexcept nogil:
-    """The implicit step on the logistic loss for a linear score, a(c) = start - c fall."""
+    """The implicit step on the logistic loss for a score that falls in a straight line, a(c) = start - c fall."""
     cdef double c = ob_logistic_step(start, fall, eta, y)
     return logistic_newton(start, fall, eta, y) if isnan(c) else c
 

@@ -63,8 +63,8 @@ cdef int check_idle(bint busy) except -1:
 cdef class Transaction:
     """Context in which estimators learn.
 
-    If its body raises, all attributes of the estimators are restored, and the learner (`_learner`), which learns in
-    place, is undone. The body may call that learner at most once, and must not modify other attributes in place.
+    If its body raises, they get back every attribute they had, and what learned in place (`_learner`) goes back. The
+    body must bind new objects otherwise, and learn in place by one call at most.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ cdef class Transaction:
     """
 
     cdef tuple estimators, copied, keep
-    cdef list before          # for each estimator: its attributes, a copy of them, and its learner's mark
+    cdef list before          # of each estimator: its attributes, what they were, and its learner's mark
     cdef list claimed
 
     def __init__(self, *estimators, copied=(), tuple keep=()):

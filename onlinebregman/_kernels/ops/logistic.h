@@ -8,7 +8,7 @@
 #define OB_ABREAST 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
 #define OB_ROUNDS 6
 
-/* ln(1 + e^a): by the logarithm of 1 + e or, if that exceeds sqrt(2), of half of it */
+/* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
 OB_INLINE double ob_softplus(double a) {
     const double e = ob_exp_soon(-fabs(a));
     const int half = e > 0.41421356237309503;
@@ -40,8 +40,8 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* A first guess at the root of c = eta L'(start - c fall): Newton's step, limited to about the margin m with
- * e^m = 1 + q / (1 + |start|), beyond which L' decreases exponentially */
+/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m
+ * of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
 OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y) {
     double slope, curvature;
     ob_logistic_derivatives(start, y, &slope, &curvature);
@@ -64,7 +64,7 @@ OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double 
     return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
 }
 
-/* The root, or NaN if OB_ROUNDS steps do not reach it */
+/* The root, or NaN if so few steps do not get there */
 static double ob_logistic_step(double start, double fall, double eta, double y) {
     double c = ob_logistic_guess(start, fall, eta, y);
     for (int round = 0; round < OB_ROUNDS; ++round)
@@ -98,7 +98,7 @@ OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restri
     }
 }
 
-/* Value and slope of n losses, a multiple of OB_ABREAST, for targets 0 and 1; see `logistic_value` for others */
+/* Value and slope of n losses, a multiple of OB_ABREAST, of targets 0 and 1: see `logistic_value` for those between */
 OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, const double *restrict a,
                                          const double *restrict y, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_ABREAST)
