@@ -30,7 +30,8 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
     ----------
     estimator : linear model of onlinebregman or None
         The model, a regressor or classifier, with all its parameters except `eta0`; they are read when learning starts.
-        None: `ImplicitGDRegressor()`. With explicit updates the weights must stay finite for all rates.
+        None: `ImplicitGDRegressor(standardize=True)`, whose rates do not depend on the units of the columns. With
+        explicit updates the weights must stay finite for all rates.
     eta0s : int or array-like of shape (n_rates,)
         The learning rates `eta0`, or their number: each is twice the previous one, around that of the estimator.
 
@@ -112,13 +113,13 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
-        return ImplicitGDRegressor() if self.estimator is None else self.estimator
+        return ImplicitGDRegressor(standardize=True) if self.estimator is None else self.estimator
 
     def _kind(self) -> OnlineLinearModel:
         """A fitted model, or before fitting the one that will be cloned; `estimator` may have been changed since."""
         if "estimators_" in vars(self):
             return self.estimators_[0]
-        return self._base() if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
+        return self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
 
     def _classifies(self) -> bool:
         return is_classifier(self._kind())

@@ -123,7 +123,7 @@ def test_the_mixture_equals_adahedge(weighted):
     X, y = stream(rows=200)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=200) if weighted else np.ones(200)
     mixture = LearningRateMixture(eta0s=RATES).partial_fit(X, y, sample_weight=weights)
-    models = [ImplicitGDRegressor(eta0=eta0) for eta0 in RATES]
+    models = [ImplicitGDRegressor(eta0=eta0, standardize=True) for eta0 in RATES]
     reference = ReferenceMixture(3)
     for i in range(200):
         scores = np.array(
@@ -140,6 +140,14 @@ def test_the_mixture_equals_adahedge(weighted):
     assert_allclose(mixture.coef_, mixture.weights_ @ coefs, rtol=1e-12)
     expected = X @ mixture.coef_ + mixture.weights_ @ [model.intercept_ for model in models]
     assert_allclose(mixture.predict(X), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
+def test_the_default_model_does_not_depend_on_the_units_of_columns(make):
+    X, y = stream(rows=200)
+    units = 2.0 ** np.array([20, -20, 3, 0, -7, 13])[: X.shape[1]]
+    expected, found = make().partial_fit(X, y), make().partial_fit(X * units + 1e3 * units, y)
+    assert_allclose(found.predict(X * units + 1e3 * units), expected.predict(X), rtol=1e-6, atol=1e-6)
 
 
 @settings(max_examples=60)
