@@ -1,4 +1,4 @@
-"""What dealing out a part of the weights after each row (`share`) costs where nothing drifts, and gains where it does.
+"""The cost of fixed share (`share`) on stationary streams, and its gain under drift.
 
     python benchmarks/drift.py
 

@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     demo = commands.add_parser(
         "demo",
-        help="the estimators at work on real data, in under a minute",
-        description="Streams learned with nothing to tune, metric learning for nearest neighbours, learning rates "
-        "chosen by grid search, weights that must not be negative, and a kernel learned from distances, on data that "
-        "comes with scikit-learn or Python. Prints tables and writes one figure.",
+        help="apply the estimators to real data, in under a minute",
+        description="Learns streams without tuning, a metric for nearest neighbours, regressions with grid searches of "
+        "the learning rate, non-negative weights, and a kernel from distances, on data that comes with scikit-learn or "
+        "Python. Prints tables and writes one figure.",
     )
     demo.add_argument(
         "--output",
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="FILE.png",
         help="where to write the figure (default: %(default)s; .pdf and .svg work as well)",
     )
-    demo.add_argument("--quick", action="store_true", help="a few seconds: fewer data, splits, settings and pairs")
+    demo.add_argument("--quick", action="store_true", help="a few seconds: less data, fewer splits, settings and pairs")
     demo.set_defaults(run=_demo)
     add_commands(commands)
     options = parser.parse_args(arguments)

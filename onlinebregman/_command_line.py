@@ -116,7 +116,7 @@ def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[st
         for name, losses in _losses(model, X, y):
             sums[name] = sums.get(name, 0.0) + float(losses.sum())
     if not rows:
-        raise ValueError("There are no rows.")
+        raise ValueError("The data must have at least one row; got none.")
     return {"rows": rows} | {name: total / rows for name, total in sums.items()}
 
 
@@ -141,11 +141,11 @@ def _estimator(options: argparse.Namespace) -> BaseEstimator:
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(f"--set takes NAME=VALUE; got {text!r}.")
+        raise ValueError(f"--set must be followed by NAME=VALUE; got {text!r}.")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
-        return name, value  # text without quotes, which a shell takes away
+        return name, value  # a string without quotes, as shells remove them
 
 
 def _batches(options: argparse.Namespace) -> Batches:
@@ -168,7 +168,7 @@ def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.classes is not None:
         given = np.array(options.classes.split(","))
         try:
-            return given.astype(np.float64)  # as the targets of a file are read
+            return given.astype(np.float64)  # targets of files are also read as float64
         except ValueError:
             return given
     if options.data == "-":
@@ -177,5 +177,5 @@ def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
         )
     labels = [np.unique(y) for _, y in batches]
     if not labels:
-        raise ValueError(f"{options.data} has no rows.")
+        raise ValueError(f"{options.data} must have at least one row; got none.")
     return np.unique(np.concatenate(labels))

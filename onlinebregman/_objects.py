@@ -1,4 +1,4 @@
-"""What constraints and penalties share: values that compare and print as their parameters, and ask a divergence."""
+"""The base class of constraints and penalties: comparison and repr by parameters, and calls of a divergence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .divergences import Divergence
 
 
 class ParametricObject:
-    """An object whose attributes are its parameters; equal to another of its type with equal ones."""
+    """An object whose attributes are its parameters; two are equal if their types and parameters are."""
 
-    def _ask(self, divergence: Divergence, method: str, purpose: str, *arguments):
-        """divergence.method(*arguments), or an error that says what is missing."""
+    def _call(self, divergence: Divergence, method: str, purpose: str, *arguments):
+        """divergence.method(*arguments); an error if the divergence does not have this method."""
         if not hasattr(divergence, method):
             raise ValueError(
                 f"{divergence!r} cannot {purpose} {self!r}: its class must define {method}, as subclasses of "
@@ -33,5 +33,5 @@ class ParametricObject:
 
 
 def spell(value: object) -> str:
-    """A parameter as in the call that makes the object again."""
+    """The source code of a parameter's value, for repr."""
     return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)

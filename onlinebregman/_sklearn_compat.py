@@ -43,7 +43,7 @@ else:
     except ImportError:
 
         class _NoCallbacks:
-            """What a callback context does when there are no callbacks: nothing."""
+            """A callback context without callbacks: its methods do nothing."""
 
             def subcontext(self, **kwargs):
                 return self
@@ -61,7 +61,7 @@ else:
                 return _NoCallbacks()
 
 
-# What scikit-learn's own fit context has to find again after an error, to tear its callbacks down.
+# Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.
 _CALLBACK_STATE = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -71,7 +71,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-    """Decorator of methods that are there if `check` of the estimator is true; keeps their type, as above."""
+    """Decorator of methods that exist only if `check(estimator)` is true; keeps their type."""
     return metaestimators.available_if(check)
 
 
@@ -81,10 +81,10 @@ def validate_parameters(estimator) -> None:
 
 
 def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:
-    """Context in which one thread changes estimators; if the body raises, each has every attribute that it had.
+    """Context in which one thread changes estimators; if the body raises, all their attributes are restored.
 
-    The body must bind new objects instead of changing fitted arrays in place. What is called `_learner` may learn in
-    place, by one call. Those that are `copied` beforehand may change in any way.
+    The body must bind new objects instead of changing fitted arrays in place. Only `_learner` may learn in place, by
+    one call. The estimators in `copied` are copied beforehand, and may change in any way.
     """
     return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE)
 

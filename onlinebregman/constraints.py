@@ -60,7 +60,7 @@ class Constraint(ParametricObject, ABC):
 
     @abstractmethod
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Does w, of shape (n,), lie in the set, up to rounding errors of the relative size `tol`?"""
+        """Whether w, of shape (n,), lies in the set, up to rounding errors of relative size `tol`."""
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
         """Why the set does not contain w, for error messages."""
@@ -86,9 +86,7 @@ class UpperBound(Constraint):
     def __init__(self, bound: float | ArrayLike) -> None:
         self.bound: float | Array = _ends(bound, "bound")
         if (np.asarray(self.bound) == -np.inf).any():
-            raise ValueError(
-                f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}, which admits no weights."
-            )
+            raise ValueError(f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}.")
 
     @property
     def upper(self) -> float | Array:
@@ -97,10 +95,10 @@ class UpperBound(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u <= bound; clipping, where D is a sum over the coordinates."""
-        return self._ask(divergence, "project_box", "project on", w, -np.inf, self.bound)
+        return self._call(divergence, "project_box", "project on", w, -np.inf, self.bound)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Is w <= bound?"""
+        """Whether w <= bound."""
         return Box(-np.inf, self.bound).contains(w, tol=tol)
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
@@ -129,14 +127,14 @@ class Box(Constraint):
         self.upper: float | Array = _ends(upper, "upper")
         low, high = check_box(self.lower, self.upper, np.shape(self.lower) or np.shape(self.upper) or (1,))
         if (low == np.inf).any() or (high == -np.inf).any():
-            raise ValueError(f"{self!r} is empty; use lower < infinity and upper > -infinity.")
+            raise ValueError(f"lower must be below infinity and upper above -infinity; got {self!r}, which is empty.")
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over lower <= u <= upper; clipping, where D is a sum over the coordinates."""
-        return self._ask(divergence, "project_box", "project on", w, self.lower, self.upper)
+        return self._call(divergence, "project_box", "project on", w, self.lower, self.upper)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Is lower <= w <= upper?"""
+        """Whether lower <= w <= upper."""
         w = np.asarray(w, dtype=np.float64)
         slack = tol * np.abs(w)
         return bool(((self.lower - slack <= w) & (w <= self.upper + slack)).all())
@@ -169,10 +167,10 @@ class Simplex(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total."""
-        return self._ask(divergence, "project_simplex", "project on", w, self.total)
+        return self._call(divergence, "project_simplex", "project on", w, self.total)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Is w >= 0 and sum w = total?"""
+        """Whether w >= 0 and sum w = total."""
         w = np.asarray(w, dtype=np.float64)
         return bool((w >= -tol * self.total).all() and abs(w.sum() - self.total) <= tol * self.total)
 
@@ -203,10 +201,10 @@ class L1Ball(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius."""
-        return self._ask(divergence, "project_l1_ball", "project on", w, self.radius)
+        return self._call(divergence, "project_l1_ball", "project on", w, self.radius)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Is sum abs(w) <= radius?"""
+        """Whether sum abs(w) <= radius."""
         return bool(np.abs(np.asarray(w, dtype=np.float64)).sum() <= self.radius * (1 + tol))
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
@@ -235,10 +233,10 @@ class L2Ball(Constraint):
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius."""
-        return self._ask(divergence, "project_l2_ball", "project on", w, self.radius)
+        return self._call(divergence, "project_l2_ball", "project on", w, self.radius)
 
     def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Is norm_2(w) <= radius?"""
+        """Whether norm_2(w) <= radius."""
         return bool(np.linalg.norm(np.asarray(w, dtype=np.float64)) <= self.radius * (1 + tol))
 
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
@@ -254,7 +252,7 @@ def _farthest(w: ArrayLike, lower: float | Array, upper: float | Array, name: st
 
 
 def _ends(value: float | ArrayLike, name: str) -> float | Array:
-    """One end of an interval per weight: a float, or a float64 array of its own of shape (n,)."""
+    """An end of an interval for each weight: a float, or a new float64 array of shape (n,)."""
     ends = np.array(value, dtype=np.float64)
     if ends.ndim > 1:
         raise ValueError(f"{name} has shape {ends.shape}; give a number, or one for each weight.")

@@ -111,12 +111,12 @@ class ElasticNet(Penalty):
 
     @property
     def l1(self) -> float:
-        """What multiplies sum abs(w)."""
+        """The factor of sum abs(w)."""
         return self.alpha * self.l1_ratio
 
     @property
     def l2(self) -> float:
-        """What multiplies sum w^2 / 2."""
+        """The factor of sum w^2 / 2."""
         return self.alpha * (1 - self.l1_ratio)
 
     def value(self, w: ArrayLike) -> float:
@@ -127,7 +127,7 @@ class ElasticNet(Penalty):
     def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
         """argmin of D(v, w) + eta R(v) over v: `prox_elastic_net` of the divergence."""
         purpose = "make the proximal step of"
-        return self._ask(divergence, "prox_elastic_net", purpose, w, eta * self.l1, eta * self.l2)
+        return self._call(divergence, "prox_elastic_net", purpose, w, eta * self.l1, eta * self.l2)
 
 
 class L1(ElasticNet):

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 __all__ = ["load_model", "save_model"]
 
 FORMAT = 1
-_NEW = getattr(copyreg, "__newobj__")  # noqa: B009  # what `object.__reduce_ex__` says: cls.__new__(cls, *args)
+_NEW = getattr(copyreg, "__newobj__")  # noqa: B009  # `object.__reduce_ex__` returns it: cls.__new__(cls, *args)
 _SPARSE = (sparse.csr_array, sparse.csr_matrix)
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 _BIT_GENERATORS = {
@@ -128,7 +128,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
             tree = json.loads(archive.read("model.json"))
             arrays = {name: archive.read(name) for name in archive.namelist() if name != "model.json"}
         written_as = tree["format"]
-    except Exception as error:  # what a flipped bit can do to an archive is anything
+    except Exception as error:  # a damaged archive can raise anything
         raise ValueError(f"{path} is not a model, or damaged: {error!r}.") from error
     if written_as != FORMAT:
         raise ValueError(f"{path} is of format {written_as}; this version reads format {FORMAT}.")
@@ -137,7 +137,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
         model, extra = reader.object(tree["model"]), reader.object(tree["extra"])
     except _NotTrustedError:
         raise
-    except Exception as error:  # and so is what it can do to what the archive holds
+    except Exception as error:  # and so can its contents
         raise ValueError(f"{path} is damaged: {error!r}.") from error
     return (model, extra) if return_extra else model
 
@@ -154,7 +154,7 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # the name is in its folder when that is on the disk, too
+    if hasattr(os, "O_DIRECTORY"):  # also flush the folder, which holds the name
         folder = os.open(path.parent, os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -163,7 +163,7 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
 
 
 class _NotTrustedError(ValueError):
-    """A class that is not to be made."""
+    """A class that may not be instantiated."""
 
 
 class _Writer:
@@ -172,7 +172,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # a number stands for an object as long as nothing else can take its place
+        self._alive: list[Any] = []  # keeps objects alive, so that their ids stay unique
 
     def node(self, value: Any, where: str) -> Any:
         if value is None or type(value) in (bool, str):
@@ -208,7 +208,7 @@ class _Writer:
             return {"sparse": type(value).__name__, "parts": parts, "shape": value.shape}
         if type(value) in _GENERATORS:
             state = value.get_state(legacy=False) if type(value) is np.random.RandomState else value.bit_generator.state
-            return {"random": type(value).__name__, "state": self.node(_plain(state), where)}
+            return {"random": type(value).__name__, "state": self.node(_to_python(state), where)}
         if type(value) is bytes:
             return {"bytes": value.hex()}
         if isinstance(value, type):
@@ -253,7 +253,7 @@ class _Reader:
         if "int" in node or "float" in node:
             return int(node["int"]) if "int" in node else float(node["float"])
         made: Any
-        if "list" in node:  # may hold itself
+        if "list" in node:  # it may contain itself
             made = self._objects[node["number"]] = []
             made.extend(self._all(node["list"]))
         elif "dict" in node:
@@ -293,7 +293,7 @@ class _Reader:
     def _object(self, node: dict[str, Any]) -> Any:
         cls = self._class(node["new"] if "new" in node else node["call"])
         if "new" in node and cls.__module__.startswith("onlinebregman._kernels"):
-            raise ValueError(f"{_name_of(cls)} is made by its constructor, which looks at what it is given")
+            raise ValueError(f"{_name_of(cls)} must be created by its constructor, which checks its arguments")
         args = self._all(node["args"])
         made = self._objects[node["number"]] = cls.__new__(cls, *args) if "new" in node else cls(*args)
         if "state" in node:
@@ -324,7 +324,7 @@ class _Reader:
         return np.random.Generator(bits)
 
     def _class(self, name: str) -> type:
-        """The class of this name, if it is one that may be made."""
+        """The class of this name, if it is trusted."""
         if name in self._trusted:
             return self._trusted[name]
         module, _, qualified = name.partition(":")
@@ -345,8 +345,8 @@ def _name_of(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _plain(state: Any) -> Any:
-    """The state of a generator, its numbers as Python's."""
+def _to_python(state: Any) -> Any:
+    """The state of a random generator, with NumPy scalars converted to Python numbers."""
     if isinstance(state, dict):
-        return {key: _plain(value) for key, value in state.items()}
+        return {key: _to_python(value) for key, value in state.items()}
     return state.item() if isinstance(state, np.generic) else state

@@ -135,7 +135,7 @@ class OnlinePipeline(Pipeline):
         for name, step in steps:
             check_online(step, f"Step {name!r}")
         parameters = self._parameters_of_steps(sample_weight, params)
-        X = sound_csr(X) if issparse(X) else X  # the first step may hand it to SciPy as it is
+        X = sound_csr(X) if issparse(X) else X  # the first step may pass it on to SciPy unchecked
         changing = [step for _, step in steps if not isinstance(step, FrozenEstimator)]
         with all_or_nothing(self, copied=changing):
             for number, (name, step) in enumerate(steps):
@@ -146,7 +146,7 @@ class OnlinePipeline(Pipeline):
         return self
 
     def _check_steps(self) -> None:
-        """What `Pipeline` asks of steps, after what it takes for granted."""
+        """Check the types of the steps, then as `Pipeline` does."""
         steps = self.steps
         if not isinstance(steps, list) or not all(
             isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in steps
@@ -157,7 +157,7 @@ class OnlinePipeline(Pipeline):
         self._validate_steps()
 
     def _parameters_of_steps(self, sample_weight, params: dict):
-        """A function from a step's name to what its `partial_fit` and its `transform` are given."""
+        """A function from a step's name to the arguments of its `partial_fit` and its `transform`."""
         if get_config()["enable_metadata_routing"]:
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
             routed = process_routing(self, "partial_fit", **weights, **params)
@@ -181,8 +181,8 @@ class OnlinePipeline(Pipeline):
             name, last = self.steps[-1]
             if name not in given or "sample_weight" not in parameters_of(last.partial_fit):
                 raise ValueError(
-                    f"sample_weight is for the last step, but {name!r} ({_kind(last)}) does not accept it; omit it, "
-                    "or pass it to a step that does, as step__sample_weight."
+                    f"The last step must accept sample_weight, but {name!r} ({_kind(last)}) does not; omit it, or pass "
+                    "it to a step that does, as step__sample_weight."
                 )
             given[name]["sample_weight"] = sample_weight
         return lambda name: (given.get(name, {}), {})
@@ -205,7 +205,7 @@ class OnlinePipeline(Pipeline):
 
 
 def _for_sound_rows(name: str):
-    """scikit-learn's method of this name, which hands rows to the first step as they are, for rows that are sound."""
+    """scikit-learn's method of this name, with a check of sparse rows, which it would pass on unchecked."""
 
     @available_if(lambda self: hasattr(super(OnlinePipeline, self), name))
     @functools.wraps(getattr(Pipeline, name))
@@ -256,7 +256,7 @@ def make_online_pipeline(
 
 
 def learns(step: Any) -> bool:
-    """Whether `partial_fit` moves this estimator; frozen and stateless ones stand still."""
+    """Whether `partial_fit` changes this estimator; it does not for frozen and stateless ones."""
     return hasattr(step, "partial_fit") and not isinstance(step, FrozenEstimator)
 
 
@@ -268,7 +268,7 @@ def check_instance(estimator: Any, what: str) -> None:
 
 
 def parameters_of(method: Callable) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a method by their names, `self` among them if it is one of Python's own."""
+    """The parameters of a method by name; they may include `self` if it is not a bound method."""
     function = getattr(method, "__func__", None)
     return inspect.signature(method).parameters if function is None else _parameters_of(function)
 
@@ -279,7 +279,7 @@ def _parameters_of(function: Callable) -> Mapping[str, inspect.Parameter]:
 
 
 def check_online(step: Any, what: str) -> None:
-    """Raise a ValueError if the estimator would have to learn, but cannot do so in steps."""
+    """Raise a ValueError if the estimator would have to learn, but has no `partial_fit`."""
     if not (learns(step) or isinstance(step, FrozenEstimator)) and get_tags(step).requires_fit:
         raise ValueError(
             f"{what} ({_kind(step)}) has no partial_fit and cannot learn incrementally; use an online estimator, or "
@@ -292,7 +292,7 @@ def learn_more(
 ) -> None:
     """Let an estimator learn rows by `partial_fit`, with `y` and `classes` if it takes them.
 
-    One that stands still is only told, once, what the features are, for the sake of their names.
+    A stateless one only gets its first rows, for the names of the features.
     """
     moves = learns(step)
     if not moves and hasattr(step, "n_features_in_"):
@@ -307,14 +307,14 @@ def learn_more(
 
 
 def reversible(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
-    """Those that may learn the rows of a call, one after the other, in place, as a transaction takes them back."""
+    """The estimators that may learn the rows of a call in place, as a transaction can undo it."""
     if n_rows != 1:
         return []
     return [estimator for estimator in estimators if getattr(estimator, "_reversible", False) and learns(estimator)]
 
 
 def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
-    """Estimators to learn rows with, and to bind when all has gone well: copies, made in one go, of most that learn."""
+    """The estimators that learn the rows, to be bound when no step has raised: copies, except of stateless ones."""
     estimators = list(estimators)
     kept = [*reversible(estimators, n_rows), *(estimator for estimator in estimators if not learns(estimator))]
     if len(kept) == len(estimators):
@@ -323,7 +323,7 @@ def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[Ba
 
 
 def _takes(step, parameter: str) -> bool:
-    """Whether `partial_fit` of a step takes a parameter besides rows and targets, which the pipeline hands it."""
+    """Whether `partial_fit` of a step takes a parameter other than rows and targets."""
     takes = parameters_of(step.partial_fit)
     if any(known.kind is known.VAR_KEYWORD for known in takes.values()):
         return True

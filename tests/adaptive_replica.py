@@ -1,4 +1,4 @@
-"""Geometries that adapt, by their formulas."""
+"""Adaptive geometries, by their formulas."""
 
 import numpy as np
 from replica import SLOPES, VALUES
@@ -18,7 +18,7 @@ def flow(w, time, l1, l2):
 
 
 class Replica:
-    """The rows as they come, with a last coordinate of value 1 for the intercept; h and rate from all of them anew."""
+    """Learns rows, with a last coordinate of value 1 for the intercept; h and the rate are recomputed from all rows."""
 
     def __init__(self, name, loss, update, w, eta0, fit_intercept=True, *, l1=0.0, l2=0.0, box=(-np.inf, np.inf)):
         self.name, self.divergence, self.loss, self.update, self.eta0 = name, DIVERGENCES[name], loss, update, eta0
@@ -58,7 +58,7 @@ class Replica:
                 xtol=1e-300, rtol=1e-15, maxiter=2000,
             )  # fmt: skip
         self.w = self.w - c * q
-        # the penalty in the metric, but where there is none, and of the intercept; then the projection
+        # the penalty in the metric, except for coordinates without a metric and the intercept; then the projection
         met = np.flatnonzero(h[: self.n] > 0)
         self.w[met] = flow(self.w[met], self.eta0 * rate / h[met], self.l1, self.l2)
         self.w[: self.n] = self.w[: self.n].clip(*self.box)

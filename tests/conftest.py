@@ -1,4 +1,4 @@
-"""What several test files share: the public estimators, data that suits each, and exact comparison of models."""
+"""Fixtures of several test files: the public estimators, suitable data for each, and exact comparison of models."""
 
 import contextlib
 import functools
@@ -24,14 +24,14 @@ from onlinebregman import (
 )
 from onlinebregman.constraints import Box, L1Ball, UpperBound
 
-# The same examples in every run: what fails here fails there, too.
+# The same examples in every run, so that failures can be reproduced.
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
 
-# Without experts of their own these read the columns of X as probabilities, which rows of numbers are not, or as
-# log-densities, which may be -inf.
+# Without given experts these read the columns of X as probabilities, which arbitrary rows are not, or as log-densities,
+# which may be -inf.
 PROBABILISTIC = [("md", MirrorDescentClassifier(divergence="squared_euclidean")), ("p_norm", PNormClassifier())]
 DENSITIES = [("full", OnlineGaussian(prior_weight=2.0)), ("unit", OnlineExponentialFamily())]
 FIRST = {
@@ -39,7 +39,7 @@ FIRST = {
     "DensityMixture": {"estimators": DENSITIES},
     "ExpertMixtureClassifier": {"estimators": PROBABILISTIC},
 }
-# Settings besides the default ones under which an estimator has to keep every contract.
+# Further configurations of estimators, in addition to the default ones, that must satisfy every contract.
 VARIANTS = {
     "BayesMixture": [{"estimators": PROBABILISTIC, "share": 0.05, "history": 9}],
     "BurgRegressor": [
@@ -148,9 +148,9 @@ VARIANTS = {
     "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
-# Those whose predictions do not depend on the order of the rows.
+# Estimators whose predictions do not depend on the order of the rows.
 ORDER_FREE = {"ForwardRegressor"}
-# Of the variants, the first ones, which have tags or branches of their own in scikit-learn's checks.
+# The number of variants with which scikit-learn's checks are run, because they have tags or branches of their own.
 CHECKED_VARIANTS = {
     "BurgRegressor": 1,
     "EGRegressor": 2,
@@ -160,7 +160,7 @@ CHECKED_VARIANTS = {
     "OnlineGaussian": 1,
 }
 
-# What estimators say about rows.
+# Methods that return a result for each row.
 OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
 
 # Checks that scikit-learn has but its generator leaves out; the second list is for transformers.
@@ -184,12 +184,12 @@ def public_estimators():
 
 
 def is_density(estimator):
-    """Does it learn what rows are like, without targets?"""
+    """Whether an estimator is a density, which learns rows without targets."""
     return get_tags(estimator).estimator_type == "density_estimator"
 
 
 def configurations(limit=None):
-    """An instance of every public estimator, and of its variants (at most so many, where `limit` names it)."""
+    """An instance of every public estimator and of its variants, at most as many as `limit` says for its name."""
     for cls in public_estimators():
         variants = VARIANTS.get(cls.__name__, [])
         yield cls(**FIRST.get(cls.__name__, {}))
@@ -198,7 +198,7 @@ def configurations(limit=None):
 
 
 def expected_failures(estimator):
-    """The checks an online learner cannot pass."""
+    """The checks of scikit-learn that an online learner cannot pass, with reasons."""
     if type(estimator).__name__ == "EGPortfolio":
         reason = "has rows of nothing but zeros: days on which every asset is lost"
         return {"check_estimators_dtypes": reason, "check_fit2d_1feature": reason}
@@ -216,7 +216,7 @@ def is_online_learner(estimator):
     return "shuffle" in estimator.get_params()
 
 
-# Fixtures that suit some of the estimators: tests which ask for them are made for those alone.
+# Fixtures for some of the estimators: tests that use them run for those only.
 SUITED = {
     "online": is_online_learner,
     "sparse_rows": lambda estimator: get_tags(estimator).input_tags.sparse,
@@ -226,7 +226,7 @@ SUITED = {
 
 @functools.cache
 def named_configurations():
-    """Every configuration with its name in a test's id; tests get clones of them."""
+    """Every configuration, with its name as a test id; tests get clones."""
     return [(estimator, repr(estimator)) for estimator in configurations()]
 
 
@@ -237,12 +237,12 @@ def default_names():
 
 
 def marks_of_variants(estimator):
-    """Tests of other than the default configurations are exhaustive."""
+    """Tests of configurations other than the defaults are marked as exhaustive."""
     return [] if repr(estimator) in default_names() else [pytest.mark.exhaustive]
 
 
 def suited_configurations(metafunc):
-    """(configuration, name, marks) of those that suit the test's fixtures and its marks `only`."""
+    """(configuration, name, marks) of the estimators selected by the test's fixtures and its marks `only`."""
     wanted = [SUITED[name] for name in metafunc.fixturenames if name in SUITED]
     wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
     with_variants = getattr(metafunc.module, "WITH_VARIANTS", True)
@@ -276,7 +276,7 @@ def pytest_generate_tests(metafunc):
             (estimator, name)
             for estimator in configurations(CHECKED_VARIANTS)
             for name in LEFT_OUT + (LEFT_OUT_OF_TRANSFORMERS if hasattr(estimator, "transform") else [])
-            if hasattr(estimator_checks, name)  # older ones lack some
+            if hasattr(estimator_checks, name)  # older versions lack some
         ]
         values = [pytest.param(e, name, id=f"{e}-{name}", marks=marks_of_variants(e)) for e, name in pairs]
         metafunc.parametrize("estimator, left_out", values)
@@ -313,10 +313,10 @@ def online(estimator):
 
 
 def rows_for(estimator, n_classes):
-    """(X, y) of 40 rows that suit the estimator: numbers for a regressor, labels, or distances of pairs of objects."""
+    """(X, y) of 40 suitable rows; y are numbers for a regressor, labels for a classifier, or distances of objects."""
     rng = np.random.default_rng(5)
     family = type(estimator).__module__.split(".")[1]
-    if family == "kernel_learning":  # before the regressors, which its estimators are as well
+    if family == "kernel_learning":  # its estimators are regressors, too
         objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
         X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
@@ -343,14 +343,14 @@ def rows_for(estimator, n_classes):
 
 @pytest.fixture
 def rows(estimator, request):
-    """Rows that suit the estimator: of three classes for its default configuration, of two for its variants."""
+    """Suitable rows: of three classes for the default configuration, of two for its variants."""
     chosen = request.node.callspec.params["estimator"]
     return rows_for(estimator, 3 if repr(chosen) in default_names() else 2)
 
 
 @pytest.fixture
 def learn(rows):
-    """`partial_fit`, with all classes of the rows at a classifier's first call."""
+    """`partial_fit`, with `classes` in a classifier's first call."""
     classes = np.unique(rows[1])
 
     def learn(estimator, X, y, **parameters):
@@ -369,7 +369,7 @@ def _canonical(value):
         return "array", value.dtype.str, (), value.tobytes()
     if isinstance(value, float):
         return value.hex()
-    if isinstance(value, np.random.RandomState):  # what it will draw, not what it was seeded with
+    if isinstance(value, np.random.RandomState):  # compare what it will draw, not its seed
         return "RandomState", _canonical(value.get_state(legacy=False))
     if value is None or isinstance(value, bool | int | str | bytes):
         return value
@@ -384,13 +384,13 @@ def _canonical(value):
 
 @pytest.fixture(scope="session")
 def state():
-    """Everything an object carries, bit for bit, as something that can be compared with ==."""
+    """The complete state of an object, bit for bit, in a form that can be compared by ==."""
     return _canonical
 
 
 @pytest.fixture(scope="session")
 def learned():
-    """The same for what an estimator has learned, without its parameters and what only `fit` records."""
+    """The same for the learned state of an estimator, without its parameters and attributes that only `fit` sets."""
 
     def learned(estimator, *, without=()):
         skip = {*estimator.get_params(deep=False), "n_iter_", "loss_curve_", *without}
@@ -401,7 +401,7 @@ def learned():
 
 @pytest.fixture(scope="session")
 def output():
-    """What a fitted estimator says about rows: predictions, scores and transformed rows, whichever it has."""
+    """The results of a fitted estimator for rows: predictions, scores and transformed rows, as available."""
 
     def output(estimator, X):
         methods = [name for name in OUTPUTS if hasattr(estimator, name)]
@@ -413,7 +413,7 @@ def output():
 
 @pytest.fixture(scope="session")
 def outputs():
-    """The names of the methods that say something about rows."""
+    """The names of the methods of an estimator that return a result for each row."""
     return OUTPUTS
 
 

@@ -1,4 +1,4 @@
-"""What the tests of onlinebregman.dask share: data that can be made again, clusters, and the serial run."""
+"""Shared code of the tests of onlinebregman.dask: reproducible data, clusters, and the serial run."""
 
 import contextlib
 import logging
@@ -20,7 +20,7 @@ METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods()
 
 
 def block(seed, rows=100):
-    """One chunk of rows and targets, the same whenever it is made."""
+    """One chunk of rows and targets, the same at each call."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 6))
     return X, X @ [1.0, -2.0, 0.5, 0.0, 1.0, 2.0] + 0.1 * rng.normal(size=rows)
@@ -41,7 +41,7 @@ def data(rows=800, n_chunks=8):
 
 
 class Watched(ImplicitGDRegressor):
-    """A regressor to which something happens at a fixed point: where a shard is learned, or where shards are mixed."""
+    """A regressor that calls a function at a fixed point: where a shard is learned, or where shards are mixed."""
 
     after_round = None  # of the process that mixes: called with the number of the round
 

@@ -12,7 +12,7 @@ def some_rows(n=40, d=4, n_targets=None, seed=0):
 
 
 class Replica:
-    """The algorithm by its formulas: A and b as they are, a fresh solve for each question. Rows carry their 1."""
+    """The algorithm by its formulas: A and b, and a solve for each prediction. Rows include a 1 for the intercept."""
 
     def __init__(self, d, n_targets, alpha, forward=True, gamma=1.0):
         self.A, self.b, self.forward = alpha * np.eye(d), np.zeros((d, n_targets)), forward

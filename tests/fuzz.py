@@ -1,4 +1,4 @@
-"""Calls of every public estimator with arguments of every kind, sound or not; and files that are damaged.
+"""Calls of every public estimator with valid and invalid arguments of every kind; and damaged files.
 
     python tests/fuzz.py --cases 1000000 --seed 0      # all of it, in some half an hour
     python tests/fuzz.py --seed 0 --only 123           # the cases of one chain again, which a finding names
@@ -89,7 +89,7 @@ def models():
 
 
 class Finding(Exception):
-    """What must not happen."""
+    """A finding: something that must not happen."""
 
 
 def has_nan(value):

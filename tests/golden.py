@@ -1,4 +1,4 @@
-"""Golden trajectories: what every configuration said and learned when they were written down.
+"""Golden trajectories: predictions and learned attributes of every configuration, stored for comparison.
 
     python tests/golden.py write     writes golden.npz anew: for changes that are meant to change numbers
     python tests/golden.py add       adds what it lacks, and leaves the rest as it is
@@ -40,7 +40,7 @@ NOT_LEARNED = {"n_features_in_", "classes_", "feature_names_in_"}
 
 
 def numbers_of(model, X):
-    """Everything numeric that a model says about rows, and its fitted attributes."""
+    """All numeric results of a model for rows, and its fitted attributes."""
     found = {}
     for name in OUTPUTS:
         if hasattr(model, name):
@@ -56,7 +56,7 @@ def numbers_of(model, X):
 
 
 def of_every_configuration():
-    """Each through a stream of rows and blocks, dense, sparse and weighted, and through `fit`."""
+    """Each configuration learns a stream of rows and blocks, dense, sparse and weighted, and by `fit`."""
     numbers = {}
     for estimator in configurations():
         name = type(estimator).__name__
@@ -180,7 +180,7 @@ def of_pairs_and_triplets():
 
 
 def trajectories():
-    """(name, array) of everything; names say the configuration, what it was given, and the attribute."""
+    """(name, array) of everything; names contain the configuration, the kind of input, and the attribute."""
     for part in (of_every_configuration, of_the_general_models, of_the_normalised_models, of_pairs_and_triplets):
         for name, arrays in part():
             for attribute, array in arrays.items():
@@ -195,7 +195,7 @@ def read():
 
 
 def write(kept):
-    """The golden file, as one long array: a file of thousands of arrays is mostly headers. What is kept stays."""
+    """Write the golden file, as one long array, since in a file of thousands of arrays most bytes are headers."""
     found = kept | {name: np.ravel(array) for name, array in trajectories() if name not in kept}
     lengths = [len(array) for array in found.values()]
     np.savez_compressed(FILE, names=list(found), lengths=lengths, numbers=np.concatenate(list(found.values())))

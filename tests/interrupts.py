@@ -1,4 +1,4 @@
-"""Calls that are interrupted at every line: what they leave has to be the model of before, or that of after.
+"""Calls that are interrupted at every line: they must leave either the model before the call or that after it.
 
 Ctrl-C and exhausted memory come between any two lines. `interrupt` has a call raise at a line of one's choice;
 `assert_all_or_nothing` tries one line after the other, each with a model of its own:

@@ -109,7 +109,7 @@ class Replica:
         c = eta * float(self.slope(a, y))
         if self.update == "implicit" and c != 0:
             lo, hi = min(c, 0.0), max(c, 0.0)
-            if self.burg:  # just inside of where all theta - c x < 0
+            if self.burg:  # just inside the domain, where all theta - c x < 0
                 ends = self.theta[x != 0] / x[x != 0]
                 lo = max([lo, *((1 - 1e-14) * ends[ends < 0])])
                 hi = min([hi, *((1 - 1e-14) * ends[ends > 0])])

@@ -15,7 +15,7 @@ def some_rows(n=60, d=4, k=3, seed=0):
 
 
 class Replica:
-    """The algorithm by its formulas: weights of every class, A as it is, a fresh solve for each row."""
+    """The algorithm by its formulas: weights of every class, A, and a solve for each row."""
 
     def __init__(self, d, k, alpha, gamma):
         self.W, self.A, self.gamma, self.loss = np.zeros((k, d)), alpha * np.eye(d), gamma, 0.0

@@ -1,4 +1,4 @@
-"""Losses of averaged models: what is counted, ranked and mixed is what `predict` would have said of each row."""
+"""Losses of averaged models: those counted, ranked and mixed are the losses of `predict` before each row."""
 
 import copy
 
@@ -47,7 +47,7 @@ def stream(seed, rows=25, n=5):
 
 
 def predicted_then_learned(model, X, y, h):
-    """The losses of what `predict` says of each row before it is learned."""
+    """The losses of `predict` for each row before it is learned."""
     loss, losses = resolve_loss(getattr(model, "loss", "squared_error")), []
     model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
     for i in range(len(y)):

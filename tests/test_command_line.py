@@ -1,4 +1,4 @@
-"""`learn`, `predict` and `test` say what the library says."""
+"""The commands `learn`, `predict` and `test` give the same results as the library."""
 
 import io
 import sys
@@ -89,8 +89,8 @@ def test_svmlight(folder):
     [
         (["learn", "nowhere.csv"], "nowhere.csv"),
         (["learn", "cells.csv", "-e", "os"], "There is no estimator 'os'"),
-        (["learn", "cells.csv", "--set", "share"], "--set takes NAME=VALUE; got 'share'"),
-        (["learn", "cells.csv", "-t", "z"], "has no column 'z'"),
+        (["learn", "cells.csv", "--set", "share"], "--set must be followed by NAME=VALUE; got 'share'"),
+        (["learn", "cells.csv", "-t", "z"], "must have a column 'z'; got"),
         (["learn", "-"], "give --classes"),
         (["learn", "cells.svm"], "give --n-features"),
         (["predict", "cells.csv"], "m.zip"),

@@ -153,7 +153,7 @@ def test_constraints_are_parameters_of_estimators():
         (lambda: UpperBound(np.ones((2, 2))), r"bound has shape \(2, 2\); give a number, or one for each weight"),
         (lambda: Box([0.0, 2.0], 1.0), "The box is empty at index 1: lower = 2, upper = 1"),
         (lambda: Box(2.0, 1.0), "The box is empty at index 0: lower = 2, upper = 1; use lower <= upper"),
-        (lambda: Box(np.inf, np.inf), r"Box\(lower=inf, upper=inf\) is empty"),
+        (lambda: Box(np.inf, np.inf), r"got Box\(lower=inf, upper=inf\), which is empty"),
         (lambda: Box([0.0, np.nan], 1.0), r"lower\[1\] is NaN"),
         (
             lambda: Box([0.0, 0.0], [1.0, 1.0, 1.0]),

@@ -1,4 +1,4 @@
-"""Sparse matrices that are none, and other containers: what comes out is sound, or a ValueError, and never a crash."""
+"""Malformed sparse matrices and other containers: the result is valid or a ValueError, never a crash."""
 
 import numpy as np
 import pytest
@@ -141,7 +141,7 @@ def test_other_ways_in_look_first():
             DefiniteBoost().partial_fit_matrices(bad)
         with pytest.raises(ValueError, match="Input sample_weight is a malformed"):
             ImplicitGDRegressor().fit(D, Y, sample_weight=bad)
-    with pytest.raises(ValueError, match=r"y is a sparse matrix; give dense targets"):
+    with pytest.raises(ValueError, match=r"y must be dense; got a sparse matrix"):
         ImplicitGDRegressor().fit(D, sparse.csr_array(Y[:, np.newaxis]))
 
 
@@ -178,7 +178,7 @@ def test_pairs_and_their_targets_may_lie_anywhere():
         ((np.ma.array(D, mask=D[2, 3] == D), Y), r"Input X is masked"),
         ((D, np.ma.array(Y, mask=Y == 4)), r"Input y is masked \(row 4\)"),
         ((D, Y, np.ma.array(Y, mask=Y == 4)), r"Input sample_weight is masked \(row 4\)"),
-        ((D, sparse.csr_array(Y[:, np.newaxis])), "y is a sparse matrix"),
+        ((D, sparse.csr_array(Y[:, np.newaxis])), "y must be dense"),
     ],
 )
 def test_chunks_that_are_no_blocks_of_rows(chunk, message):

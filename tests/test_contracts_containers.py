@@ -52,20 +52,29 @@ COMPRESSED = {  # what is done to a CSR or CSC, and what the error says; the row
     "ends fall": (put("indptr", 2, 1), r"indptr decreases from \d+ to 1 at {row} 1"),
     "start": (put("indptr", 0, 3), r"indptr must start at 0; got 3"),
     "start negative": (put("indptr", 0, -3), r"indptr must start at 0; got -3"),
-    "too few ends": (replace("indptr", lambda a: a[:-1]), r"indptr has \d+ entries, but \d+ {row}s need"),
-    "no ends": (replace("indptr", lambda a: a[:0]), r"indptr has 0 entries"),
+    "too few ends": (replace("indptr", lambda a: a[:-1]), r"indptr must have \d+ entries for \d+ {row}s; got \d+"),
+    "no ends": (replace("indptr", lambda a: a[:0]), r"indptr must have \d+ entries for \d+ {row}s; got 0"),
     "too few values": (replace("data", lambda a: a[:2]), r"{row} \d ends at entry \d+, but there are .* and 2 values"),
     "too few indices": (replace("indices", lambda a: a[:2]), r"there are 2 indices"),
-    "values in no dimension": (replace("data", lambda a: np.array(3.0)), "data has 0 dimensions"),
-    "indices in no dimension": (replace("indices", lambda a: np.array(3)), "indices has 0 dimensions"),
-    "ends in no dimension": (replace("indptr", lambda a: np.array(3)), "indptr has 0 dimensions"),
-    "values in two dimensions": (replace("data", lambda a: a[:, np.newaxis]), "data has 2 dimensions"),
-    "indices in two dimensions": (replace("indices", lambda a: a[:, np.newaxis]), "indices has 2 dimensions"),
-    "indices that are floats": (replace("indices", lambda a: a.astype(float)), "indices has dtype float64"),
-    "ends that are floats": (replace("indptr", lambda a: a.astype(np.float32)), "indptr has dtype float32"),
-    "indices that are objects": (replace("indices", lambda a: a.astype(object)), "indices has dtype object"),
-    "values in a list": (replace("data", lambda a: a.tolist()), "data is of type list"),
-    "no values": (replace("data", lambda a: None), "data is of type NoneType"),
+    "values in no dimension": (replace("data", lambda a: np.array(3.0)), "data must have 1 dimensions; got 0"),
+    "indices in no dimension": (replace("indices", lambda a: np.array(3)), "indices must have 1 dimensions; got 0"),
+    "ends in no dimension": (replace("indptr", lambda a: np.array(3)), "indptr must have 1 dimensions; got 0"),
+    "values in two dimensions": (replace("data", lambda a: a[:, np.newaxis]), "data must have 1 dimensions; got 2"),
+    "indices in two dimensions": (
+        replace("indices", lambda a: a[:, np.newaxis]),
+        "indices must have 1 dimensions; got 2",
+    ),
+    "indices that are floats": (
+        replace("indices", lambda a: a.astype(float)),
+        "indices must hold integers; got dtype float64",
+    ),
+    "ends that are floats": (replace("indptr", lambda a: a.astype(np.float32)), "indptr must hold integers; got dtype"),
+    "indices that are objects": (
+        replace("indices", lambda a: a.astype(object)),
+        "indices must hold integers; got dtype object",
+    ),
+    "values in a list": (replace("data", lambda a: a.tolist()), "data must be an array; got list"),
+    "no values": (replace("data", lambda a: None), "data must be an array; got NoneType"),
     "complex values": (replace("data", lambda a: a + 1j), "Complex data not supported"),
     "times as values": (replace("data", lambda a: a.astype("m8[s]")), "must be numeric; got times"),
     "words as values": (replace("data", lambda a: np.full(len(a), "a")), "could not convert"),
@@ -76,7 +85,7 @@ ENTRIES = {
     "column too large": (coordinates(1, 0, 10**12), "row 0 has the column index 1000000000000"),
     "column negative": (coordinates(1, 0, -2), "row 0 has the column index -2"),
     "too few values": (replace("data", lambda a: a[:2]), r"there are 2 values, \d+ row indices"),
-    "values in no dimension": (replace("data", lambda a: np.array(1.0)), "data has 0 dimensions"),
+    "values in no dimension": (replace("data", lambda a: np.array(1.0)), "data must have 1 dimensions; got 0"),
 }
 FAULTS = {
     **{("csr", fault): how for fault, how in COMPRESSED.items()},
@@ -84,10 +93,13 @@ FAULTS = {
     **{("coo", fault): how for fault, how in ENTRIES.items()},
     ("bsr", "index too large"): (put("indices", 0, 99), r"row of blocks 0 has the column of blocks index 99"),
     ("bsr", "ends fall"): (put("indptr", 1, -1), "indptr decreases from 0 to -1"),
-    ("bsr", "values in one dimension"): (replace("data", np.ravel), "data has 1 dimensions"),
+    ("bsr", "values in one dimension"): (replace("data", np.ravel), "data must have 3 dimensions; got 1"),
     ("bsr", "other blocks"): (replace("data", lambda a: np.ones((len(a), 7, 3))), "blocks of shape"),
     ("dia", "too few offsets"): (replace("offsets", lambda a: a[:1]), r"\d+ diagonals and 1 different offsets"),
-    ("dia", "offsets that are floats"): (replace("offsets", lambda a: a + 0.5), "offsets has dtype float64"),
+    ("dia", "offsets that are floats"): (
+        replace("offsets", lambda a: a + 0.5),
+        "offsets must hold integers; got dtype float64",
+    ),
     ("lil", "too few values"): (lambda X: X.data[0].pop(), "row 0 is not a list of columns"),
     ("lil", "column too large"): (lambda X: X.rows[0].__setitem__(0, 99), "row 0 has the column index 99"),
     ("dok", "row too large"): (lambda X: X.setdefault((10**6, 0), 1.0), "row index 1000000"),
@@ -296,26 +308,26 @@ def test_classes_may_come_in_any_container_that_has_them_all(estimator, rows, le
     for classes in (*several, labels.tolist(), pd.Series(labels), np.ma.array(labels)):
         model = clone(estimator).partial_fit(X, y, classes=classes)
         assert learned(model) == reference
-        model.partial_fit(X, y, classes=classes)  # and still are the same
+        model.partial_fit(X, y, classes=classes)  # the same classes again are accepted
 
 
 NO_CLASSES = [
-    (2, "classes = 2 is no list of labels; give all labels"),
-    ("ab", "classes = 'ab' is no list of labels"),
+    (2, "classes must be one-dimensional, .*; got 2"),
+    ("ab", "classes must be one-dimensional, .*; got 'ab'"),
     ([], r"A classifier needs at least|classes = \[\] is not the same"),
     (set(), r"A classifier needs at least|classes = \[\] is not the same"),
-    ([[0, 1]], r"classes has shape \(1, 2\)"),
-    ({0: "no", 1: "yes"}, r"classes is a dict; give the labels as a list, list\(classes\)"),
-    ((k for k in (0, 1)), r"classes is a generator; give the labels as a list"),
-    ([0, "a"], r"classes = \[0, 'a'\] are words and numbers"),
-    (np.array([0, None], dtype=object), "cannot be sorted"),
+    ([[0, 1]], r"classes must be one-dimensional, .*; got shape \(1, 2\)"),
+    ({0: "no", 1: "yes"}, r"classes must be an array, list or set of labels; got a dict. Use list\(classes\)"),
+    ((k for k in (0, 1)), "classes must be an array, list or set of labels; got a generator"),
+    ([0, "a"], r"classes must be labels of one kind; got strings and numbers, \[0, 'a'\]"),
+    (np.array([0, None], dtype=object), "classes must be labels of one kind, which can be sorted; got"),
     (np.array([0, 1], dtype="M8[s]"), "must be numeric; got times"),
     ([0, 1j], "Complex data not supported"),
     (np.ma.array([0, 1, 2], mask=[0, 0, 1]), r"classes is masked \(row 2\)"),
 ]
 
 
-def test_what_are_no_classes_is_said(estimator, rows, learn, unchanged):
+def test_invalid_classes_are_refused(estimator, rows, learn, unchanged):
     if not is_classifier(estimator):
         pytest.skip("has no classes")
     X, y = rows

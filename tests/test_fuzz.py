@@ -93,7 +93,7 @@ def test_pairs_of_many_objects_are_left_as_they_are():
 @pytest.mark.parametrize("y", [np.array(np.nan), np.float64(np.inf)])
 def test_a_target_that_is_no_vector_and_not_finite(y, unchanged):
     model = ImplicitGDRegressor().partial_fit(X, Y)
-    with unchanged(model, r"Input y contains (NaN|infinity) \(a number alone\)"):
+    with unchanged(model, r"Input y contains (NaN|infinity) \(a single number\)"):
         model.partial_fit(X[:1], y)
 
 

@@ -1,4 +1,4 @@
-"""The scripts of the gallery run, and draw something."""
+"""The scripts of the gallery run without errors, and draw a figure."""
 
 import subprocess
 import sys

@@ -1,11 +1,11 @@
-"""The way in for plain numbers: whatever form they come in, the numbers learned are those of validated input."""
+"""The fast path for arrays, lists and CSR: the result is the same as for validated input."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.rows.rows import all_finite, in_order
+from onlinebregman._kernels.rows.rows import all_finite, with_sorted_columns
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
@@ -176,7 +176,7 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
     indptr = np.r_[0, np.cumsum(lengths)].astype(index)
     columns = rng.integers(n_columns, size=indptr[-1]).astype(index)
     X = sparse.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(20, n_columns))
-    ordered = in_order(X)
+    ordered = with_sorted_columns(X)
     assert type(ordered) is type(X) and ordered.data.dtype == np.float32 and ordered.indices.dtype == index
     for start, end in pairwise(indptr):
         order = np.argsort(columns[start:end], kind="stable")
@@ -189,13 +189,13 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_columns", [1, 3, 63, 64, 65, 300, 100_000])
 def test_rows_are_put_in_order_as_they_are_read(n_columns, index, dtype):
-    """Without validation, to the numbers of the same rows in order, equal columns added up."""
+    """Without validation, with the same result as for rows with sorted columns and summed duplicates."""
     rng = np.random.default_rng(n_columns)
     indptr = np.r_[0, np.cumsum(rng.integers(0, 150, size=20))].astype(index)
     columns = rng.integers(n_columns, size=indptr[-1]).astype(index)
     values = (0.1 * rng.normal(size=indptr[-1])).astype(dtype)
     X, y = sparse.csr_array((values, columns, indptr), shape=(20, n_columns)), rng.normal(size=20)
-    canonical = in_order(X)
+    canonical = with_sorted_columns(X)
     canonical.sum_duplicates()
     fast, slow = (ImplicitGDRegressor().partial_fit(canonical, y) for _ in range(2))
     assert fast._learner.learn_fast(vars(fast), X, y)
@@ -216,7 +216,7 @@ def test_columns_that_are_not_there_are_refused_in_any_order(unchanged):
 
 def test_no_rows_and_no_entries_are_in_order():
     for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
-        assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)
+        assert with_sorted_columns(X).nnz == 0 and type(with_sorted_columns(X)) is type(X)
 
 
 # --- looks and sums ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What every configuration says and learns is what it was when `golden.npz` was written, as far as machines agree."""
+"""Predictions and learned attributes of every configuration equal those in `golden.npz`, up to the machine."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Estimators made of parts: an interrupted call, and one that a part of another package fails, changes nothing."""
+"""Estimators made of others: a call that is interrupted, or fails in a part from another package, changes nothing."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The compiled kernels against plain NumPy: every geometry x step x layout, written once more from the formulas.
+"""The compiled kernels against NumPy code written from the formulas: every geometry x step x layout.
 
 `Replica` is the oracle. It moves whole vectors, adds the intercept as one more Euclidean coordinate of feature 1, finds
 implicit steps with a root finder of SciPy, and keeps averages as sums over all steps.
@@ -30,7 +30,7 @@ class Replica:
         self.eta0, self.power, self.update, self.bias = eta0, power, update, float(fit_intercept)
         self.t, self.loss, self.steps = 0, 0.0, []
         self.average = int(average) or np.inf
-        self.lowest = 0.0  # logarithm of the smallest weight there has been, of its total
+        self.lowest = 0.0  # logarithm of the smallest weight so far, relative to the total
 
     def signed(self, x):
         return np.r_[x, -x] if self.kind == "signed" else x
@@ -66,7 +66,7 @@ class Replica:
         eta = weight * self.eta0 / self.t**self.power
         a = self.w @ x + self.b
         w, b = self.averaged
-        self.loss += weight * (w @ x + b - y) ** 2 / 2  # what is predicted, and not what learns
+        self.loss += weight * (w @ x + b - y) ** 2 / 2  # of the predicting weights, which may be averages
         c = eta * (a - y)
         if self.update == "implicit" and c != 0:
 
@@ -120,7 +120,7 @@ def wide_indices(X):
 
 
 def stream(rng, rows, n, scale, *, density=1.0, noise=0.1, positive=False):
-    """Rows, targets and a solution that are all of one size, so that steps are neither tiny nor wild."""
+    """Rows, targets and a solution of the same scale, so that steps are neither tiny nor huge."""
     X = rng.uniform(1.0, 2.0, size=(rows, n)) if positive else rng.normal(size=(rows, n))
     X *= scale * (rng.uniform(size=(rows, n)) < density)
     X = X.astype(np.float32).astype(np.float64)  # exact in both kinds of floats
@@ -162,7 +162,7 @@ def test_a_few_steps_equal_the_replica(
 ):
     rng = np.random.default_rng(seed)
     X, y = stream(rng, 6, n, scale, density=0.5 if "csr" in layout else 1.0, positive=positive)
-    # explicit steps of this size stay in every domain; implicit steps may be as large as they like
+    # explicit steps of this size stay in every domain; implicit steps can have any size
     size = max(scale, 1.0) ** 2 * (n + 3) * (total if kind in ("simplex", "signed") else 1.0)
     eta0 = 10.0**rate * (0.1 / size if update == "explicit" else 50.0)
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=6) if weighted else None
@@ -189,7 +189,7 @@ def test_a_few_steps_equal_the_replica(
     model.partial_fit(LAYOUTS[layout](X), y, sample_weight=weights)
     for i in range(6):
         replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
-    assume(replica.lowest > -600)  # below, float64 ends and the weights stay at their floor
+    assume(replica.lowest > -600)  # below, weights underflow and stay at their floor
     agree(model, replica, X, rtol=1e-12 * max(1.0, -replica.lowest / 10))  # of e^z, for rounding in z
 
 

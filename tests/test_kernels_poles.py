@@ -16,7 +16,7 @@ from onlinebregman.losses import BoundLoss, SquaredLoss
 from onlinebregman.schedules import resolve_schedule
 
 GEOMETRIES = [BurgGeometry, LogDetGeometry, BlockedLogDetGeometry]
-# The values w x, or the eigenvalues of X against W, of a pair and of triplets.
+# The products w x, or the eigenvalues of W X, of a pair and of triplets.
 SPECTRA = [(1.75,), (2.875, -0.125), (0.125, -2.875), (2.0, -2.000000001)]
 SIZES = [1e-16, 1e-8, 1e-3, 1.0, 1e3, 1e6, 1e9, 1e12, 1e16, 1e30, 1e100]
 every = pytest.mark.parametrize("geometry", GEOMETRIES)

@@ -65,7 +65,7 @@ def test_targets_and_rates_of_pairs_and_triplets(width, one_sided, scaled):
 @pytest.mark.parametrize("function", [eigen_factor, mirrored])
 @pytest.mark.parametrize("shape", [(3, 2), (2, 3), (0, 0)])
 def test_matrices_that_are_not_square_are_refused(function, shape):
-    with pytest.raises(ValueError, match="must be square; got"):
+    with pytest.raises(ValueError, match="a matrix must be square; got shape"):
         function(np.ones(shape))
 
 

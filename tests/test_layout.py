@@ -1,4 +1,4 @@
-"""Sources stay as short as the project says: those of Cython, C and meson, which no linter reads, too."""
+"""Limits on the length of lines and files, also for Cython, C and meson sources, which no linter checks."""
 
 from pathlib import Path
 

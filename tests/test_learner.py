@@ -1,4 +1,4 @@
-"""The loop over rows: all of a call or nothing, in any layout and order; the short way of gradient descent."""
+"""The loop over rows: calls learn all rows or none, in any layout and order; the fast path of gradient descent."""
 
 import pickle
 
@@ -78,11 +78,11 @@ def test_an_error_at_the_last_row_takes_everything_back(geometry, average, rows,
         refused = learner.learn(layout, y)
         assert refused == ({"target": "bad target", "value": "not finite"}[fault], rows - 1)
         assert pickle.dumps(learner) == before
-    # in an order of its own, with rows that come twice
+    # in a given order, with repeated rows
     order = np.r_[np.random.default_rng(2).integers(rows - 1, size=rows - 1), rows - 1]
     assert learner.learn(csr(X), y, np.ones(rows), order)[1] == rows - 1
     assert pickle.dumps(learner) == before
-    # and goes on as if nothing had been
+    # and continues as if the failed call had not happened
     for one in (learner, again):
         assert one.learn(csr(X[:-1]), y[:-1]) is None
     same(learner, again)
@@ -103,7 +103,7 @@ def test_weights_that_overflow_are_taken_back(rows):
 
 @pytest.mark.parametrize("average", [False, True])
 def test_rows_that_move_all_weights_start_again_from_a_copy(average):
-    """The total of the unnormalised weights leaves its range in mid-block, and all have to be rescaled."""
+    """The total of the unnormalised weights leaves its range within a block, and all weights have to be rescaled."""
     settings = {"update": "explicit", "eta0": 1.0, "average": average}
     x = np.zeros((4, D))
     x[:, 3], x[2, 4] = 1.0, -1.0
@@ -170,12 +170,12 @@ def test_columns_out_of_range_are_not_read(columns, row, index):
     assert learner.learn(X, np.ones(3)) is None
     X.indices[3 * row : 3 * row + 3] = columns
     before = pickle.dumps(learner)
-    with pytest.raises(TypeError, match="canonical"):
+    with pytest.raises(TypeError, match="column indices in range"):
         learner.learn(X, np.ones(3))
     assert pickle.dumps(learner) == before
 
 
-# --- the short way ----------------------------------------------------------------------------------------------------
+# --- the fast path ----------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -253,6 +253,6 @@ def test_what_is_beside_the_steps_closes_the_short_way():
 )
 def test_an_order_that_cannot_be_read_as_it_lies_is_refused(order):
     learner = Learner(EuclideanGeometry(np.zeros(2)), SquaredLoss())
-    with pytest.raises(TypeError, match="an order of rows"):
+    with pytest.raises(TypeError, match="the order of rows must be"):
         learner.learn(np.ones((3, 2)), np.ones(3), order=order)
     assert learner.t == 0

@@ -1,4 +1,4 @@
-"""Models that learned shards of the data in parallel, mixed into one: every public estimator's, or why not."""
+"""Mixing of models that learned shards in parallel, for every public estimator, or the error that says why not."""
 
 import copy
 from itertools import pairwise
@@ -52,7 +52,7 @@ def weighed(estimator):
 
 
 def begun(estimator, learn, X, y):
-    """A model that has learned nothing, but is ready for rows like these."""
+    """A model after rows of weight 0: it has learned nothing, but is ready for rows like these."""
     return learn(clone(estimator), X[:1], y[:1], sample_weight=np.zeros(1))
 
 
@@ -144,7 +144,7 @@ def test_a_mixture_claims_no_bound_of_a_single_run(estimator, run, learn):
     start, parts, shares = run
     mixed = start._mixed(parts, shares)
     assert not hasattr(mixed, "regret_bound_")
-    with pytest.raises(ValueError, match="bounds are for one run"):
+    with pytest.raises(ValueError, match="must be for one run"):
         mixed._check_one_run()
 
 
@@ -193,5 +193,5 @@ def test_weights_at_opposite_ends_stay_in_the_domain_and_what_has_no_mean_is_ref
     assert [float(part.coef_[0]) for part in parts] == pytest.approx([0.0, 1.0], abs=1e-6)
     assert 0 <= start._mixed(parts, [0.5, 0.5]).coef_[0] <= 1
     monkeypatch.setattr(type(start), "_dual", lambda self, geometry: np.array([np.nan]))
-    with pytest.raises(ValueError, match="no finite mixture"):
+    with pytest.raises(ValueError, match="mixed weights of parallel runs are not finite"):
         start._mixed(parts, [0.5, 0.5])

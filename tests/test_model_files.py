@@ -1,4 +1,4 @@
-"""Files of models: arrays and names, no code; whole or refused."""
+"""Model files contain arrays and names but no code; damaged files are refused."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_a_file_of_another_format_says_so(file):
 
 
 def test_flipped_bits_are_noticed(file):
-    """Whichever byte it is: the file is refused, or says what it said (some bytes of an archive mean nothing)."""
+    """For every byte: the file is refused, or the model is unchanged (some bytes of an archive have no meaning)."""
     model = LogDetMetricLearner(random_state=0).partial_fit(X, y > 0)
     save_model(model, file)
     whole, refused = file.read_bytes(), 0

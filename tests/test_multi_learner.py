@@ -1,4 +1,4 @@
-"""Learners side by side: each is what it would have become alone, bit for bit."""
+"""Learners that learn the same rows together: each is bit for bit the same as if it had learned alone."""
 
 import pickle
 
@@ -149,7 +149,7 @@ def test_all_or_none_of_plain_gradient_descent(n, fault):
 
 @pytest.mark.parametrize("average", [False, True])
 def test_a_learner_that_has_to_move_all_weights_starts_all_again(average):
-    """One total leaves its range in mid-block: with sparse rows only the touched weights were noted so far."""
+    """One total leaves its range within a block, of which only the weights of sparse rows were saved so far."""
     options = {"update": "explicit", "average": average, "fit_intercept": False}
     kinds = ["euclidean", "simplex", "burg", "simplex"]
     x = np.zeros((4, 60))

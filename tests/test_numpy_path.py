@@ -1,4 +1,4 @@
-"""Divergences, losses and constraints on their own NumPy methods: the numbers of the kernels, and users' own ones."""
+"""The NumPy path: divergences, losses and constraints give the results of the kernels; user-defined ones work."""
 
 import numpy as np
 import pytest
@@ -179,7 +179,7 @@ class Breaking(SquaredEuclidean):
     def __init__(self, method, error=True):
         self.method, self.error = method, error
 
-    def _ask(self, method, w, *arguments):
+    def _call(self, method, w, *arguments):
         if method == self.method and abs(w[0]) > 0.5:
             if self.error:
                 raise RuntimeError("no such point")
@@ -187,13 +187,13 @@ class Breaking(SquaredEuclidean):
         return getattr(SquaredEuclidean, method)(self, w, *arguments)
 
     def step(self, w, x, c):
-        return self._ask("step", w, x, c)
+        return self._call("step", w, x, c)
 
     def hessian_inverse(self, w, x):
-        return self._ask("hessian_inverse", w, x)
+        return self._call("hessian_inverse", w, x)
 
     def step_range(self, w, x):
-        return self._ask("step_range", w, x)
+        return self._call("step_range", w, x)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def losses_before(model, X, y):
 
 
 class Recorder:
-    """A callback that keeps what it is told, and stops or breaks the fit after so many epochs."""
+    """A callback that records its arguments, and stops or breaks the fit after a number of epochs."""
 
     def __init__(self, stop_after=None, break_after=None):
         self.stop_after, self.break_after = stop_after, break_after

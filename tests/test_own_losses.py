@@ -1,4 +1,4 @@
-"""Losses of a user's own, with kinks: in implicit and importance steps they run like the compiled ones."""
+"""User-defined losses with kinks: in implicit and importance steps they give the results of the compiled ones."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from onlinebregman.losses import (
 
 
 class ScoreLoss(Loss):
-    """What losses of a score have in common."""
+    """Base class of the losses below."""
 
     def link(self, a):
         return np.array(a, dtype=float)

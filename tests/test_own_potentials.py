@@ -1,4 +1,4 @@
-"""Potentials and penalties of a user's own, written here: the general estimators learn with them, and the laws hold."""
+"""User-defined potentials and penalties: the general estimators learn with them, and the laws hold."""
 
 import copy
 import itertools

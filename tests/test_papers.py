@@ -12,7 +12,7 @@ EXPERIMENTS = {path.stem for path in (ROOT / "benchmarks" / "papers").glob("[!_]
 
 @pytest.fixture(scope="module", params=["benchmarks.papers"])
 def papers(request):
-    """The module that finds experiments; benchmarks are no part of what is installed."""
+    """The module that finds experiments; benchmarks are not installed."""
     pytest.importorskip("pandas")
     sys.path.insert(0, str(ROOT))
     yield importlib.import_module(f"{request.param}._experiment")

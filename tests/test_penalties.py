@@ -141,7 +141,7 @@ def test_in_the_p_norm_too(p, seed, strength):
 @settings(max_examples=30)
 @given(seed=seeds, strength=st.floats(-3, 1))
 def test_it_brings_the_weights_nearer_to_what_is_cheaper(divergence, kind, seed, strength):
-    """eta (R(w'') - R(u)) <= D(u, w') - D(u, w'') - D(w'', w'), what every certificate rests on."""
+    """eta (R(w'') - R(u)) <= D(u, w') - D(u, w'') - D(w'', w'), on which every certificate is based."""
     rng = np.random.default_rng(seed)
     w, u = point_of(divergence, rng), point_of(divergence, rng)
     penalty = L1(10.0**strength) if isinstance(divergence, PNorm) else kind(10.0**strength)

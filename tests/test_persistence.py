@@ -1,4 +1,4 @@
-"""Models that are saved, sent and copied in mid-stream: they say the same, and go on with the same numbers."""
+"""Models that are saved, sent or copied while they learn: the copy predicts the same and continues the same."""
 
 import contextlib
 import copy
@@ -148,7 +148,7 @@ WAYS = [
     through_deepcopy,
     through_copy,
 ]
-RARE = [through_dask, through_joblib]  # what they do to arrays is what `through_buffers` and `through_memmap` do
+RARE = [through_dask, through_joblib]  # they treat arrays as `through_buffers` and `through_memmap` do
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def examples():
     return found | {kind: kind() for kind in losses} | {NumPyLoss: NumPyLoss(losses_in_numpy.SquaredLoss())}
 
 
-# Working memory: made anew, never saved.
+# Working memory, which is never saved.
 NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
@@ -349,7 +349,7 @@ def test_an_object_made_without_its_constructor_is_refused_or_sound(cls):
 
 @pytest.mark.parametrize("cls", [cls for cls in compiled_classes() if cls.__name__ not in NOT_SAVED])
 def test_compiled_objects_are_rebuilt_by_their_constructors(cls, state):
-    """As every protocol can do it, and no function of the package has to be trusted besides."""
+    """In a form that every protocol supports, without further functions of the package to be trusted."""
     made = examples()[cls]
     kind, arguments = made.__reduce__()
     assert kind is cls and isinstance(arguments, tuple)
@@ -369,7 +369,7 @@ def test_a_learner_needs_a_geometry_and_a_loss():
         lambda: learner.learn(np.ones((1, 2)), np.ones(1)),
         lambda: MultiLearner([learner]).learn(np.ones((1, 2)), np.ones((1, 1))),
     ):
-        with pytest.raises(TypeError, match="has no loss"):
+        with pytest.raises(TypeError, match="loss must be a Loss; got None"):
             call()
     learner.loss = SquaredLoss()
     assert learner.predict(np.ones((1, 2))).shape == (1,)

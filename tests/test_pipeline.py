@@ -1,4 +1,4 @@
-"""OnlinePipeline: the steps one by one, all or none of them, parameters, and scikit-learn's contracts on instances."""
+"""OnlinePipeline: the single steps, undoing all of them, parameters, and scikit-learn's checks on instances."""
 
 import copy
 import pickle
@@ -225,7 +225,7 @@ def test_a_refused_chunk_leaves_every_step_as_it_was(last, y, match, started, st
     assert all(one is two for (_, one), (_, two) in zip(pipeline.steps, steps, strict=True))
     last.set_params(**{"fail": None} if isinstance(last, Recorder) else {})
     reference[-1].set_params(**{"fail": None} if isinstance(last, Recorder) else {})
-    pipeline.partial_fit(X, good, **kwargs)  # goes on as if nothing had been
+    pipeline.partial_fit(X, good, **kwargs)  # continues as if the failed call had not happened
     assert state(pipeline) == state(reference.partial_fit(X, good, **kwargs))
 
 
@@ -293,7 +293,7 @@ def test_parameters_of_no_step_are_refused(key, unchanged):
 @pytest.mark.parametrize("last", [IncrementalPCA(2), Normalizer(), "passthrough"], ids=str)
 def test_weights_that_the_last_step_does_not_take_are_refused(last, unchanged):
     pipeline = make_online_pipeline(StandardScaler(), last)
-    with unchanged(pipeline, f"sample_weight is for the last step, but '{pipeline.steps[-1][0]}'.*does not accept it"):
+    with unchanged(pipeline, f"The last step must accept sample_weight, but '{pipeline.steps[-1][0]}'.* does not"):
         pipeline.partial_fit(X, Y, sample_weight=np.ones(60))
 
 
@@ -398,7 +398,7 @@ def test_a_parameter_that_a_step_does_not_take_is_refused(parameter, unchanged):
     for fitted in (pipeline, clone(pipeline).partial_fit(X, Y)):
         with unchanged(fitted, message):
             fitted.partial_fit(X, Y, **{key: np.ones(60)})
-    outer = make_online_pipeline(Recorder(), pipeline)  # what takes any parameter says itself what it does not take
+    outer = make_online_pipeline(Recorder(), pipeline)  # a step that accepts any parameter raises its own error
     with pytest.raises(ValueError, match=message):
         outer.partial_fit(X, Y, **{f"onlinepipeline__{key}": np.ones(60)})
 

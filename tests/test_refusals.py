@@ -1,4 +1,4 @@
-"""What an error says about a row that cannot be learned: parameters that the estimator has, and a remedy that fits."""
+"""Errors for rows that cannot be learned: they name parameters that the estimator has, and a suitable remedy."""
 
 import re
 
@@ -22,7 +22,7 @@ def test_errors_name_no_parameter_that_the_estimator_does_not_have(estimator, ro
             model._refuse(reason, 1, Examples(rows[0], np.asarray(rows[1], dtype=np.float64)))
         words = set(re.findall(r"\w+", str(error.value)))
         named = set(re.findall(r"(\w+)=", str(error.value))) | ({"eta0", "data_bounds", "average"} & words)
-        if reason == "negative":  # what it needs, said by the only step that does
+        if reason == "negative":  # only this update requires non-negative data
             named -= {"update"}
         assert named <= set(model.get_params())
 
@@ -58,4 +58,4 @@ def test_a_prediction_that_is_not_finite_names_its_row(layout):
     with pytest.raises(ValueError, match=r"row 0 overflows: the link of PoissonLoss\(\) at the score \d+"):
         counts.predict(layout([[1e6, 1e6]]))
     with pytest.raises(ValueError, match="row 0 overflows"):
-        counts.predict([[1e6, 1e6]])  # a list takes the slower way in
+        counts.predict([[1e6, 1e6]])  # a list of rows is validated

@@ -377,12 +377,16 @@ def test_errors_of_the_certificate():
         model.partial_fit(X, y).regret_certificate(np.zeros(4))
     cases = [
         ("relative_entropy", [0.1, -0.2, 0.3, 0.4], r"coef must be > 0 .*; got coef\[1\] = -0.2"),
-        ("simplex_entropy", [0.1, 0.2, 0.3, 0.4], "coef sums to 1, .* sum to total=1.5"),
-        ("signed simplex_entropy", [1.0, -1.0, 0.0, 0.0], "absolute values of coef sum to 2"),
+        ("simplex_entropy", [0.1, 0.2, 0.3, 0.4], "coef must sum to total=1.5; got a sum of 1"),
+        (
+            "signed simplex_entropy",
+            [1.0, -1.0, 0.0, 0.0],
+            "absolute values of coef must sum to at most total=.*; got 2",
+        ),
         ("burg", [0.1, 0.0, 0.3, 0.4], "outside the domain w > 0"),
         ("binary_entropy", [0.1, 1.2, 0.3, 0.4], r"coef must be between 0 and 1 .*; got coef\[1\] = 1.2"),
         ("squared_euclidean", [0.1, np.nan, 0.3, 0.4], "coef"),
-        ("p_norm", [0.1, 0.2], r"coef has shape \(2,\), but X has 4 features"),
+        ("p_norm", [0.1, 0.2], r"coef must have one weight for each of the 4 features; got shape \(2,\)"),
     ]
     for geometry, u, message in cases:
         X, y, model, _ = some_run(geometry)
@@ -391,5 +395,5 @@ def test_errors_of_the_certificate():
             model.regret_certificate(u)
     X, y, model, u = some_run("squared_euclidean", fit_intercept=False)
     model.partial_fit(X, y).regret_certificate(u)
-    with pytest.raises(ValueError, match=r"intercept = 0\.5, but this run learned none"):
+    with pytest.raises(ValueError, match=r"intercept must be .* not learned, 0\.0; got 0\.5"):
         model.regret_certificate(u, 0.5)

@@ -1,4 +1,4 @@
-"""The bound on the regret itself, for rates that fall: terms of the certificate divided by their rates."""
+"""The bound on the regret itself for decreasing rates: the terms of the certificate divided by their rates."""
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ def test_what_it_refuses():
         with pytest.raises(ValueError, match=r"largest_divergence must be a bound on D\(u, w_t\) for all t"):
             model.regret_bound(u, largest_divergence=largest)
     model.set_params(eta0=10.0).partial_fit(X, y)
-    with pytest.raises(ValueError, match="if rates rise in mid-stream; see"):
+    with pytest.raises(ValueError, match="if rates increase during the run; use"):
         model.regret_bound(u, largest_divergence=100.0)
     adaptive = MirrorDescentRegressor(divergence="adagrad", learning_rate="invscaling", eta0=1.0, track_regret=True)
     with pytest.raises(ValueError, match=r"the rates of AdaGrad\(.*\) are not constant"):

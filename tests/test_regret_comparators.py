@@ -1,4 +1,4 @@
-"""Whom a regret certificate is held against: comparators within the constraint, signed ones split within it."""
+"""The comparators of regret certificates: those within the constraint, and signed ones that can be split within it."""
 
 import numpy as np
 import pytest
@@ -146,7 +146,7 @@ def test_signed_comparators_out_of_reach_are_refused(divergence, constraint, u, 
     model = MirrorDescentRegressor(divergence=divergence, constraint=constraint, signed=True, track_regret=True)
     model.partial_fit(X, y)
     with pytest.raises(
-        ValueError, match=f"coef is not a difference of w\\+ and w- that this run could reach: {message}"
+        ValueError, match=f"coef must be a difference of w\\+ and w- that this run could reach: {message}"
     ):
         model.regret_certificate(u)
 
@@ -154,17 +154,19 @@ def test_signed_comparators_out_of_reach_are_refused(divergence, constraint, u, 
 def test_burgs_upper_bound_is_a_constraint():
     X, y = np.eye(2), np.ones(2)
     model = BurgRegressor(upper_bound=1.0, track_regret=True).partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"coef\[1\] = 2, .* up to upper_bound=1, under which rows were learned"):
+    with pytest.raises(
+        ValueError, match=r"at most upper_bound=1, under which rows were learned, .*; got coef\[1\] = 2"
+    ):
         model.regret_certificate([0.5, 2.0])
     assert np.isfinite(model.regret_certificate([0.5, 1.0]))
     model.set_params(upper_bound=None)
-    with pytest.raises(ValueError, match="up to upper_bound=1"):
+    with pytest.raises(ValueError, match="at most upper_bound=1"):
         model.partial_fit(X, y).regret_certificate([0.5, 2.0])
     model.set_params(track_regret=False).partial_fit(X, y)
     model.set_params(track_regret=True).partial_fit(X, y)
     assert np.isfinite(model.regret_certificate([0.5, 2.0]))
     model.set_params(update="gradient").partial_fit(X, y)
-    with pytest.raises(ValueError, match="up to upper_bound=1"):
+    with pytest.raises(ValueError, match="at most upper_bound=1"):
         model.regret_certificate([0.5, 2.0])
 
 

@@ -1,4 +1,4 @@
-"""The compiled standardiser by itself: layouts, types, empty rows, and what a call has to put back."""
+"""The compiled standardiser: layouts, types, empty rows, and undoing a call."""
 
 import numpy as np
 import pytest
@@ -129,7 +129,7 @@ def test_learners_side_by_side_share_their_statistics(state):
     assert state(shared) == state(own)
     for other in (None, Standardizer(D, False), own):
         for pair in ([together.learners[0], learner_of(other)], [learner_of(other), together.learners[0]]):
-            with pytest.raises(ValueError, match="share what rows are standardised by"):
+            with pytest.raises(ValueError, match="must share one standardizer"):
                 MultiLearner(pair)
 
 

@@ -1,4 +1,4 @@
-"""Imported where nothing is compiled, the package says so; what is wrong with compiled modules it leaves as it is."""
+"""The error of an import from a source folder without compiled modules; other import errors are not changed."""
 
 import os
 import shutil

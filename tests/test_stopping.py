@@ -1,4 +1,4 @@
-"""When `fit` stops by `tol`: counted by hand on losses that are known exactly."""
+"""The epoch at which `fit` stops by `tol`, for losses that are known exactly."""
 
 import warnings
 
@@ -47,10 +47,10 @@ def test_a_loss_that_does_not_change_stops_the_fit_even_at_tol_0(patience):
         ([8.0, 8.0, 8.0, 8.0, 8.0], None, 2, None),
     ],
 )
-def test_epochs_until_the_loss_has_settled(losses, tol, patience, epochs):
+def test_epochs_until_the_loss_has_converged(losses, tol, patience, epochs):
     model = Replay(losses, tol, patience)
     if epochs is None and tol is not None:
-        with pytest.warns(ConvergenceWarning, match="before its loss settled"):
+        with pytest.warns(ConvergenceWarning, match="before its loss converged"):
             model.fit()
     else:
         model.fit()

@@ -1,4 +1,4 @@
-"""Threads: those of BLAS are as few as pay, and as many as before afterwards; one learns while others predict."""
+"""Threads: the number of BLAS threads is limited and restored; one thread can learn while others predict."""
 
 import threading
 
@@ -54,7 +54,7 @@ def errors_while(works, asks):
 
 
 def test_threads_predict_while_another_one_learns(estimator, rows, learn, outputs):
-    """What they are told is a number, and no error."""
+    """The predictions are numbers, and no error is raised."""
     X, y = rows
     model = learn(estimator, X[:12], y[:12])
     attributes = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
@@ -79,7 +79,7 @@ def test_threads_predict_while_another_one_learns(estimator, rows, learn, output
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_threads_predict_while_another_one_sets_parameters(divergence, average, sparse):
-    """What is read without a lock stays where it is: numbers of what was memory before would be infinite here."""
+    """Arrays that are read without a lock keep their addresses: freed memory would contain infinities here."""
     d = 20_000
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, d))

@@ -1,4 +1,4 @@
-"""A call learns all of its rows or none, whatever ends it: Ctrl-C, exhausted memory, another thread, a bad row."""
+"""A call learns all of its rows or none, also if it ends by Ctrl-C, a lack of memory, another thread, or a bad row."""
 
 import copy
 import signal
@@ -49,7 +49,7 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
     X, y = rows
     model = learn(estimator, X[:-4], y[:-4])
     model.set_params(**other(model.get_params()))
-    X, y = X[-4:].tolist(), y[-4:].tolist()  # lists take the longer way
+    X, y = X[-4:].tolist(), y[-4:].tolist()  # lists of rows are validated
     n_lines = count_lines(lambda: learn(copy.deepcopy(model), X, y))
 
     def call(model):

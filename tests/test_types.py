@@ -1,4 +1,4 @@
-"""Annotations of the public API: choices are spelled out, and nearly everything says its type."""
+"""Annotations of the public API: choices are literals, and nearly everything is annotated."""
 
 import inspect
 from typing import Literal, get_args, get_origin, get_type_hints

@@ -1,4 +1,4 @@
-"""What an experiment of this folder is, and what all of them need: work shared out, results kept, claims judged.
+"""The format of an experiment of this folder, and shared code: parallel runs, stored results, checks of claims.
 
 A file NAME.py whose name has no underscore in front is an experiment and has
 
@@ -55,7 +55,7 @@ class Claim(NamedTuple):
 
 
 def names() -> list[str]:
-    """Of all experiments, in alphabetical order."""
+    """Names of all experiments, in alphabetical order."""
     found = pkgutil.iter_modules([str(Path(__file__).parent)])
     return sorted(module.name for module in found if not module.name.startswith("_"))
 
@@ -98,7 +98,7 @@ def losses(model, X: np.ndarray, y: np.ndarray, count: int = 100) -> tuple[np.nd
 
 
 def fingerprint(experiment: ModuleType) -> str:
-    """Of what an experiment measures, not of how it is told."""
+    """A hash of the code of an experiment, without its docstring."""
 
     def told(node: ast.stmt) -> bool:
         targets = {
@@ -117,7 +117,7 @@ def fingerprint(experiment: ModuleType) -> str:
 
 
 def tables(name: str, runs: int | None, jobs: int, *, fresh: bool = False) -> tuple[Tables, dict]:
-    """The results of an experiment, and what is known of the run: kept ones, if they are of the same file and runs."""
+    """The results of an experiment and the facts of the run; stored ones if code and number of runs are the same."""
     experiment = load(name)
     runs = experiment.RUNS if runs is None else min(runs, experiment.FULL)
     key = {"runs": runs, "source": fingerprint(experiment), "version": onlinebregman.__version__}

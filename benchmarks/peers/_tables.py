@@ -1,4 +1,4 @@
-"""Tables in Markdown whose columns stand below each other as text, too, printed line by line."""
+"""Tables in Markdown with columns that are also aligned as text, printed line by line."""
 
 
 def head(first, *names, width=72):
@@ -11,7 +11,7 @@ def row(first, *cells, width=72, before=""):
 
 
 def table(title, names, rows, form, width=28):
-    """`rows` is name -> numbers; those that are not known are left out."""
+    """Print a table; `rows` is name -> numbers, where unknown numbers are left blank."""
     head(title, *names, width=width)
     for name, values in rows.items():
         row(name, *("" if value != value else form.format(value) for value in values), width=width)

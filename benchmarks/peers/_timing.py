@@ -1,4 +1,4 @@
-"""What the speed comparisons share: both sides timed in turn in one process, and the command line of a script."""
+"""Shared code of the speed comparisons: both sides timed in turn in one process, and the command line of a script."""
 
 import argparse
 import platform

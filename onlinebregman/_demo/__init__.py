@@ -1,4 +1,4 @@
-"""The demo: what the package is for, on data nobody here made up. `python -m onlinebregman demo` runs it."""
+"""The demo, `python -m onlinebregman demo`: four applications of the package, on real data."""
 
 from ._run import run_demo
 

@@ -1,4 +1,4 @@
-"""The results as one figure."""
+"""The figure of the results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OFFSET: dict[str, Any] = {"textcoords": "offset points", "fontsize": 10}
 
 
 def supported_formats() -> set[str]:
-    """Endings of files that matplotlib can write; ImportError without matplotlib."""
+    """File formats that matplotlib can write; ImportError without matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     return set(FigureCanvasAgg.get_supported_filetypes())
@@ -68,7 +68,7 @@ def draw(
 
 
 def _draw_metric(axes, results: Sequence[MetricResult]) -> None:
-    """A row for each data set: error without and with the metric, one standard deviation to each side."""
+    """A row for each data set: error without and with the metric, ± one standard deviation."""
     rows = np.arange(len(results))[::-1]
     for errors, shift, colour, marker, label in (
         ([result.plain_errors for result in results], 0.13, ORANGE, "s", "5-NN"),
@@ -88,7 +88,7 @@ def _draw_metric(axes, results: Sequence[MetricResult]) -> None:
 
 
 def _draw_tuning(axes, result: RegressionResult) -> None:
-    """Best R^2 against eta0, one line a method; crosses at the bottom stand for what is not above zero."""
+    """Best R^2 against eta0, one line per method; crosses at the bottom mark values that are not positive."""
     shown: list[tuple[Any, ...]] = [
         ("SGDRegressor", "black", {"marker": "s", "ls": "--", "ms": 11, "mfc": "none", "mew": 1.8}),
         ("ImplicitGDRegressor", BLUE, {"marker": "o"}),
@@ -117,9 +117,9 @@ def _draw_tuning(axes, result: RegressionResult) -> None:
 
 
 def _draw_shares(axes, result: SharesResult) -> None:
-    """Bars for what the heap holds of each digit, marks for what the weights of the methods say."""
+    """Bars for the true share of each digit, marks for the shares estimated by the methods."""
     digits = np.arange(len(result.shares))
-    axes.bar(digits, 100 * result.shares, color="#D0D0D0", width=0.9, label="in the heap")
+    axes.bar(digits, 100 * result.shares, color="#D0D0D0", width=0.9, label="true share")
     shown: list[tuple[Any, ...]] = [
         ("SGDRegressor", "black", "s", {"mfc": "none", "mew": 1.5}),
         (NON_NEGATIVE_BATCH, GREY, "x", {"mew": 1.8}),
@@ -140,7 +140,7 @@ def _draw_shares(axes, result: SharesResult) -> None:
     axes.grid(axis="y")
     axes.set_xlabel("digit")
     axes.set_ylabel("share, %")
-    axes.set_title(f"What is in {result.task}, from its mean")
+    axes.set_title("Shares of digits, estimated from the mean image")
     axes.legend(loc="upper right", labelspacing=0.3)
 
 

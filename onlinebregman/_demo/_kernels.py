@@ -24,7 +24,7 @@ N_DIVISIONS = 10
 
 @dataclass(frozen=True)
 class Flowers:
-    """The objects: their labels, and the target kernel of trace one."""
+    """The objects: their labels, and the target kernel, of trace one."""
 
     labels: np.ndarray
     kernel: np.ndarray
@@ -48,7 +48,7 @@ class OnlineRun:
 
 @dataclass(frozen=True)
 class KernelResult:
-    """Both learners beside what they are measured by."""
+    """The results of both learners, and the reference values."""
 
     n_objects: int
     target_error: float
@@ -81,7 +81,7 @@ def choose_flowers() -> Flowers:
 
 
 def nearest_neighbour_error(kernel: np.ndarray, labels: np.ndarray) -> float:
-    """Error of 1-NN in the feature space of a kernel, a mean over ten divisions into halves, always the same ten."""
+    """Error of 1-NN in the feature space of a kernel, a mean over ten fixed splits into halves."""
     distances = half_squared_distances(kernel)
     rng = np.random.RandomState(0)
     errors = []
@@ -110,7 +110,7 @@ def learn_kernels(progress: Progress, *, checkpoints: Sequence[int], etas: Seque
         boost = DefiniteBoost(max_iter=2000)
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the largest violation left over is reported
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the remaining violation is reported
             boost.fit_pairs(near, targets, n_objects=d)
         seconds = time.perf_counter() - start
     left, right = near.T
@@ -156,6 +156,6 @@ def _learn_online(progress: Progress, flowers: Flowers, eta0: float, checkpoints
 
 
 def _random_pairs(rng: np.random.RandomState, d: int, n: int) -> np.ndarray:
-    """Pairs of two different objects, uniformly."""
+    """Random pairs of different objects, uniformly distributed."""
     first = rng.randint(d, size=n)
     return np.column_stack([first, (first + rng.randint(1, d, size=n)) % d])

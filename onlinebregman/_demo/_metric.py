@@ -28,9 +28,9 @@ DATA_SETS = {
 
 @dataclass(frozen=True)
 class MetricResult:
-    """One data set: test errors (a share, one a split) of 5-NN without and with the learned metric.
+    """One data set: the test error of 5-NN on each split, without and with the learned metric.
 
-    `fit_seconds` is the time to fit the pipeline with the metric and `n_triplets` the triplets learned, both a mean
+    `fit_seconds` is the time to fit the pipeline with the metric and `n_triplets` the number of triplets learned, means
     over the splits.
     """
 
@@ -50,17 +50,17 @@ class MetricResult:
 
     @property
     def change(self) -> float:
-        """Mean error with the metric less that without."""
+        """Mean error with the metric minus that without."""
         return float(np.mean(self.learned_errors - self.plain_errors))
 
     @property
     def n_better(self) -> int:
-        """Splits in which the metric has the smaller error."""
+        """Number of splits in which the metric has the smaller error."""
         return int(np.sum(self.learned_errors < self.plain_errors))
 
     @property
     def n_worse(self) -> int:
-        """Splits in which the metric has the larger error."""
+        """Number of splits in which the metric has the larger error."""
         return int(np.sum(self.learned_errors > self.plain_errors))
 
 

@@ -22,7 +22,7 @@ from ._progress import Progress
 
 LEARNING_RATES = ("constant", "invscaling")
 N_LIBRARY = 10  # images of each digit
-N_HEAP = 500
+N_MIXED = 500
 BATCH = "least squares (batch)"
 NON_NEGATIVE_BATCH = "non-negative l. s. (batch)"
 
@@ -31,9 +31,9 @@ NON_NEGATIVE_BATCH = "non-negative l. s. (batch)"
 class SearchResult:
     """The grid search of one method.
 
-    `curve` has the best cross-validated R^2 of each value of `eta0` (-inf where every fit failed), `n_unusable` counts
-    the settings that are no better than predicting the mean, or did not fit at all. `coef` are the weights of the model
-    refitted with the best setting. The batch method has no settings: an empty curve.
+    `curve` is the best cross-validated R^2 for each value of `eta0` (-inf where every fit failed), `n_unusable` the
+    number of settings that are not better than predicting the mean, or failed. `coef` are the weights of the model
+    refitted with the best setting. The batch method has no settings and an empty curve.
     """
 
     method: str
@@ -70,9 +70,9 @@ class RegressionResult:
 
 @dataclass(frozen=True)
 class SharesResult(RegressionResult):
-    """A task whose features come in groups, whose weights add up to shares of the target.
+    """A task with groups of features, where the weights of a group should sum to its share.
 
-    `groups` has the number of each feature's group and `shares` the true share of each group.
+    `groups` is the number of each feature's group and `shares` the true share of each group.
     """
 
     groups: np.ndarray
@@ -83,12 +83,12 @@ class SharesResult(RegressionResult):
         return np.bincount(self.groups, weights=search.coef)
 
     def misplaced(self, search: SearchResult) -> float:
-        """The part of the target that has to change its group for the found shares to be the true ones."""
+        """The part of the total that is assigned to a wrong group: half the sum of absolute errors of the shares."""
         return float(np.abs(self.found_shares(search) - self.shares).sum() / 2)
 
 
 def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int = 50) -> RegressionResult:
-    """Search on diabetes: features and target standardised, weights of any sign make sense."""
+    """Search on diabetes: features and target are standardised, weights have any sign."""
     X, y = load_diabetes(return_X_y=True)
     methods: dict[str, tuple[BaseEstimator, dict[str, Any] | None]] = {
         "SGDRegressor": (SGDRegressor(), {}),
@@ -102,40 +102,39 @@ def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int
     return RegressionResult("diabetes", len(X), X.shape[1], n_epochs, searches)
 
 
-def heap_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The mean image of a heap of digits, some images of each digit, which digits they are, and how many the heap has.
+def mixture_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The mean image of 500 images of digits, a library of other images, their digits, and the shares of the digits.
 
-    The heap holds 500 of scikit-learn's images, drawn at random, but as many of each digit as numbers of the world have
-    it as their first one (Benford's law); the library, ten others of each.
+    The images are those of scikit-learn, drawn at random; the shares are those of first digits by Benford's law. The
+    library has ten other images of each digit.
 
     Returns
     -------
     library : ndarray of shape (64, 100)
-        An image in each column; ink from 0 to 1.
+        An image in each column; values from 0 to 1.
     mean : ndarray of shape (64,)
     digits : ndarray of shape (100,)
     shares : ndarray of shape (10,)
-        Of the heap, the part that each digit has.
+        The share of each digit among the 500 images.
     """
     images, labels = load_digits(return_X_y=True)
     first_digits = np.log10(1 + 1 / np.arange(1, 10))
-    counts = [0, *np.round(N_HEAP * first_digits).astype(int)]
+    counts = [0, *np.round(N_MIXED * first_digits).astype(int)]
     order = np.random.RandomState(0).permutation(len(labels))
     of_digit = [order[labels[order] == digit] for digit in range(10)]
     library = np.concatenate([rows[:N_LIBRARY] for rows in of_digit])
-    heap = np.concatenate([rows[N_LIBRARY:][:count] for rows, count in zip(of_digit, counts, strict=True)])
-    shares = np.bincount(labels[heap], minlength=10) / len(heap)
-    return images[library].T / 16, images[heap].mean(axis=0) / 16, labels[library], shares
+    mixture = np.concatenate([rows[N_LIBRARY:][:count] for rows, count in zip(of_digit, counts, strict=True)])
+    shares = np.bincount(labels[mixture], minlength=10) / len(mixture)
+    return images[library].T / 16, images[mixture].mean(axis=0) / 16, labels[library], shares
 
 
 def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> SharesResult:
-    """Search on the mean image of a heap of digits: a mixture of the library's images, so that weights are >= 0.
+    """Search on the mean image, as a mixture of the library's images, so that weights are >= 0.
 
-    Rows are the pixels, features the images of the library; the weights of a digit's images add up to its share of the
-    heap. Nothing is centred or scaled, and there is no intercept: either would take the meaning from the signs and the
-    sum of the weights.
+    Rows are the pixels, features the images of the library; the weights of a digit's images sum to its share. Nothing
+    is centred or scaled, and there is no intercept, as the signs and the sum of the weights would lose their meaning.
     """
-    X, y, digits, shares = heap_of_digits()
+    X, y, digits, shares = mixture_of_digits()
     methods: dict[str, tuple[BaseEstimator, dict[str, Any] | None]] = {
         "SGDRegressor": (SGDRegressor(), {}),
         "ImplicitGDRegressor": (ImplicitGDRegressor(), {}),
@@ -146,7 +145,7 @@ def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int =
     }
     with progress.part("Learning rates: digits", len(methods)):
         searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=False)
-    return SharesResult("a heap of digits", len(X), X.shape[1], n_epochs, searches, digits, shares)
+    return SharesResult("a mixture of digits", len(X), X.shape[1], n_epochs, searches, digits, shares)
 
 
 def _search_all(progress, methods, X, y, etas, n_epochs, *, standardise) -> list[SearchResult]:
@@ -175,7 +174,7 @@ def _search(name, estimator, grid, X, y, standardise) -> SearchResult:
     )
     start = time.perf_counter()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # rates that blow up are counted below
+        warnings.simplefilter("ignore")  # rates that diverge are counted below
         search.fit(X, y)
     seconds = time.perf_counter() - start
     scores = search.cv_results_["mean_test_r2"]

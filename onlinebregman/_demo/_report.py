@@ -13,7 +13,7 @@ import sklearn
 from .. import __version__
 from ._kernels import NEAR, THEORY_ETA0, KernelResult, OnlineRun
 from ._metric import MetricResult
-from ._regression import N_HEAP, N_LIBRARY, RegressionResult, SearchResult, SharesResult
+from ._regression import N_LIBRARY, N_MIXED, RegressionResult, SearchResult, SharesResult
 from ._stream import CHAPTERS, StreamResult
 
 _WIDTH = 100
@@ -31,44 +31,47 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def section(title: str, introduction: str, *body: str) -> str:
-    """A heading, a paragraph, and tables or paragraphs after it."""
+    """A heading, an introduction, and further tables or paragraphs."""
     blocks = [block if "\n" in block else _paragraph(block) for block in body]
     return f"{title}\n{'=' * len(title)}\n" + "\n\n".join([_paragraph(introduction), *blocks])
 
 
 def machine(seconds: float) -> str:
-    """What the demo ran on, and how long it took."""
+    """The machine, the versions, and the time of the demo."""
     cpus = os.cpu_count() or 1
     versions = f"Python {platform.python_version()}, NumPy {np.__version__} and scikit-learn {sklearn.__version__}"
     computer = f"{platform.system()} {platform.machine()}, {cpus} CPU{'s' * (cpus > 1)}, BLAS on one thread"
     return textwrap.fill(
-        f"Took {seconds:.0f} s with onlinebregman {__version__}, {versions} on {computer}. Seeds are fixed: on one "
-        "machine only the times change.",
+        f"The demo took {seconds:.0f} s with onlinebregman {__version__}, {versions} on {computer}. Random seeds are "
+        "fixed: when it is repeated on the same machine, only the times change.",
         _WIDTH,
     )
 
 
 def stream_report(results: Sequence[StreamResult]) -> str:
     """Part 1 as text."""
-    header = ["", "data", "classes", "nothing to tune %", "SGD %", "scaler, SGD %", "us/row"]
+    header = ["", "rows x columns", "classes", "parameter-free %", "SGD %", "scaled SGD %", "us/row"]
     rows = [
         [
             result.name,
             f"{result.n_samples} x {result.n_features}",
-            str(result.n_classes or "numbers"),
+            str(result.n_classes or "regression"),
             *(_share(error) for error in (result.ours, result.sgd, result.scaled_sgd)),
             f"{1e6 * result.seconds / result.n_samples:.0f}",
         ]
         for result in results
     ]
     return section(
-        "1. Streams, with nothing to tune and nothing to scale",
-        "One pass over the rows as they come, each predicted before it is learned: ParameterFreeClassifier and "
-        "ParameterFreeRegressor against SGDClassifier and SGDRegressor, as they are and behind a StandardScaler that "
-        "learns the stream, too; all parameters at their defaults. Errors in per cent of the rows; for numbers in per "
-        "cent of their variance. us/row: microseconds to predict and learn a row, with all that Python adds.",
+        "1. Streams: learning without tuning or scaling",
+        "Each row of a stream is first predicted, then learned, in a single pass. Three models are compared, all with "
+        "default parameters: ParameterFreeClassifier or ParameterFreeRegressor; SGDClassifier or SGDRegressor of "
+        "scikit-learn; and the latter on rows that an online StandardScaler has standardised. Columns in % are errors, "
+        "lower is better: for classes the share of rows predicted wrongly; for regression the mean squared error "
+        "relative to the variance of the targets, so that always predicting their mean would give 100 %. us/row: "
+        "microseconds to predict and learn one row with the parameter-free model, including the overhead of Python.",
         table(header, rows),
-        f"Python's manual: paragraphs as TF-IDF, from which of {len(CHAPTERS)} chapters each is.",
+        f"Python's manual: which of {len(CHAPTERS)} chapters is a paragraph from? Features are TF-IDF values, which "
+        "are not standardised.",
     )
 
 
@@ -92,11 +95,14 @@ def metric_report(results: Sequence[MetricResult]) -> str:
     better = [result.name for result in results if result.change < -1e-9]
     rest = [result.name for result in results if result.change >= -1e-9]
     return section(
-        "2. A metric learned online from labels, for nearest neighbours",
-        "make_pipeline(StandardScaler(), LogDetMetricLearner(), KNeighborsClassifier(5)) against the same without the "
-        f"metric, all parameters at their defaults. Test errors on {len(results[0].plain_errors)} stratified 70/30 "
-        "splits, mean ± standard deviation; splits won and lost by the metric; time to fit the pipeline with the "
-        "metric, and triplets learned in a second of that time.",
+        "2. Metric learning for nearest neighbours",
+        "LogDetMetricLearner learns from labels which linear combinations of the features matter for distances. "
+        "Compared are standardised features with 5 nearest neighbours (5-NN), and the same in the learned metric: "
+        "make_pipeline(StandardScaler(), LogDetMetricLearner(), KNeighborsClassifier(5)), all with default parameters. "
+        f"Errors are those on the test set of {len(results[0].plain_errors)} stratified 70/30 splits, mean ± standard "
+        "deviation, and the change of the mean by the metric, in percentage points. won : lost: number of splits on "
+        "which the metric has the lower : the higher error. fit ms: milliseconds to fit the pipeline with the metric. "
+        "triplets/s: triplets of rows (two of one class, one of another) learned per second of that time.",
         table(header, rows),
         f"The metric lowers the mean error on {len(better)} of {len(results)} data sets"
         + (f"; it does not on {_listing(rest)}." if rest else "."),
@@ -106,10 +112,12 @@ def metric_report(results: Sequence[MetricResult]) -> str:
 def regression_report(result: RegressionResult) -> str:
     """One task of part 3 as text."""
     if not isinstance(result, SharesResult):
-        title = f"3a. Learning rates by GridSearchCV: {result.task}"
+        title = f"3a. Tuning the learning rate: {result.task}"
         words = (
-            "Features and target are standardised inside the search; RMSE in the target's units. BurgRegressor has "
-            "positive weights only, which this task does not ask for."
+            "GridSearchCV chooses the learning rate and its schedule. Features and target are standardised in each "
+            "fold. R2 and RMSE are cross-validated, RMSE ± its standard deviation over the folds in units of the "
+            "target. This task has weights of both signs; BurgRegressor, whose weights are positive, cannot fit it as "
+            "well."
         )
         header = ["", "best setting", "R2", "RMSE", "unusable", "sum w", "sum |w|", "w < 0", "s"]
         rows = [
@@ -117,13 +125,14 @@ def regression_report(result: RegressionResult) -> str:
             for search in result.searches
         ]
     else:
-        title = f"3b. Weights that must not be negative: {result.task}"
+        title = f"3b. Non-negative weights: {result.task}"
         words = (
-            f"A heap of {N_HEAP} images of digits, of which only the mean image is seen: how many of each digit are in "
-            f"it? Rows are pixels, features are {N_LIBRARY} other images of each digit; the weights of a digit's "
-            "images add up to its share of the heap. Nothing is centred or scaled, no intercept. RMSE on pixels left "
-            "out, in levels of ink from 0 to 16; misplaced: the part of the heap that the weights put under a wrong "
-            "digit, which differs by some points from heap to heap."
+            f"Only the mean of {N_MIXED} images of digits is known: how many of them show each digit? Rows are the "
+            f"pixels of the mean image, features are {N_LIBRARY} other images of each digit, and the weights of a "
+            "digit's images sum to its estimated share. So weights should be positive, and sum to 1; nothing is "
+            "centred or scaled, and there is no intercept. RMSE is that on the pixels of left-out folds, on the scale "
+            "of 0 to 16 of the images. misplaced: half the sum of the absolute errors of the shares, that is the part "
+            "of the images assigned to a wrong digit; it varies by a few percentage points with the choice of images."
         )
         header = ["", "best setting", "RMSE", "unusable", "sum w", "w < 0", "misplaced", "s"]
         rows = [
@@ -134,15 +143,16 @@ def regression_report(result: RegressionResult) -> str:
         title,
         f"{result.n_samples} rows x {result.n_features} features, {result.n_epochs} epochs, 5 folds. {words}",
         table(header, rows),
-        "Best setting: eta0 and learning_rate. Unusable: settings of the grid that blew up or are no better than "
-        "predicting the mean. s: seconds for the search. The last row is the batch solution, which sees all rows at "
-        "once and has no learning rate.",
+        "best setting: eta0 and learning_rate with the largest R2. unusable: number of settings that diverged or are "
+        "not better than predicting the mean. sum w, w < 0: sum of the weights, number of negative weights. s: "
+        "seconds for the search. The last row is the batch solution, which uses all rows at once and has no learning "
+        "rate.",
     )
 
 
 def kernel_report(result: KernelResult) -> str:
     """Part 4 as text."""
-    rows = [["nothing yet: I / d", "", "", "", f"{100 * result.first_error:.1f}", ""]]
+    rows = [["initial kernel I / d", "", "", "", f"{100 * result.first_error:.1f}", ""]]
     for run in result.runs:
         bound = f"{result.loss_bound:.3f}" if run.eta0 == THEORY_ETA0 else "-"
         for i in _some_checkpoints(run):
@@ -171,16 +181,20 @@ def kernel_report(result: KernelResult) -> str:
     objective, d = result.dual_objective, result.n_objects
     violation = d * max(result.boost_violation, 0.0)
     return section(
-        f"4. A kernel between {d} Iris flowers of three species, learned from distances",
-        "Target: Gaussian kernel of the standardised features, trace one; its distances are all the learners see. "
-        "Total loss is the sum of (a - y)^2 over all pairs, each predicted before it was learned. 1-NN error in the "
-        "feature space of the kernel, a mean over ten divisions into halves.",
+        f"4. Kernel learning: {d} Iris flowers of three species, from distances of pairs",
+        f"A kernel is a positive semidefinite {d} x {d} matrix; d = {d}. The learners are given distances of pairs of "
+        "flowers in the target kernel, a Gaussian kernel of the standardised features scaled to trace one, but neither "
+        "features nor species. MEGKernelLearner learns from a stream of random pairs: total loss is the sum of "
+        "(a - y)^2, where a is the half squared distance predicted before a pair is learned and y that of the target; "
+        "bound is the upper bound on it by the theorem. 1-NN %: error of the nearest neighbour classifier, with "
+        "distances of the learned kernel, a mean over ten splits into halves. s: seconds.",
         table(["", "learned from", "total loss", "bound", "1-NN %", "s"], rows),
-        f"With the rate of the theorem, eta0={THEORY_ETA0:g}, the total loss ends at {share:.0f} % of its bound. The "
-        "larger rate learns faster, but the theorem gives no bound for it.",
-        f"DefiniteBoost is told only that {result.n_constraints} pairs, {result.n_constraints_across} of them of two "
-        f"species, are nearer than {NEAR:g}/d. {result.n_rounds} rounds take the dual objective from "
-        f"{objective[0]:.4g} to {objective[-1]:.4g}; the largest violation left is {violation:.0e}/d.",
+        f"With the theorem's rate, eta0={THEORY_ETA0:g}, the total loss is {share:.0f} % of its bound. The larger rate "
+        "learns faster, but the theorem does not apply to it.",
+        f"DefiniteBoost is only given that the half squared distances of {result.n_constraints} pairs are below "
+        f"{NEAR:g}/d; {result.n_constraints_across} of these pairs are of different species. In {result.n_rounds} "
+        f"rounds its dual objective falls from {objective[0]:.4g} to {objective[-1]:.4g}; the largest violation of a "
+        f"constraint that remains is {violation:.0e}/d.",
     )
 
 
@@ -190,8 +204,8 @@ def _search_cells(search: SearchResult, scale: float, *, show_r2: bool) -> list[
     if "total" in best:
         setting = f"{best['eta0']:g}, {best['learning_rate']}, total={best['total']:g}"
     r2, rmse = f"{search.r2:.3f}", f"{scale * search.rmse:.2f} ± {scale * search.rmse_std:.2f}"
-    if not search.usable:  # numbers without meaning, of any length
-        r2, rmse = "< 0", "blown up"
+    if not search.usable:  # the numbers may be of any length
+        r2, rmse = "< 0", "diverged"
     unusable = f"{search.n_unusable} of {search.n_settings}" if best else ""
     return [search.method, setting, *([r2] if show_r2 else []), rmse, unusable]
 
@@ -215,7 +229,7 @@ def _seconds(search: SearchResult) -> str:
 
 
 def _some_checkpoints(run: OnlineRun) -> list[int]:
-    """A few for the table, the last among them."""
+    """Up to four checkpoints for the table, the last one included."""
     n = len(run.n_pairs)
     return sorted({round(i) for i in np.linspace(0, n - 1, min(n, 4))})
 
@@ -225,10 +239,10 @@ def _paragraph(text: str) -> str:
 
 
 def _share(error: float) -> str:
-    """In per cent; of a model that blew up a number means nothing."""
+    """The error in per cent; no number if the model has diverged."""
     if np.isnan(error):
         return ""
-    return f"{100 * error:.1f}" if error < 10 else "blown up"
+    return f"{100 * error:.1f}" if error < 10 else "diverged"
 
 
 def _percent(errors: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Running the four parts, then printing and drawing what they found."""
+"""Runs the four parts of the demo, prints the tables and draws the figure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._progress import Progress
 from ._regression import RegressionResult, SharesResult, tune_on_diabetes, tune_on_digits
 from ._stream import STREAMS, StreamResult, learn_streams
 
-INSTALL_HINT = "No figure, because matplotlib is not installed. To get it: python -m pip install matplotlib"
+INSTALL_HINT = "No figure was drawn, because matplotlib is not installed. Install it: python -m pip install matplotlib"
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything the demo does."""
+    """The data sets, grids and numbers of steps of a demo."""
 
     streams: tuple[str, ...]
     data_sets: tuple[str, ...]
@@ -63,7 +63,7 @@ QUICK = Size(
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the four parts found; the third has two tasks."""
+    """The results of the four parts; the third has two tasks."""
 
     streams: list[StreamResult]
     metric: list[MetricResult]
@@ -74,7 +74,7 @@ class DemoResult:
 
 
 def compute(size: Size, progress: Progress) -> DemoResult:
-    """Run the parts, BLAS on one thread."""
+    """Run all parts, with BLAS on one thread."""
     start = time.perf_counter()
     with threadpool_limits(limits=1):
         streams = learn_streams(progress, names=size.streams)
@@ -105,15 +105,15 @@ def run_demo(output: Path, *, quick: bool = False) -> DemoResult:
     Raises
     ------
     OSError
-        Before anything is computed, if the figure cannot be written where it should.
+        Before anything is computed, if the figure cannot be written to `output`.
     """
     can_draw = _check_output(output)
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ± shall not stop the demo
+        sys.stdout.reconfigure(errors="replace")  # for terminals that cannot show ±
     result = compute(QUICK if quick else FULL, Progress(5))
     print("\n" + report(result))
     if can_draw:
-        note = "Data: scikit-learn's Iris, Wine, WDBC, Digits, diabetes; Balance Scale from the lever rule."
+        note = "Data: Iris, Wine, WDBC, Digits and diabetes from scikit-learn; Balance Scale from the lever rule."
         _figure.draw(output, result.metric, result.diabetes, result.digits, result.kernels, note)
         print(f"\nFigure: {output}")
     else:
@@ -122,7 +122,7 @@ def run_demo(output: Path, *, quick: bool = False) -> DemoResult:
 
 
 def _check_output(output: Path) -> bool:
-    """Whether there is matplotlib to draw with; OSError if it could not write `output`."""
+    """Whether matplotlib is installed; OSError if it cannot write `output`."""
     try:
         formats = _figure.supported_formats()
     except ImportError:
@@ -133,5 +133,5 @@ def _check_output(output: Path) -> bool:
     if output.is_dir() or not os.access(folder, os.W_OK):
         raise OSError(f"--output {output}: cannot write a file there")
     if output.suffix.removeprefix(".").lower() not in formats:
-        raise OSError(f"--output {output}: the name has to end in one of {', '.join(f'.{f}' for f in sorted(formats))}")
+        raise OSError(f"--output {output}: the name must end in one of {', '.join(f'.{f}' for f in sorted(formats))}")
     return True

@@ -1,4 +1,4 @@
-"""Part 1: one pass over a stream with nothing tuned, beside stochastic gradient descent."""
+"""Part 1: parameter-free models and stochastic gradient descent, in one pass over a stream."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..parameter_free import ParameterFreeClassifier, ParameterFreeRegressor
 from ..pipeline import make_online_pipeline
 from ._progress import Progress
 
-# Chapters of Python's reference manual, which comes with Python.
+# Chapters of Python's reference manual, which is part of Python's standard library.
 CHAPTERS = ("compound", "types", "string-methods", "debugger", "formatstrings", "import", "execmodel")
 
 
 @dataclass(frozen=True)
 class StreamResult:
-    """One stream: errors of rows predicted before they are learned, a share of the rows, or of the targets' variance.
+    """One stream: errors of rows predicted before they are learned, relative to the rows or the targets' variance.
 
-    `sgd` is stochastic gradient descent on the rows as they come, `scaled_sgd` the same behind a scaler that learns the
-    stream, too; NaN on text, which is not scaled. `seconds` is the processor time that ours took.
+    `sgd` is stochastic gradient descent on unscaled rows, `scaled_sgd` on rows standardised online, NaN for text, which
+    is not standardised. `seconds` is the processor time of the parameter-free model, whose error is `ours`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class StreamResult:
 
 
 def load_manual(return_X_y: bool = True):
-    """Paragraphs of Python's manual as TF-IDF, and the chapter that each is from."""
+    """TF-IDF values of paragraphs of Python's manual, and the chapter of each."""
     paragraphs = [
         (paragraph, chapter)
         for chapter in CHAPTERS
@@ -63,9 +63,9 @@ STREAMS = {
 
 
 def learn_streams(progress: Progress, *, names: Sequence[str] = tuple(STREAMS)) -> list[StreamResult]:
-    """One pass over each, rows in a random order, all parameters at their defaults."""
+    """One pass over each stream, rows in random order, with default parameters."""
     results = []
-    with progress.part("Streams with nothing to tune", 3 * len(names)):
+    with progress.part("Streams without tuning", 3 * len(names)):
         for name in names:
             X, y = STREAMS[name](return_X_y=True)
             order = np.random.RandomState(0).permutation(len(y))
@@ -93,12 +93,12 @@ def learn_streams(progress: Progress, *, names: Sequence[str] = tuple(STREAMS)) 
 
 
 def _error(model, X, y: np.ndarray, numbers: bool) -> float:
-    """Of one pass, a row at a time: the share of wrong labels, or of the variance that is not explained."""
+    """The error of one pass, row by row: the share of wrong labels, or the mean squared error over the variance."""
     learn = model.partial_fit if numbers else partial(model.partial_fit, classes=np.unique(y))
-    said = [y[0]]
+    predictions = [y[0]]
     with np.errstate(all="ignore"):
         learn(X[:1], y[:1])
         for i in range(1, len(y)):
-            said.append(model.predict(X[i : i + 1])[0])
+            predictions.append(model.predict(X[i : i + 1])[0])
             learn(X[i : i + 1], y[i : i + 1])
-        return float(np.mean((said - y) ** 2) / np.var(y) if numbers else np.mean(said != y))
+        return float(np.mean((predictions - y) ** 2) / np.var(y) if numbers else np.mean(predictions != y))

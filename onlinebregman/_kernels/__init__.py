@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-# Everything imports this package before any of its modules, so that what is wrong with all of them is said here.
+# This package is imported before any of its modules, so errors that concern all of them are raised here.
 _source = Path(__file__).with_name("loop") / "learner.pyx"
 if find_spec(f"{__name__}.loop.learner") is None and _source.exists():
     raise ImportError(

@@ -1,4 +1,4 @@
-"""What is compiled of a `Divergence`, a `Loss` and a `Penalty`; all others run on their own NumPy methods."""
+"""Tables of the compiled divergences, losses and penalties; all others run on their own NumPy methods."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from ..divergences import (
 from ..losses import Loss, SquaredLoss
 from ..penalties import L1, L2, ElasticNet, Penalty
 
-# What stands for a class with a constraint, or None for parameters without a compiled form. A subclass is not in the
-# table: it may have changed anything.
+# Compiled geometry of a divergence class with a constraint class; it may be None for some parameters. Subclasses are
+# not looked up here, as they may override any method.
 _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (SquaredEuclidean, NoneType): lambda w, doubled, F, C: EuclideanGeometry(w, doubled),
     (SquaredEuclidean, UpperBound): lambda w, doubled, F, C: _below(EuclideanGeometry, w, doubled, C),
@@ -51,7 +51,7 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (SimplexEntropy, NoneType): lambda w, doubled, F, C: SimplexGeometry(w, doubled, size=F.total),
     (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
 }
-# What stands for one that adapts, given the largest weight and the loss: these have no other way to learn.
+# Compiled geometry of an adaptive divergence, given the largest weight and the loss; there is no NumPy alternative.
 _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
     AdaGrad: lambda w, upper, F, L: AdaGradGeometry(w, upper),
     NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, F.by_deviation(L)),
@@ -59,7 +59,7 @@ _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
         w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L)
     ),
 }
-# Whose geometries make the proximal step of which penalties, told by their `l1` and `l2`.
+# Pairs of a divergence and a penalty whose proximal step is compiled, with parameters `l1` and `l2`.
 _PENALTIES: set[tuple[type, type]] = {
     *product((SquaredEuclidean, RelativeEntropy, Burg, BinaryEntropy), (L1, L2, ElasticNet)),
     (PNorm, L1),
@@ -81,7 +81,7 @@ _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
 
 
 def _below(geometry: type[Geometry], weights: np.ndarray, doubled: bool, constraint: UpperBound) -> Geometry | None:
-    """A geometry whose weights are clipped at one bound for all."""
+    """A geometry with one upper bound for all weights; None if the constraint has several."""
     return geometry(weights, doubled, upper=constraint.bound) if np.ndim(constraint.bound) == 0 else None
 
 
@@ -96,8 +96,7 @@ def make_geometry(
     """The geometry that moves `weights` in `divergence`.
 
     Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `doubled`
-    weights are w+ and w-, one after the other, of a model with weights w+ - w-. The loss is asked for its facts by
-    divergences that adapt.
+    weights are w+ followed by w-, of a model with weights w+ - w-. `loss` matters for adaptive divergences only.
     """
     if divergence.adaptive:
         return _make_adaptive(divergence, weights, doubled, constraint, penalty, loss)
@@ -121,7 +120,7 @@ def _make_adaptive(
     loss: Loss | None,
 ) -> Geometry:
     if doubled:
-        raise ValueError(f"{divergence!r} is for weights of any sign; use signed=False.")
+        raise ValueError(f"signed must be False for {divergence!r}, whose weights can have any sign; got True.")
     if not (penalty is None or type(penalty) in (L1, L2, ElasticNet)):
         raise ValueError(
             f"{divergence!r} is adaptive and has no proximal step of {penalty!r}, as its metric is not known before "
@@ -150,6 +149,6 @@ def _make_adaptive(
 
 
 def make_loss(loss: Loss) -> compiled.Loss:
-    """The compiled loss of the same numbers, or one that asks `loss`."""
+    """The compiled counterpart of `loss`, or one that calls its methods."""
     make = _LOSSES.get(type(loss))
     return NumPyLoss(loss) if make is None else make(loss)

@@ -1,7 +1,7 @@
-"""What rows, targets and weights come in: looked at before scikit-learn and SciPy, which trust it, read it.
+"""Checks of the containers of rows, targets and weights, before scikit-learn and SciPy read them.
 
-SciPy takes the arrays of a sparse matrix as they are: a column number out of range is a crash. scikit-learn reads the
-times of a datetime64 array as numbers, and what a masked array hides as if it were there.
+SciPy does not check the arrays of a sparse matrix: a column index out of range may crash the interpreter. scikit-learn
+converts datetime64 arrays to numbers, and ignores the mask of masked arrays.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _REMEDY = (
 
 
 class _Malformed(Exception):
-    """What is wrong with the arrays inside a sparse matrix."""
+    """An error in the arrays inside a sparse matrix."""
 
 
 def readable(values, name: str = "X", *, labels: bool = False):
-    """`values`, if they are of a kind that can be numbers, or `labels`; sparse ones as CSR that can be trusted.
+    """`values`, if their type can hold numbers, or `labels`; sparse ones as CSR with checked indices.
 
     Raises
     ------
     ValueError
-        If something is masked, if numbers are complex, times or structured, or a sparse matrix is malformed.
+        If values are masked, complex, times or structured, or a sparse matrix is malformed.
     """
     if sparse.issparse(values):
         return sound_csr(values, name)
@@ -46,7 +46,7 @@ def readable(values, name: str = "X", *, labels: bool = False):
 
 
 def unmasked(values, name: str):
-    """A masked array as a plain one, if nothing is masked; everything else as it is."""
+    """The data of a masked array, if no value is masked; everything else unchanged."""
     if isinstance(values, list | tuple) and any(isinstance(value, np.ma.MaskedArray) for value in values):
         values = np.ma.array(values)
     if not isinstance(values, np.ma.MaskedArray):
@@ -83,15 +83,15 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
 
 
 def sound_csr(X, name: str = "X"):
-    """A sparse matrix or array as CSR of the same kind, every index of which has been looked at.
+    """A sparse matrix or array as CSR of the same kind, with every index checked.
 
-    CSR shares its arrays with what is returned, where they are integers of 4 or 8 bytes and numbers that SciPy knows.
-    Nothing is taken from the flags of X, which a change of its arrays leaves as they were.
+    If X is CSR, the result shares its arrays, unless they have to be converted to integers of 4 or 8 bytes and numbers
+    supported by SciPy. The flags of X are ignored, as they may be outdated after its arrays were changed.
 
     Raises
     ------
     ValueError
-        If the arrays do not make a matrix of the shape it says; the message names the first row, and its index.
+        If the arrays are not those of a matrix of this shape; the message names the first row and index at fault.
     """
     if len(X.shape) != 2:
         raise ValueError(
@@ -109,7 +109,7 @@ def sound_csr(X, name: str = "X"):
 
 
 def _made(X, kind: str, **arrays):
-    """An empty matrix in format `kind`, a sparse array if X is one, that is given these arrays."""
+    """A matrix in format `kind` with these arrays; a sparse array if X is one."""
     new = getattr(sparse, f"{kind}_{'array' if isinstance(X, sparse.sparray) else 'matrix'}")(X.shape)
     for part, array in arrays.items():
         setattr(new, part, array)
@@ -120,14 +120,14 @@ def _array(X, part: str, ndim: int = 1) -> np.ndarray:
     """One of the arrays inside X, with this number of dimensions."""
     values = getattr(X, part, None)
     if not isinstance(values, np.ndarray):
-        raise _Malformed(f"{part} is of type {type(values).__name__}, but must be an array")
+        raise _Malformed(f"{part} must be an array; got {type(values).__name__}")
     if values.ndim != ndim:
-        raise _Malformed(f"{part} has {values.ndim} dimensions, but must have {ndim}")
+        raise _Malformed(f"{part} must have {ndim} dimensions; got {values.ndim}")
     return np.require(unmasked(values, part), requirements=["C", "A"])
 
 
 def _values(X, ndim: int = 1) -> np.ndarray:
-    """Its numbers, as SciPy can read them."""
+    """The array `data`, in a dtype that SciPy supports."""
     values = _array(X, "data", ndim)
     check_kind(values.dtype, "X")
     known = values.dtype.kind in "biuf" and values.dtype.isnative and values.dtype != np.float16
@@ -136,19 +136,19 @@ def _values(X, ndim: int = 1) -> np.ndarray:
 
 def _integers(values: np.ndarray, part: str) -> np.ndarray:
     if values.dtype.kind not in "iu":
-        raise _Malformed(f"{part} has dtype {values.dtype}, but must hold integers")
+        raise _Malformed(f"{part} must hold integers; got dtype {values.dtype}")
     return values if values.dtype in (np.int32, np.int64) else values.astype(np.int64)
 
 
 def _check_range(indices: np.ndarray, n: int, what: str, where) -> None:
-    """All from 0 to n - 1; `where` names the place of the entry of a given number."""
+    """Check that all indices are from 0 to n - 1; `where` is the name of an entry, given its number."""
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         entry = int(np.argmax((indices < 0) | (indices >= n)))
         raise _Malformed(f"{where(entry)} has the {what} index {indices[entry]}, but there are {n} {what}s")
 
 
 def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
-    """CSR, CSC (axis=1) or BSR (blocks) with arrays that hold together."""
+    """CSR, CSC (axis=1) or BSR (blocks) with checked arrays."""
     of_blocks = " of blocks" if kind == "bsr" else ""
     (n_major, major), (n_minor, minor) = (
         (X.shape[k] // block[k], ("row", "column")[k] + of_blocks) for k in (axis, 1 - axis)
@@ -157,13 +157,13 @@ def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
     indices, indptr = (_integers(_array(X, part), part) for part in ("indices", "indptr"))
     if indices.dtype != indptr.dtype:
         indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
-    room = min(len(data), len(indices))
+    n_entries = min(len(data), len(indices))
     if len(indptr) != n_major + 1:
-        raise _Malformed(f"indptr has {len(indptr)} entries, but {n_major} {major}s need {n_major + 1}")
+        raise _Malformed(f"indptr must have {n_major + 1} entries for {n_major} {major}s; got {len(indptr)}")
     if indptr[0] != 0:
         raise _Malformed(f"indptr must start at 0; got {indptr[0]}")
-    if indptr.max() > room:
-        first = int(np.argmax(indptr > room))
+    if indptr.max() > n_entries:
+        first = int(np.argmax(indptr > n_entries))
         raise _Malformed(
             f"{major} {first - 1} ends at entry {indptr[first]}, but there are {len(indices)} indices and {len(data)} "
             "values"
@@ -187,7 +187,7 @@ def _from_bsr(X):
 
 
 def _from_entries(X, values: np.ndarray, rows: np.ndarray, columns: np.ndarray):
-    """Entries at rows and columns."""
+    """A CSR matrix with these entries, with checked indices."""
     if not len(values) == len(rows) == len(columns):
         raise _Malformed(f"there are {len(values)} values, {len(rows)} row indices and {len(columns)} column indices")
     _check_range(rows, X.shape[0], "row", lambda entry: f"entry {entry}")
@@ -204,7 +204,7 @@ def _from_dia(X):
     data, offsets = _values(X, 2), _integers(_array(X, "offsets"), "offsets")
     if len(data) != len(offsets) or len(np.unique(offsets)) != len(offsets):
         raise _Malformed(f"there are {len(data)} diagonals and {len(np.unique(offsets))} different offsets")
-    inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])  # others have no entries
+    inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])  # other diagonals have no entries
     return _made(X, "dia", data=data[inside], offsets=offsets[inside]).tocsr()
 
 

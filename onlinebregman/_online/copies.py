@@ -1,4 +1,4 @@
-"""Copies of models that go on learning."""
+"""Copies of models that continue to learn."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Self
 
 
 class OwnCopyMixin:
-    """`copy.copy` gives a model of its own: it shares the parameters, and nothing that learning moves.
+    """`copy.copy` gives an independent model: it shares the parameters, but no object that learning changes.
 
-    What an estimator has learned is changed in place. A copy that shared a part of it, as Python's default does, would
-    learn the rows of both, and go by counts and bounds of one.
+    Learning changes fitted objects in place. A copy that shared some of them, as Python's default does, would learn the
+    rows of both models.
     """
 
     get_params: Callable[..., dict[str, Any]]

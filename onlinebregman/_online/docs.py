@@ -59,9 +59,9 @@ probabilities : ndarray of shape (n_samples, n_classes)
 
 Function = TypeVar("Function", bound=Callable)
 
-# A section ends at a blank line, unless the entry before it goes on, indented.
+# A section ends at a blank line, unless the next line is indented and continues an entry.
 _SECTION = re.compile(r"^(Parameters|Attributes|Returns|Raises)\n-+\n((?:.+\n?|\n(?= ))*)", re.MULTILINE)
-_ENTRY = re.compile(r"^(\S.*)((?:\n+ .*)*)", re.MULTILINE)  # its first line, and what is indented below
+_ENTRY = re.compile(r"^(\S.*)((?:\n+ .*)*)", re.MULTILINE)  # a first line, and the indented lines below
 _NAMES = re.compile(r"\{([*\w]+(?:, [*\w]+)*)\}")
 
 
@@ -82,7 +82,7 @@ class DocumentedMixin:
         if cls.__doc__:
             cls.__doc__ = _filled(cls.__doc__, [base.__doc__ for base in cls.__mro__[1:]], cls.__init__)
         for name, member in vars(cls).items():
-            method = getattr(member, "fn", getattr(member, "__func__", member))  # of `available_if`, of a class method
+            method = getattr(member, "fn", getattr(member, "__func__", member))  # unwrap available_if and classmethod
             if inspect.isfunction(method) and (doc := method.__doc__) and _NAMES.search(doc):
                 method.__doc__ = _filled(doc, _docs_of_relatives(cls, name), method)
 
@@ -99,7 +99,7 @@ def described_by(*sources: Callable) -> Callable[[Function], Function]:
 
 
 def _docs_of_relatives(cls: type, name: str) -> list[str | None]:
-    """Docstrings of the methods whose arguments those of a method are taken to be, the nearest first."""
+    """Docstrings of the methods that share arguments with a method, the nearest first."""
     relatives = [vars(base).get(name) for base in cls.__mro__[1:]]
     for other in dict.fromkeys((name.removeprefix("partial_"), "fit", "plot")):
         if other != name:
@@ -130,14 +130,14 @@ def _filled(doc: str, sources: list[str | None], function: Callable) -> str:
 
 
 def _entry(section: str, name: str, sources: list[str | None]) -> str:
-    """The entry for a name; the name in braces as it stands if none of the sources has one."""
+    """The entry for a name; the name in braces, unchanged, if none of the sources has one."""
     described = (_entries(source) for source in (*sources, COMMON) if source)
     return next((entries[section, name] for entries in described if (section, name) in entries), f"{{{name}}}")
 
 
 @cache
 def _entries(doc: str) -> dict[tuple[str, str], str]:
-    """The entries that a docstring writes out, by section and name, without the defaults."""
+    """The entries of a docstring, by section and name, without the defaults."""
     return {
         (section, name): line.partition(", default=")[0] + below
         for section, body in _SECTION.findall(inspect.cleandoc(doc))
@@ -148,7 +148,7 @@ def _entries(doc: str) -> dict[tuple[str, str], str]:
 
 
 def _defaults(function: Callable) -> dict[str, Any]:
-    """What `inspect.signature` says of them, in a tenth of the time: the package is imported more often than read."""
+    """The defaults of a function's parameters; it takes a tenth of the time of `inspect.signature` at import."""
     function = inspect.unwrap(function)
     if not inspect.isfunction(function):
         return {}

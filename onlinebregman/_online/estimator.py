@@ -1,14 +1,14 @@
 """The life cycle of all estimators: validate, begin or continue, learn; an error leaves the estimator unchanged.
 
-A public method hands what it was given to `_fit` or `_partial_fit`. An estimator says how it
+A public method passes its arguments to `_fit` or `_partial_fit`. An estimator implements
 
-    _check(call, *given) -> data            validates what the call was given,
-    _begin(data)                            binds a model that has learned nothing,
-    _go_on(data, call)                      gets one ready that learns more,
-    _configure()                            puts the parameters in force,
-    _learn(data, order=None, *, again=False) -> mean loss     and learns the data, once.
+    _check(call, *given) -> data            validate the arguments,
+    _begin(data)                            bind a model that has learned nothing,
+    _go_on(data, call)                      prepare a fitted model to learn more,
+    _configure()                            pass the parameters to the learner,
+    _learn(data, order=None, *, again=False) -> mean loss     learn the data, once.
 
-Where examples come in several kinds (rows, pairs, triplets), each kind has a `check` and a `learn` of these signatures.
+Estimators that learn several kinds of examples (rows, pairs, triplets) have a `check` and a `learn` for each kind.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .validation import check_rows, check_weights
 
 
 class Call(NamedTuple):
-    """Which call is under way."""
+    """The kind of the current call."""
 
-    first: bool  # the model begins with it
+    first: bool  # whether the model begins with it
     partial: bool  # `partial_fit`, not `fit`
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Validated examples: instances, their targets or labels, and their weights; None for what they do not have."""
+    """Validated examples: instances, targets or labels, and weights; None if there are none."""
 
     X: Any
     y: Any = None
@@ -58,7 +58,7 @@ class NoBound(AttributeError, ValueError):
 
 
 class _Validated:
-    """The parameters of an estimator when they were validated; no copy carries them."""
+    """The parameters of an estimator when they were last validated; they are not copied with the estimator."""
 
     def __init__(self, estimator: BaseEstimator | None = None) -> None:
         names = _parameter_names(estimator.__class__) if estimator is not None else ()
@@ -79,24 +79,24 @@ def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
-    # Why models that learned in parallel are not mixed into one, where they are not: see `_mixed`
-    _unmixable = "it keeps more of the one stream that it learns than weights and sums of rows"
-    _adds_up = False  # are models of shards mixed exactly, by adding up statistics, so that one round says everything?
-    _parallel = False  # is this such a model? Bounds on a run are for one run over all rows
-    _reversible = False  # does the transaction of another estimator take back a row that this one has learned, too?
+    # Why models of shards cannot be mixed into one, for the error message of `_mixed`
+    _unmixable = "its state is more than weights and sums over rows"
+    _adds_up = False  # whether models of shards are mixed exactly, by adding statistics, so that one round suffices
+    _parallel = False  # whether this is a mixed model, for which there are no bounds
+    _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
 
-    _learner: Any  # what learns; compiled, where there is such a thing
+    _learner: Any  # holds the learned state; usually compiled
 
     if TYPE_CHECKING:
 
         def __sklearn_is_fitted__(self) -> bool: ...
 
     def _keep(self, arguments: dict[str, Any]) -> None:
-        """Bind each argument of a constructor, which are its `locals()`, to the attribute of its name."""
+        """Set the arguments of a constructor, given as its `locals()`, as attributes."""
         vars(self).update({name: value for name, value in arguments.items() if name != "self"})
 
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        """The body of `fit` and its like; the wrapper of a public method has checked the parameters."""
+        """The body of `fit` and similar methods, whose decorator has validated the parameters."""
         with all_or_nothing(self, *self._members()):
             warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
@@ -107,7 +107,7 @@ class LifeCycleMixin(DocumentedMixin):
         return self
 
     def _partial_fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        """The body of `partial_fit` and its like."""
+        """The body of `partial_fit` and similar methods."""
         with all_or_nothing(self, *self._members()) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
             changed = call.first or not self._parameters_are_valid()
@@ -122,7 +122,7 @@ class LifeCycleMixin(DocumentedMixin):
         return self
 
     def _prepare(self, data, call: Call, changed: bool = True) -> None:
-        """Begin or go on, with the parameters in force, which may have been `changed` since the last call."""
+        """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
             self._begin(data)
         else:
@@ -131,7 +131,7 @@ class LifeCycleMixin(DocumentedMixin):
             self._configure()
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """A new model: this one, and what `parts`, copies of it, have each learned from its share of the rows.
+        """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.
 
         Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.mixing`.
         """
@@ -139,18 +139,18 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _check_one_run(self) -> None:
         if self._parallel:
-            raise NoBound("this model was mixed from parallel runs, and bounds are for one run over all rows")
+            raise NoBound("Bounds must be for one run over all rows; this model was mixed from parallel runs.")
 
     def _members(self) -> Iterable:
         """Further estimators that a call changes."""
         return ()
 
     def _learning_in_place(self, data) -> Iterable:
-        """Those of which this depends on the data."""
+        """Further estimators that a call changes in place, depending on the data."""
         return ()
 
     def _parameters_are_valid(self) -> bool:
-        """Are the parameters the very ones that were validated, and put in force, last?"""
+        """Whether the parameters have not changed since they were last validated."""
         last = vars(self).get("_validated")
         return last is not None and last.are_those_of(self)
 
@@ -164,22 +164,22 @@ class LifeCycleMixin(DocumentedMixin):
         raise NotImplementedError
 
     def _go_on(self, data, call: Call) -> None:
-        """Bind copies of what learning changes in place, but for a `_learner` that learns by one call.
+        """Replace what learning changes in place by copies, except for a `_learner` that is called only once.
 
-        One call of a learner takes all examples or none; several, such as epochs of a warm `fit`, leave no way back.
+        One call of a learner can be undone; several, such as the epochs of a warm `fit`, cannot.
         """
         if not call.partial:
             self._learner = copy.deepcopy(self._learner)
 
     def _configure(self) -> None:
-        """Put the parameters that may change in mid-stream in force."""
+        """Pass the parameters that may change between calls to the learner."""
 
     def _learn(self, data, order: np.ndarray | None = None, *, again: bool = False) -> float | None:
-        """Learn the data, once, in the order given; `again` if this call has learned them before."""
+        """Learn the data once, in the given order; `again`: whether this call has learned them before."""
         raise NotImplementedError
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
-        """What `fit` does with the data, by default one epoch; X and y are what it was given."""
+        """Learn the data in `fit`, by default for one epoch; X and y are the original arguments."""
         learn(data)
 
 
@@ -194,7 +194,7 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
     def _run(self, body: Callable[[int], bool], n: int, task: str, X, y) -> int:
         """Call `body(i)` for i < n as one callback task each, until it returns True or a callback asks to stop.
 
-        Returns how many were run.
+        Returns the number of tasks that were run.
         """
         context = self._init_callback_context(max_subtasks=n)
         data = {"estimator": self, "X": X, "y": y, "metadata": {}}
@@ -210,12 +210,12 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
         return i + 1
 
     def _reconstruction_attributes(self) -> dict[str, Any]:
-        """Fitted attributes that go on changing in place, copied: what a callback needs to evaluate the model now."""
+        """Copies of the fitted attributes that change in place, for callbacks that evaluate the current model."""
         return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
 
 
 class EpochEstimator(OnlineEstimator):
-    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback says stop.
+    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback stops it.
 
     Parameters
     ----------
@@ -281,14 +281,14 @@ class EpochEstimator(OnlineEstimator):
         self.n_iter_: int = self._run(epoch, self.max_iter, "epoch", X, y)
         if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
             warn_caller(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss settled to within "
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss converged to within "
                 f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
                 ConvergenceWarning,
             )
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of whoever called the package."""
+    """Issue a warning that points at the line outside the package that called it."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("onlinebregman.", "sklearn.")):
         frame, level = frame.f_back, level + 1

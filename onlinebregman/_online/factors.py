@@ -8,14 +8,14 @@ from sklearn.utils.extmath import svd_flip
 
 from .._kernels.matrices.symmetric import eigen_factor
 
-# Below this part of the largest eigenvalue the others of a badly scaled matrix have lost digits.
+# Eigenvalues of a badly scaled matrix below this fraction of the largest are inaccurate.
 _GRADED = 1e-8
 
 
 def factor(matrix: np.ndarray) -> np.ndarray:
     """L with W = L'L; rows are the principal directions, longest first.
 
-    Of a multiple of the identity every direction is a principal one: its rows are the features, in their order.
+    For a multiple of the identity, of which every direction is a principal one, the rows are the features in order.
     """
     if np.array_equal(matrix, matrix[0, 0] * np.eye(len(matrix))):
         return np.sqrt(matrix)
@@ -26,16 +26,16 @@ def factor(matrix: np.ndarray) -> np.ndarray:
 
 
 def _graded_factor(matrix: np.ndarray) -> np.ndarray:
-    """`factor` where features of very different sizes, not directions that are missing, make eigenvalues small.
+    """`factor` for small eigenvalues caused by features of very different sizes, not by a low rank.
 
-    W = D R D with ones on the diagonal of R: the singular values of the factor of R times D are found by one-sided
-    Jacobi rotations, each to its own digits.
+    W = D R D with ones on the diagonal of R: one-sided Jacobi rotations compute the singular values of the factor of R
+    times D, each with a small relative error.
     """
     scale = np.sqrt(matrix.diagonal())
     L = eigen_factor(matrix / scale / scale[:, None])
     order = np.argsort(-scale, kind="stable")
     largest = scale.max()
-    # of the transposed factor, rows from the largest to the smallest: what the rotations like best
+    # the transposed factor, rows from the largest to the smallest, for which the rotations converge fastest
     values, vectors, _, work, _, info = dgejsv(
         (L * (scale / largest))[:, order].T.copy(order="F"), joba=2, jobu=0, jobv=3
     )

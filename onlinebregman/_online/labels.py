@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._kernels.rows.rows import in_doubles
+from .._kernels.rows.rows import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples
 from .validation import check_rows, check_weights
@@ -32,7 +32,7 @@ class StreamClassifierMixin(ClassifierMixin):
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
-        """The number of each label's class; at the start sets `classes_`, later makes sure that they are the same."""
+        """The number of each label's class; sets `classes_` at the start, and later checks that they are the same."""
         if call.first:
             self._set_classes(y, classes, call.partial)
         elif classes is not None:
@@ -44,7 +44,7 @@ class StreamClassifierMixin(ClassifierMixin):
                 )
         return self._known_codes(
             y,
-            "give all labels that will come as `classes` to the first call of partial_fit"
+            "pass all labels of the stream as `classes` to the first call of partial_fit"
             if call.partial
             else "set warm_start=False to begin again with other classes",
         )
@@ -63,7 +63,7 @@ class StreamClassifierMixin(ClassifierMixin):
             )
 
     def _known_codes(self, y: np.ndarray, remedy: str) -> np.ndarray:
-        """The number of each label's class, or an error that names the first label that is none of them."""
+        """The number of each label's class; an error names the first unknown label."""
         codes, known = self._encode(y)
         if not known.all():
             row = int(np.argmin(known))
@@ -87,7 +87,7 @@ class StreamClassifierMixin(ClassifierMixin):
         return Examples(X, codes, weights)
 
     def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
-        """The weight of each class that `class_weight` says."""
+        """The weight of each class according to `class_weight`."""
         n_classes = len(self.classes_)
         if self.class_weight != "balanced":
             weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
@@ -103,23 +103,23 @@ class StreamClassifierMixin(ClassifierMixin):
         return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)
 
     def _make_code_book(self) -> np.ndarray:
-        """What the learner is given for the labels of each class, row by row: the number of the class."""
+        """The learner's target for each class, one row per class; by default the number of the class."""
         return np.arange(len(self.classes_), dtype=np.float64)
 
     def _keep_code_book(self) -> None:
-        """Keep the code book at hand, and by its labels."""
+        """Store the code book, and a dict from labels to its rows."""
         self._code_book = book = self._make_code_book()
         self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
 
     def _plain_targets(self, y) -> np.ndarray | None:
-        """The learner's targets, if the classes of labels can be told without validation."""
+        """The learner's targets if the labels need no validation; None otherwise."""
         if type(y) is list:
             if len(y) == 1 and type(y[0]) in (int, float, str):
                 return self._code_of.get(y[0])
-            y = in_doubles(y)
+            y = as_float64(y)
         if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind in "cmM":
             return None
-        if len(y) == 1 and y.dtype.kind != "O":  # which may not be hashable
+        if len(y) == 1 and y.dtype.kind != "O":  # objects may not be hashable
             return self._code_of.get(y.item())
         codes, known = self._encode(y)
         return self._code_book.take(codes, axis=0) if known.all() else None
@@ -140,28 +140,28 @@ def check_classes(classes) -> np.ndarray:
     if isinstance(classes, Set):
         classes = list(classes)
     if isinstance(classes, dict | Iterator):
-        raise ValueError(f"classes is a {type(classes).__name__}; give the labels as a list, list(classes).")
+        raise ValueError(
+            f"classes must be an array, list or set of labels; got a {type(classes).__name__}. Use list(classes)."
+        )
     labels = np.asarray(unmasked(classes, "classes"))
     check_kind(labels.dtype, "classes", labels=True)
     if labels.ndim != 1:
-        shown = (
-            f"classes = {classes!r} is no list of labels" if not labels.ndim else f"classes has shape {labels.shape}"
-        )
-        raise ValueError(f"{shown}; give all labels in one dimension, for example [0, 1] or numpy.unique(y).")
+        shown = repr(classes) if not labels.ndim else f"shape {labels.shape}"
+        raise ValueError(f"classes must be one-dimensional, for example [0, 1] or numpy.unique(y); got {shown}.")
     kinds = {isinstance(label, str) for label in (classes if labels.dtype.kind in "US" else labels.tolist())}
     if len(kinds) > 1:
-        raise ValueError(f"classes = {list(classes)!r} are words and numbers; give labels of one kind.")
+        raise ValueError(f"classes must be labels of one kind; got strings and numbers, {list(classes)!r}.")
     try:
         return finite_labels(np.unique(labels))
     except TypeError as error:
         raise ValueError(
-            f"classes = {labels.tolist()!r} cannot be sorted ({error}); give labels of one kind."
+            f"classes must be labels of one kind, which can be sorted; got {labels.tolist()!r} ({error})."
         ) from error
 
 
 def finite_labels(classes: np.ndarray) -> np.ndarray:
-    """The same, unless there is a number among them that cannot be the label of a row."""
+    """The same classes; an error if one of them is NaN or infinite."""
     labels = classes.tolist()
     if any(isinstance(label, float) and not isfinite(label) for label in labels):
-        raise ValueError(f"classes = {labels}: NaN and infinity cannot be labels; remove them.")
+        raise ValueError(f"classes must be finite; got {labels}. Remove NaN and infinity.")
     return classes

@@ -30,12 +30,12 @@ from .validation import a_number, check_finite, fitted
 class MirrorMixin(DocumentedMixin):
     """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass defines the divergence (`_mirror_map`) and the parameters that are `_read_at_each_call`; the others
-    determine the weights and are read when learning starts.
+    A subclass defines the divergence (`_mirror_map`) and the names of the parameters that can change between calls
+    (`_read_at_each_call`); the others determine the weights and are read when learning starts.
     """
 
     _read_at_each_call: tuple[str, ...]
-    # Parameters of the estimators it is mixed into, and their learner
+    # Attributes of the estimators that inherit from this class
     init: Any
     update: Any
     learning_rate: Any
@@ -44,28 +44,28 @@ class MirrorMixin(DocumentedMixin):
     _learner: Any
     _parallel: bool
     get_params: Any
-    _signed = False  # learn w+ and w- of w = w+ - w-?
+    _signed = False  # whether w+ and w- are learned, with w = w+ - w-
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
         """The divergence for a number of features; None before they are known."""
         raise NotImplementedError
 
     def _constraint(self) -> Constraint | None:
-        """What each step is projected onto."""
+        """The constraint that weights are projected onto after each step."""
         return None
 
     def _penalty(self) -> Penalty | None:
-        """What each step is shrunk by."""
+        """The penalty whose proximal step follows each step."""
         return None
 
     def _loss(self) -> Loss:
-        """The loss that is learned on."""
+        """The loss that is minimised."""
         return SquaredLoss()
 
     @property
     def divergence_(self) -> Divergence:
         """The divergence of this estimator; for signed weights that of (w+, w-)."""
-        if self.__sklearn_is_fitted__():  # what learning started with; the parameters may have been set since
+        if self.__sklearn_is_fitted__():  # the one that learning started with; the parameters may have changed since
             return self._divergence
         return self._mirror_map(None)
 
@@ -86,19 +86,19 @@ class MirrorMixin(DocumentedMixin):
         return "_learner" in vars(self)
 
     def _make_learner(self, start) -> Learner:
-        """A learner at the start: `start` is the number of features, or the prior of a matrix."""
+        """A learner that has learned nothing; `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
         self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
         return Learner(self._make_geometry(start), make_loss(self._learned_loss))
 
     def _make_geometry(self, start: Any) -> Geometry:
-        """The geometry at the start, which is a number of features here, and the prior of a matrix in subclasses."""
+        """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
         weights = starting_weights(self._divergence, self.init, start, self._signed)
         constraint, penalty = self._constraint(), self._learned_penalty
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
         if penalty is not None and not self._divergence.adaptive:
-            penalty.prox(self._divergence, weights, 1.0)  # now, and not at a row, to say that there is no such step
+            penalty.prox(self._divergence, weights, 1.0)  # raises an error now if there is no such proximal step
         return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
     def _parameters_are_valid(self) -> bool:
@@ -117,12 +117,12 @@ class MirrorMixin(DocumentedMixin):
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------
 
-    _sums: tuple[str, ...] = ()  # attributes that add up,
-    _maxima: tuple[str, ...] = ()  # that are the largest so far,
-    _of_first: tuple[str, ...] = ()  # and that the first shard's go on for all
+    _sums: tuple[str, ...] = ()  # attributes that are added
+    _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
+    _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """theta = sum share_s theta_s, theta_s = f(w_s)."""
+        """See `LifeCycleMixin._mixed`: theta = sum share_s theta_s with theta_s = f(w_s)."""
         if getattr(self, "track_regret", False):
             raise TypeError(
                 f"{type(self).__name__} cannot be mixed with track_regret=True, since a certificate is for one run; "
@@ -154,8 +154,8 @@ class MirrorMixin(DocumentedMixin):
                 geometry = mixed_geometry(start, parts, self._geometry_at(theta))
         if not np.isfinite(geometry.state_weights).all():
             raise ValueError(
-                "The weights of parallel runs have no finite mixture: they diverge, or lie at opposite ends of the "
-                "domain."
+                "The mixed weights of parallel runs are not finite: the runs diverge, or their weights lie at opposite "
+                "ends of the domain. Use smaller learning rates."
             )
         return mixed_learner(start, parts, shares, geometry, standardizer)
 
@@ -164,7 +164,7 @@ class MirrorMixin(DocumentedMixin):
         return self._divergence.mirror(geometry.state_weights)
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:
-        """The geometry at the weights of these dual ones."""
+        """The geometry with the weights f^-1(theta)."""
         return self._make_geometry(self._divergence.inverse_mirror(theta))
 
     def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
@@ -173,7 +173,7 @@ class MirrorMixin(DocumentedMixin):
             return a_number(self._bound(learner, u, np.float64(intercept)))
 
     def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
-        """The same, if it does not overflow."""
+        """`_certificate`, if it does not overflow."""
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
@@ -185,26 +185,26 @@ class MirrorMixin(DocumentedMixin):
             gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 
-    def _plain_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
-        """The same where each row's terms are divided by its rate: sum weight_t (L_t(w_t) - L_t(u)) is at most that.
+    def _unweighted_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+        """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
 
-        As rates never rise, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
+        As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rates may underflow, too
-            return a_number(self._plain_bound(learner, u, np.float64(intercept), largest))
+            return a_number(self._unweighted_bound(learner, u, np.float64(intercept), largest))
 
-    def _plain_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
-        """The same, if it does not overflow."""
+    def _unweighted_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
+        """`_unweighted_certificate`, if it does not overflow."""
         weighted = self._certificate(learner, u, intercept)
         first, last = map(np.float64, learner.tracked_rates[:2])
         rose = learner.tracked_rates[2]
         if first == 0:
             return 0.0
         if rose or (learner.geometry.adaptive and first != last):
-            why = "rates rise in mid-stream" if rose else f"the rates of {self._divergence!r} are not constant"
-            raise ValueError(f"There is no bound on the regret itself if {why}; see regret_certificate.")
-        slack, rows = learner.plain_slack
+            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
+            raise ValueError(f"There is no bound on the regret itself if {why}; use regret_certificate.")
+        slack, rows = learner.unweighted_slack
         if learner.geometry.adaptive:
             return float((weighted - learner.slack) / first + slack)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
@@ -224,7 +224,7 @@ class MirrorMixin(DocumentedMixin):
         return float(bound + largest * (1 / last - 1 / first))
 
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        """D(u, start) - D(u, end) of two positions of the learner."""
+        """D(u, start) - D(u, end) for two positions of the learner."""
         return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
 
     def _schedule(self) -> Schedule:
@@ -233,7 +233,7 @@ class MirrorMixin(DocumentedMixin):
         return resolve_schedule(learning_rate, eta0, self.power_t)
 
     def _rate(self) -> tuple[Any, float]:
-        """What the parameters `learning_rate` and `eta0` stand for."""
+        """The schedule's name or object, and its initial rate, from the parameters `learning_rate` and `eta0`."""
         return self.learning_rate, self.eta0
 
     def _learn(
@@ -244,7 +244,7 @@ class MirrorMixin(DocumentedMixin):
         again: bool = False,
         scores: np.ndarray | None = None,
     ) -> float:
-        """One pass over rows; returns the weighted mean loss before each was learned, and the `scores` they had."""
+        """One pass over rows; returns the weighted mean loss before each was learned, and fills in their `scores`."""
         total = len(data.y) if data.weights is None else data.weights.sum()
         if total == 0:
             return 0.0
@@ -257,10 +257,10 @@ class MirrorMixin(DocumentedMixin):
         return (self._learner.cumulative_loss - before) / total
 
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:
-        """Raise the error that says why the learner refused a row (of this name), and what to do."""
+        """Raise the error for a row, called `name` in the message, that the learner refused, with a remedy."""
         y = data.y
         name = name or f"row {row}"
-        own = self.get_params(deep=False)  # an error names no parameter that this estimator does not have
+        own = self.get_params(deep=False)  # the message names only parameters that this estimator has
         rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
         by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
         settings = [f"update={self.update!r}"] if "update" in own else []
@@ -294,6 +294,6 @@ class MirrorMixin(DocumentedMixin):
                 "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
                 "update='gradient' needs X >= 0 and y >= 0. "
                 + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or remove them."),
-                "bad target": f"The target {target} at {name} is not admissible for {self._learned_loss!r}.",
+                "bad target": f"The target {target} at {name} is not valid for {self._learned_loss!r}.",
             }[reason]
         )

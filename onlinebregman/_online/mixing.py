@@ -1,12 +1,12 @@
 """Models that learned in parallel, mixed into one.
 
-A model is sent to shards s of the data, of which a copy learns n_s rows each, n in all. What comes back is put together
-in two ways. Weights are averaged in the mirror space, which keeps them in the domain,
+A copy of the model learns the n_s rows of each shard s of the data, n in all. The copies are combined in two ways.
+Weights are averaged in the mirror space, which keeps them in the domain,
 
-    theta = sum n_s theta_s / n,    theta_s = f(w_s),
+    theta = sum n_s theta_s / n,    theta_s = f(w_s).
 
-and what counts rows or sums them up - their number, losses, statistics, the sums by which a geometry adapts - has grown
-by so much on each shard, which adds up: q = q_0 + sum (q_s - q_0). Sums are taken in the order of the shards.
+For numbers of rows and sums over rows (losses, statistics, the state of an adaptive geometry) the increments on all
+shards are added, q = q_0 + sum (q_s - q_0). Sums are taken in the order of the shards.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.learner import Learner
 from .._kernels.rows.standardizer import Standardizer
 
-# The least deviation of a column that is not constant, beside its mean: that of the compiled standardizer.
+# Smallest deviation of a column that is not constant, relative to its mean; the same as in the compiled standardizer.
 _LEAST = 1e-14
 
 
 def mean(shares: Sequence[float], values: Sequence[Any]) -> Any:
-    """sum share_s value_s, in order; a share of 0 counts nothing, whatever the value."""
+    """sum share_s value_s, in order; values with a share of 0 are ignored, even if they are not finite."""
     return reduce(np.add, (share * value for share, value in zip(shares, values, strict=True) if share > 0))
 
 
 def total(start: Any, values: Sequence[Any]) -> Any:
-    """start + sum (value_s - start): what all have grown by."""
+    """start + sum (value_s - start): the increments of all added to the start."""
     return reduce(np.add, (value - start for value in values), start)
 
 
 class Moments(NamedTuple):
-    """The weight of some rows, their mean, and their scatter about it: squares of each column, or a matrix."""
+    """The weight of some rows, their mean, and their scatter about it: sums of squares of columns, or a matrix."""
 
     weight: float
     mean: Any
@@ -45,7 +45,7 @@ class Moments(NamedTuple):
 
 
 def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any] = np.square) -> Moments:
-    """The moments of all rows: those of `start`, and those that each of `parts` has beyond them."""
+    """The moments of all rows: those of `start`, and those that each of `parts` has in addition."""
     center = next((part.mean for part in (start, *parts) if part.weight > 0), start.mean)
 
     def about_center(moments: Moments) -> tuple[float, Any, Any]:
@@ -70,7 +70,7 @@ def mixed_learner(
     geometry: Geometry,
     standardizer: Standardizer | None = None,
 ) -> Learner:
-    """A learner with the mixed geometry: intercepts are averaged like weights, everything else adds up."""
+    """A learner with the mixed geometry: intercepts are averaged like weights, everything else is added."""
     _, _, state = start.__reduce__()[1]
     runs = [part.__reduce__()[1][2]["run"] for part in parts]
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
@@ -79,7 +79,7 @@ def mixed_learner(
 
 
 def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:
-    """A fresh geometry of the mixed weights, with the rest of what the others have come to."""
+    """Set the state of `fresh`, a new geometry with the mixed weights, from those of the parts."""
     geometries = [part.geometry for part in parts]
     fresh.upper = start.geometry.upper
     if any(geometry.averaging for geometry in geometries):
@@ -92,7 +92,7 @@ def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) ->
     for name in _BY_SUM:
         state[name] = total(first[name], [each[name] for each in states])
     state["sum_bound"] = first["sum_bound"]
-    if averaging is not None:  # the sum of the weights over all steps, w+ - w- as one
+    if averaging is not None:  # the sum of w = w+ - w- over all steps
         run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), averaging[0]
         first_sum, *part_sums = (each.coef * run_of(each) for each in (start, *parts))
         moved = total(first_sum, part_sums)
@@ -101,15 +101,15 @@ def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) ->
     return fresh
 
 
-# Of Burg's gradient: the largest rows and sums of weights, and the rates that follow from them.
+# State of Burg's gradient steps: the largest rows and sums of weights, and the rates that follow from them.
 _BY_ORDER: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
 _BY_SUM = ("left_out", "bias_sum", "rows", "norms")
 
 
 def mixed_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[float]) -> AdaptiveGeometry:
-    """D_t(u, w) = sum h (u - w)^2 / 2 has the dual h w: weights are averaged by h, whose sums add up.
+    """D_t(u, w) = sum h (u - w)^2 / 2 has the dual h w: weights are averaged with weights h, whose sums are added.
 
-    Sums in units of the largest value M so far are brought to the largest of all.
+    Sums in units of the largest value M so far are converted to the largest M of all parts.
     """
     before, geometries = start.geometry, [part.geometry for part in parts]
     metrics = [geometry.metric for geometry in geometries]
@@ -147,7 +147,7 @@ def _targets(state: dict[str, float]) -> Moments:
 
 
 def mixed_standardizer(start: Standardizer | None, parts: Sequence[Standardizer]) -> Standardizer | None:
-    """The statistics of all rows."""
+    """A standardizer with the statistics of all rows."""
     if start is None:
         return None
 

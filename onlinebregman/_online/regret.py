@@ -1,4 +1,4 @@
-"""What bounds on a run depend on: the terms its rows were learned under, and the comparators it is held against."""
+"""What bounds on a run depend on: the parameters under which its rows were learned, and the comparators."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from ..divergences import Divergence
 
 
 class Terms:
-    """Under which terms rows were learned: of each term the different values, the first two and the last.
+    """The values of some terms (parameters, constraints) under which rows were learned.
 
-    Terms come into force with the next row, so that noting them costs nothing while rows are learned. Nothing is
-    changed in place: an object that is kept says what it said.
+    Of more than three different values of a term only the first two and the last are kept. New values apply from the
+    next row on. Objects are immutable.
     """
 
     def __init__(self, past: dict[str, tuple] | None = None, now: dict[str, Any] | None = None, since: int = 0) -> None:
         self._past, self._now, self._since = past or {}, now or {}, since
 
     def then(self, t: int, **terms) -> Terms:
-        """These terms, and what was learned so far, up to row t, under those before them."""
+        """A new object: these terms apply after row t, the present ones up to row t."""
         return self if terms == self._now else Terms(self._learned(t), terms, t)
 
     def of(self, name: str, t: int) -> tuple:
-        """The different values of a term under which the rows up to row t were learned; the present one if none."""
+        """The different values of a term for the rows up to row t; the present value if no row was learned."""
         return self._learned(t).get(name) or (self._now[name],)
 
     def learned(self, name: str, t: int) -> tuple:
-        """The same, but nothing if no row was learned."""
+        """The same, but empty if no row was learned."""
         return self._learned(t).get(name, ())
 
     def _learned(self, t: int) -> dict[str, tuple]:
         if t == self._since:
             return self._past
-        return {name: _noted(self._past.get(name, ()), value) for name, value in self._now.items()}
+        return {name: _with_value(self._past.get(name, ()), value) for name, value in self._now.items()}
 
 
-def _noted(values: tuple, value) -> tuple:
+def _with_value(values: tuple, value) -> tuple:
     return values if value in values else (*values[:2], value)
 
 
 def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | None) -> np.ndarray | None:
-    """Some w+ and w- >= 0 with coef = w+ - w- that satisfy the constraint, one after the other; None if none is known.
+    """Some w+ followed by w- with coef = w+ - w-, both >= 0, that satisfy the constraint; None if none is known.
 
-    What w+ and w- have in common is 1/2n for each feature, or what makes up the total, as far as there is room; if
-    there is not, of the points of that total the one nearest to 0.
+    The smaller of w+_i and w-_i is 1 / 2n, or what fills up the total, if the constraint allows it; otherwise the point
+    of that total nearest to 0 is taken.
     """
     n = len(coef)
     low: float | np.ndarray = 0.0
@@ -57,17 +57,17 @@ def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | Non
         low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
         total = total if constraint.total is None else constraint.total
     low, high = np.broadcast_to(low, 2 * n), np.broadcast_to(high, 2 * n)
-    least = np.maximum(low[n:], low[:n] - coef)  # of w-
+    least = np.maximum(low[n:], low[:n] - coef)  # bounds on w-
     most = np.maximum(np.minimum(high[n:], high[:n] - coef), least)
 
-    def beyond(level: float) -> np.ndarray:  # w-, if w+ + w- is to be the same for all features
+    def beyond(level: float) -> np.ndarray:  # w- for which w+ + w- = level, within its bounds
         return np.clip((level - coef) / 2, least, most)
 
     def contains(minus: np.ndarray) -> bool:
         return constraint is None or constraint.contains(np.r_[coef + minus, minus])
 
-    room = 1.0 if total is None else total - np.abs(coef).sum()
-    minus = np.maximum(-coef, 0) + room / (2 * n)
+    rest = 1.0 if total is None else total - np.abs(coef).sum()
+    minus = np.maximum(-coef, 0) + rest / (2 * n)
     outside = (minus < least).any() or (minus > most).any() or not contains(minus)
     minus = np.clip(minus, least, most)
     if total is not None and outside:
@@ -80,7 +80,7 @@ def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | Non
         else:
             minus = beyond(brentq(lambda level: float((coef + 2 * beyond(level)).sum()) - total, *ends, xtol=1e-300))
     elif outside and not contains(minus) and contains(least):
-        reached, missed = 0.0, 1.0  # how much of the way the constraint has room for
+        reached, missed = 0.0, 1.0  # bisection for the largest fraction that the constraint allows
         for _ in range(60):
             middle = (reached + missed) / 2
             if contains(least + middle * (minus - least)):

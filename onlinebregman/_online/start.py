@@ -1,4 +1,4 @@
-"""Where weights start: a checked point of the divergence's domain."""
+"""Initial weights: a validated point of the divergence's domain."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from .validation import check_finite
 def starting_weights(
     divergence: Divergence, init: ArrayLike | float | None, n_features: int, signed: bool = False, name: str = "init"
 ) -> np.ndarray:
-    """`init` as a checked point of the divergence's domain; by default the one that prefers no feature.
+    """`init` as a validated point of the divergence's domain; by default one with equal weights.
 
-    Signed weights come as w+ and w-, one after the other: the halves of `init`, and what is left of the simplex, or
-    1 / 2n, added to both.
+    Signed weights are w+ followed by w-: the positive and negative parts of `init`, with the same number added to all
+    of them. On the simplex that number fills up the total; otherwise it is 1 / 2n.
     """
     total = divergence.total
     if signed:
         weights = _vector(init, n_features, 0.0, name)
-        room = 1.0
+        rest = 1.0
         if total is not None:
             with np.errstate(over="ignore"):
-                room = total - np.abs(weights).sum()
-            if abs(room) <= 1e-10 * total:  # up to rounding, all of it
-                room = 0.0
-            if not room >= 0 or (room == 0 and name == "init"):
+                rest = total - np.abs(weights).sum()
+            if abs(rest) <= 1e-10 * total:  # 0 up to rounding
+                rest = 0.0
+            if not rest >= 0 or (rest == 0 and name == "init"):
+                limit = "less than" if name == "init" else "at most"
                 raise ValueError(
-                    f"The absolute values of {name} sum to {total - room:g}, which leaves nothing of "
-                    f"total={total:g} for the other signs; use a larger total."
+                    f"The absolute values of {name} must sum to {limit} total={total:g}, as w+ and w- together sum to "
+                    f"the total; got {total - rest:g}. Use a larger total."
                 )
-        spread = room / (2 * n_features)  # what w+ and w- have beyond init, each
+        spread = rest / (2 * n_features)
         return np.r_[np.maximum(weights, 0) + spread, np.maximum(-weights, 0) + spread]
     if init is None:
         return divergence.default_start(n_features)
@@ -48,20 +49,20 @@ def starting_weights(
         size = weights.sum()
     if not np.isclose(size, total, rtol=1e-6, atol=0.0):
         raise ValueError(
-            f"{name} sums to {size:g}, but weights on the simplex sum to total={total:g}; "
-            f"scale {name} by {total / size:g}, or set total to its sum."
+            f"{name} must sum to total={total:g}; got a sum of {size:g}. Scale {name} by {total / size:g}, or set "
+            "total to its sum."
         )
     return weights * (total / size)
 
 
 def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:
-    """A finite vector, one number a feature, from a vector, a number for all features, or None for the default."""
+    """A finite vector with a number per feature, from a vector, one number for all, or None for the default."""
     weights = np.asarray(default if values is None else values, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_features, float(weights))
     if weights.shape != (n_features,):
         raise ValueError(
-            f"{name} has shape {weights.shape}, but X has {n_features} features; give one weight per feature."
+            f"{name} must have one weight for each of the {n_features} features; got shape {weights.shape}."
         )
     check_finite(weights, name)
     return weights

@@ -1,8 +1,8 @@
-"""Learning rates from the theorems: the rate that makes a relative loss bound smallest, given bounds on the data.
+"""Learning rates from the theorems: the rate that minimises a relative loss bound, given bounds on the data.
 
 All follow from the identity c (a_t - u.x_t) = D(u, w_t) - D(u, w_{t+1}) + D(w_t, w_{t+1}) and D(w, w(c)) <= M c^2 / 2,
-with M the divergence's `smoothness` for rows as large as `x` allows. A row of weight h is a row of weight 1 at h times
-the rate, so that what holds for a rate and all lower ones holds for weights, too.
+with M the divergence's `smoothness` for rows of the size `x`. A row of weight h is a row of weight 1 at h times the
+rate, so that a bound that holds for a rate and all lower ones also holds for rows with weights.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class TheoryRate:
     constant: float
 
     def regret(self, comparator_loss: float) -> float:
-        """The bound on L - L_u where L_u is at most so large."""
+        """The bound on L - L_u, given an upper bound on L_u."""
         return (self.factor - 1) * comparator_loss + self.constant if self.constant < inf else inf
 
 
 def adaptive_rate_bound(rates: tuple[float, float], divergence: float, comparator_loss: float) -> float:
-    """What the Burg gradient promises for its loss, whose rate fell from the first to the last of `rates`.
+    """A bound on the loss of the Burg gradient, whose rate decreased from the first to the last of `rates`.
 
     JKD07, Theorems 1 and 2: as eta_t L_t(w_t) <= 2 eta_t L_t(u) + D(u, w_t) - D(u, w_{t+1}) for every row,
     L <= 2 eta_1 / eta_T L_u + D(u, w_1) / eta_T.
@@ -55,7 +55,7 @@ def adaptive_rate_bound(rates: tuple[float, float], divergence: float, comparato
     if not 0 <= comparator_loss < inf:
         raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
     first, last = rates
-    if first == 0:  # rows of zeros, for which all predict the same
+    if first == 0:  # only rows of zeros, for which all weights predict the same
         return float(comparator_loss)
     return 2 * first / last * comparator_loss + divergence / last
 
@@ -72,10 +72,10 @@ def theory_rate(
     largest_weight: float = 1.0,
     rows: int = 0,
 ) -> TheoryRate:
-    """The rate with the smallest bound over comparators and rows that keep to `data_bounds`.
+    """The rate with the smallest bound for all comparators and rows within `data_bounds`.
 
-    The rate is that for rows of weight 1, its guarantee that for rows of weight `largest_weight` >= 1 or less, and for
-    a number of `rows` if they are more than data_bounds["n_rows"].
+    The rate is for rows of weight 1. The guarantee holds for weights up to `largest_weight` >= 1, and for `rows` rows
+    if they are more than data_bounds["n_rows"].
     """
     bounds = _check_bounds(data_bounds)
     smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
@@ -83,7 +83,7 @@ def theory_rate(
     if loss.curvature_range == (1.0, 1.0):  # the squared loss
         factor, price = _FACTORS[update]
         cost = smoothness * distance
-        # without a bound on the comparator's loss: as if it were what learning costs
+        # without a bound on the comparator's loss, balance the two terms of the bound
         comparator = bounds.get("loss", cost)
         k = float(
             np.exp(
@@ -101,11 +101,14 @@ def theory_rate(
         return TheoryRate(k / smoothness, factor(heaviest), largest_weight * price(heaviest) * cost)
     slope = loss.lipschitz
     if slope == inf:
-        raise ValueError(f"learning_rate='theory' has no theorem for {loss!r}; choose eta0 with another learning_rate.")
+        raise ValueError(
+            "The loss must be squared or have a bounded slope for learning_rate='theory'; got "
+            f"{loss!r}. Use another learning_rate, and choose eta0."
+        )
     n_rows = _needed(bounds, "n_rows")
     rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
     constant = slope * sqrt(2 * distance * smoothness * n_rows)
-    # distance / rate, and for each row rate (weight slope)^2 smoothness / 2
+    # the sum of distance / rate and of rate (weight slope)^2 smoothness / 2 for each row
     return TheoryRate(rate, 1.0, (1 + largest_weight * largest_weight * max(rows / n_rows, 1.0)) / 2 * constant)
 
 
@@ -113,7 +116,7 @@ def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
     bounds = dict(data_bounds or {})
     for key, value in bounds.items():
         if key not in KEYS:
-            raise ValueError(f"data_bounds has the key {key!r}; it may have: {', '.join(map(repr, KEYS))}.")
+            raise ValueError(f"The keys of data_bounds must be among {', '.join(map(repr, KEYS))}; got {key!r}.")
         if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept")):
             raise ValueError(f"data_bounds[{key!r}] must be a positive finite number; got {value!r}.")
     return bounds
@@ -126,11 +129,11 @@ def _needed(bounds: dict[str, float], key: str) -> float:
 
 
 def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int, signed: bool) -> float:
-    """The largest D(u, w_1), from the start that prefers no feature."""
+    """The largest D(u, w_1), with w_1 the default start."""
     if signed and divergence.lower < 0:
         raise ValueError(
-            f"learning_rate='theory' has no theorem for signed=True in {divergence!r}; its weights can have any sign, "
-            "so use signed=False."
+            f"signed must be False for learning_rate='theory' with {divergence!r}, whose weights can have any sign; "
+            "got True."
         )
     distance = divergence.largest_divergence(2 * n_features if signed else n_features, bounds.get("u", inf))
     if distance == inf:

@@ -6,19 +6,19 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-_PAY_FROM = 400  # rows; below, more threads make an eigendecomposition slower
+_PAY_FROM = 400  # number of rows from which several threads make an eigendecomposition faster
 
 
 @cache
 def _libraries() -> list:
-    """Those of BLAS that are loaded."""
+    """The BLAS libraries that are loaded."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class few_threads:
-    """Context in which BLAS has one thread, if matrices of d rows are too small for more.
+    """Context in which BLAS uses one thread if matrices of d rows are too small for more.
 
-    The same as a limit of threadpoolctl, which takes ten times as long.
+    It does the same as a limit of threadpoolctl, in a tenth of the time.
     """
 
     def __init__(self, d: int) -> None:

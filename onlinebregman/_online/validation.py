@@ -12,22 +12,22 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
 from .._kernels.loop.atomic import are_positive
-from .._kernels.rows.rows import all_finite, in_order
+from .._kernels.rows.rows import all_finite, with_sorted_columns
 from .._sklearn_compat import Method
 from .containers import check_kind, readable
 
 FLOATS = (np.float64, np.float32)
-_NO_Y = object()  # None is what a user passes who forgot y
+_NO_Y = object()  # the default of y; None is an error of the caller
 
 
 def is_finite(values: np.ndarray) -> bool:
-    """Are all values finite?"""
+    """Whether all values are finite."""
     return all_finite(values) or bool(np.isfinite(values).all())
 
 
 def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
     """Index of the first value that is not finite; None if there is none."""
-    if all_finite(values):  # one pass settles almost every case
+    if all_finite(values):  # one pass is enough in almost all cases
         return None
     bad = ~np.isfinite(values)
     return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
@@ -50,13 +50,13 @@ def check_finite(X, name: str = "X") -> None:
     else:
         where = ", column ".join(f"row {i}" if number == 0 else str(i) for number, i in enumerate(bad[:2]))
     raise ValueError(
-        f"Input {name} contains {value} ({where or 'a number alone'}). Remove or impute such rows, for example with "
+        f"Input {name} contains {value} ({where or 'a single number'}). Remove or impute such rows, for example with "
         "sklearn.impute.SimpleImputer."
     )
 
 
 def finite(what: str) -> Callable[[Method], Method]:
-    """Decorator of methods that answer rows, one each: an answer that overflows is a ValueError that names its row."""
+    """Decorator of methods that return a value for each row: one that is not finite is a ValueError naming its row."""
 
     def decorate(method: Method) -> Method:
         @wraps(method)
@@ -77,14 +77,14 @@ def finite(what: str) -> Callable[[Method], Method]:
 
 
 def a_number(bound: float) -> float:
-    """A bound, which may be infinite; where what it is made of overflows, a ValueError says so."""
+    """A bound, which may be infinite; a ValueError if it is NaN, as its terms overflow."""
     if np.isnan(bound):
         raise ValueError("The bound for this comparator overflows; use a comparator with smaller weights.")
     return bound
 
 
 def fitted(estimator, state):
-    """What learning has made; None is an AttributeError, so that `hasattr` says no to what is read from it."""
+    """The fitted state; NotFittedError, an AttributeError, if it is None, so that `hasattr` of attributes is False."""
     if state is None:
         raise NotFittedError(f"this {type(estimator).__name__} has not learned a row yet; call fit or partial_fit")
     return state
@@ -95,7 +95,7 @@ if TYPE_CHECKING:  # type checkers know properties by the name `property` alone
 else:
 
     class read_only(property):
-        """A property made afresh at each access: arrays come read-only, or what is written to them would be lost."""
+        """A property computed at each access; arrays are read-only, as changes to them would be lost."""
 
         def __get__(self, instance, owner=None):
             value = super().__get__(instance, owner)
@@ -105,10 +105,10 @@ else:
             return value
 
 
-def _plain_rows(estimator, X) -> np.ndarray | None:
-    """Rows that validation, which takes longer than learning one, would hand on as they are; None for all others.
+def _rows_without_validation(estimator, X) -> np.ndarray | None:
+    """Rows that validation would not change; None if they need validation, which takes longer than learning a row.
 
-    Besides arrays these are pandas' data frames of floating point numbers, with the columns that were learned.
+    These are arrays, and pandas' data frames of floating point numbers with the columns seen in `fit`.
     """
     names, framed = vars(estimator).get("feature_names_in_"), False
     if type(X) is np.ndarray:
@@ -116,7 +116,7 @@ def _plain_rows(estimator, X) -> np.ndarray | None:
             return None
     elif type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
         columns, framed = X.columns.to_numpy(), True
-        numbered = names is None and columns.dtype.kind == "i"  # which are no names
+        numbered = names is None and columns.dtype.kind == "i"  # integers are not feature names
         if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
             return None
         X = X.to_numpy()
@@ -130,12 +130,12 @@ def _plain_rows(estimator, X) -> np.ndarray | None:
 
 
 def laid_out(values: np.ndarray) -> bool:
-    """Do kernels read these values as they lie?"""
+    """Whether the kernels can read these values in place."""
     return values.flags.c_contiguous and values.flags.aligned
 
 
 def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
-    """A vector of n values of these kinds, aligned and contiguous; None if they are to be looked at more closely."""
+    """A vector of n values of these dtype kinds, aligned and contiguous; None if the values need validation."""
     if type(values) is list and all(type(value) in (int, float) for value in values):
         values = np.array(values)
     if type(values) is not np.ndarray or values.shape != (n,) or values.dtype.kind not in kinds:
@@ -147,7 +147,7 @@ def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
 
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
-    plain = None if reset else _plain_rows(estimator, X)
+    plain = None if reset else _rows_without_validation(estimator, X)
     if plain is not None:
         X = plain.astype(np.float64, copy=False)
         check_finite(X)
@@ -159,7 +159,7 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
 
 
 def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarray:
-    """An aligned, C-contiguous array of numbers, by default of float64, which need not be finite yet."""
+    """An aligned, C-contiguous array of numbers, by default of float64; not checked to be finite."""
     values = check_array(
         readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
     )
@@ -171,11 +171,11 @@ def check_rows(
 ):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite if `finite`.
 
-    Returns X, or (X, y) when y is given: targets as float64, or labels as they are if not `numeric`. With
-    `multi_output` y may have several columns. A learner whose predictions tell what is not finite needs no look at it
-    before: without weights, which may be 0, it reads X once.
+    Returns X, or (X, y) if y is given: targets as float64, or unchanged labels if not `numeric`. With `multi_output`
+    y may have several columns. `finite=False` saves a pass over X if the learner finds values that are not finite
+    itself, in its predictions; it does not if rows may have weight 0.
     """
-    plain = None if reset else _plain_rows(estimator, X)
+    plain = None if reset else _rows_without_validation(estimator, X)
     if plain is not None:
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
@@ -202,7 +202,7 @@ def check_rows(
     if not sparse.issparse(X):
         X = np.require(X, requirements=["C", "A"])
     elif not X.has_canonical_format:
-        X = in_order(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
+        X = with_sorted_columns(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()
     if finite:
         check_finite(X)
@@ -212,17 +212,17 @@ def check_rows(
 
 
 def check_targets_readable(y, *, labels: bool):
-    """Targets, or `labels`, of a kind that can be learned; a NaN or infinity among numbers is named."""
+    """Targets, or `labels`, of a type that can be learned; an error names the row of a NaN or infinity."""
     if sparse.issparse(y):
-        raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
+        raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = readable(y, "y", labels=labels)
-    if np.asarray(y).dtype.kind == "f":  # before scikit-learn does, which does not name the row
+    if np.asarray(y).dtype.kind == "f":  # scikit-learn's message would not name the row
         check_finite(np.asarray(y), "y")
     return y
 
 
 def dense(X, dtype=None) -> np.ndarray:
-    """Rows as an array, of their own dtype unless one is given; where all features are needed, sparse saves nothing."""
+    """Rows as a dense array, of their own dtype unless one is given."""
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=dtype)
 
 
@@ -241,7 +241,7 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n_rows:
-        raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_rows} rows; give one weight per row.")
+        raise ValueError(f"sample_weight must have one weight for each of the {n_rows} rows; got {len(weights)}.")
     if are_positive(weights):
         return weights
     check_finite(weights, "sample_weight")
@@ -264,7 +264,7 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
-    # check_array takes longer than a step
+    # the fast path: check_array takes longer than a step
     if type(pairs) is list and all(type(pair) in (list, tuple) and len(pair) == width for pair in pairs):
         pairs = np.array(pairs)
     if type(pairs) is not np.ndarray or pairs.ndim != 2 or not pairs.size or not pairs.flags.aligned:

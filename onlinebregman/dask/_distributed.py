@@ -28,7 +28,7 @@ from ._shards import Part, chunks_of, cut, is_dask, labels, lengths, rows_of, si
 
 
 def _has(method: str) -> Callable[[Any], bool]:
-    """Has the estimator, or the model if there is one, this method?"""
+    """A check whether the model, or before fitting the estimator, has this method."""
     return lambda self: hasattr(vars(self).get("estimator_", self.estimator), method)
 
 
@@ -239,7 +239,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     # --- rounds ---------------------------------------------------------------------------------------------------
 
     def _mix(self, run: Serial | Cluster, shards, where, model, classes, weights, done) -> Iterable[Any]:
-        """The model after each round: every shard learned from the same one, and mixed."""
+        """The model after each round: copies of it learn the shards, and are mixed."""
         shares = [weight / sum(weights) for weight in weights]
         if model is None:
             model = self._begun(run, shards[0], where[0], classes)
@@ -252,7 +252,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             yield model
 
     def _pass_by_pass(self, run: Serial | Cluster, shards, where, model, classes, done) -> Iterable[Any]:
-        """The model after each pass over the shards, one after the other."""
+        """The model after each pass over all shards, learned one after the other."""
         model = clone(self.estimator) if model is None else model
         for number in range(done, self.n_rounds):
             for shard, name in zip(shards, where, strict=True):
@@ -270,7 +270,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
                 "mode='sequential'."
             )
         if not has_fit_parameter(self.estimator, "sample_weight"):
-            return clone(self.estimator)._mixed([], [])  # which says why not
+            return clone(self.estimator)._mixed([], [])  # raises the error that says why
         model = run.result(run.run(name, _begin, clone(self.estimator), classes, shard), name)
         return model._mixed([model], [1.0])
 
@@ -280,7 +280,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         return [run.result(task, name) for task, name in zip(tasks, where, strict=True)]
 
     def _resumed(self, signature: list[Any]) -> tuple[Any, int]:
-        """The model of the checkpoint and the rounds it has seen; None and 0 without one."""
+        """The model of the checkpoint and its number of rounds; None and 0 without a checkpoint."""
         path = self.checkpoint
         if path is None or not Path(path).exists():
             return None, 0
@@ -294,7 +294,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new}; got one of {old}.")
         return model, extra["rounds"]
 
-    # --- what the model says ---------------------------------------------------------------------------------------
+    # --- predictions -----------------------------------------------------------------------------------------------
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -310,27 +310,27 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         y : dask array or ndarray of shape (n_samples,)
             Predictions.
         """
-        return self._say("predict", X)
+        return self._call_method("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes; see `predict`."""
-        return self._say("predict_proba", X)
+        return self._call_method("predict_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Scores of the classes; see `predict`."""
-        return self._say("decision_function", X)
+        return self._call_method("decision_function", X)
 
     @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Any:
         """Log-densities of rows; see `predict`."""
-        return self._say("score_samples", X)
+        return self._call_method("score_samples", X)
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
         """Transformed rows; see `predict`."""
-        return self._say("transform", X)
+        return self._call_method("transform", X)
 
     @available_if(_has("transform"))
     def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
@@ -359,16 +359,16 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             return float((accuracy_score if is_classifier(self.estimator_) else r2_score)(y, predicted))
         return float(self.score_samples(X).mean().compute())
 
-    def _say(self, method: str, X: Any) -> Any:
+    def _call_method(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
         if not is_dask(X):
             return getattr(self.estimator_, method)(X)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            said = getattr(self.estimator_, method)(np.ones((1, self.estimator_.n_features_in_)))
-        model, say = dask.delayed(self.estimator_, pure=False), dask.delayed(_say, pure=False)
+            example = getattr(self.estimator_, method)(np.ones((1, self.estimator_.n_features_in_)))
+        model, call = dask.delayed(self.estimator_, pure=False), dask.delayed(_call_method, pure=False)
         blocks = [
-            da.from_delayed(say(model, method, said[:0], chunk), (length, *said.shape[1:]), said.dtype)
+            da.from_delayed(call(model, method, example[:0], chunk), (length, *example.shape[1:]), example.dtype)
             for chunk, length in zip(chunks_of(X), lengths(X), strict=True)
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
@@ -388,19 +388,19 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
 
 
 def _facts(search: bool, parts: list[Part]) -> tuple[int, float, np.ndarray | None]:
-    """The number of rows, the sum of their weights, and the labels if they are wanted."""
+    """The number of rows, the sum of their weights, and, if `search`, the labels."""
     return *size(parts), labels(parts) if search else None
 
 
 def _begin(model: Any, classes: Any, parts: list[Part]) -> Any:
-    """The model, ready for rows like these, of which it learns none: they have weight 0."""
+    """The model after rows of weight 0: ready for rows like these, without having learned any."""
     first, given = parts[0], {} if classes is None else {"classes": classes}
     return copy.deepcopy(model).partial_fit(first.X, first.y, sample_weight=np.zeros(rows_of(first.X)), **given)
 
 
 def _learn(model: Any, classes: Any, scaled: tuple[int, int] | None, parts: list[Part]) -> Any:
-    """A copy of the model, after one pass over the rows; its rate is `scaled` for so many shards, in that round."""
-    model = copy.deepcopy(model)  # other tasks of this process begin with it
+    """A copy of the model after one pass over the rows; `scaled`: the number of shards and the round, see _speed_up."""
+    model = copy.deepcopy(model)  # other tasks of this process start from the same object
     if scaled is not None:
         _speed_up(model, *scaled)
     for part in parts:
@@ -412,10 +412,9 @@ def _learn(model: Any, classes: Any, scaled: tuple[int, int] | None, parts: list
 
 
 def _speed_up(model: Any, n_shards: int, number: int) -> None:
-    """Have this round end at n_shards times the rate at which a pass over all rows would end.
+    """Scale the rate so that the round ends at n_shards times the rate at which a pass over all rows would end.
 
-    A rate that falls by t^-p is S eta ((r n + n / S) / (r n + n))^p in round r, by whose end a shard has counted n / S
-    rows of n.
+    For a rate eta t^-p the factor in round r is S ((r n + n / S) / (r n + n))^p, as a shard has n / S of the n rows.
     """
     parameters = model.get_params(deep=False)
     if "learning_rate" in parameters:
@@ -426,8 +425,10 @@ def _speed_up(model: Any, n_shards: int, number: int) -> None:
     elif "eta0" in parameters:
         model.set_params(eta0=n_shards * model.eta0)
     else:
-        raise ValueError(f"mixing='scaled' needs a rate to scale; {type(model).__name__} has none. Use mixing='mean'.")
+        raise ValueError(
+            f"mixing must be 'mean' for {type(model).__name__}, which has no learning rate to scale; got 'scaled'."
+        )
 
 
-def _say(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:
+def _call_method(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:
     return getattr(model, method)(X) if rows_of(X) else nothing

@@ -1,4 +1,4 @@
-"""Where tasks run: on a cluster, or in this process, one after the other, to the same bits."""
+"""Where tasks run: on a cluster, or serially in this process, with bitwise the same results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Serial:
     """In this process, without a cluster."""
 
     def load(self, where: str, data: Any, persist: bool) -> Any:
-        """A shard, or how to make it each time."""
+        """A shard, or a delayed one that is computed at each use."""
         return _computed(data) if persist else data
 
     def run(self, where: str, function: Callable, *arguments: Any) -> Any:
@@ -35,15 +35,15 @@ class Serial:
 class Cluster:
     """On the workers of a client.
 
-    Models go along with their tasks, by value, and come back: what a lost worker had can be made again. Dask advises
-    against that for large ones, in favour of scattered objects, which it cannot make again.
+    Models are passed to tasks and returned by value, so that the work of a lost worker can be repeated. Dask recommends
+    scattered objects for large models, but those cannot be recomputed.
     """
 
     def __init__(self, client: distributed.Client, retries: int) -> None:
         self.client, self.settings = client, {"retries": retries, "pure": False}
 
     def load(self, where: str, data: Any, persist: bool) -> Any:
-        """One object for each shard, which stays where it was made: later rounds move models alone."""
+        """One object for each shard, which stays on its worker: later rounds only move models."""
         if not persist:
             return data
         if isinstance(data, Delayed):
@@ -52,7 +52,7 @@ class Cluster:
 
     def run(self, where: str, function: Callable, *arguments: Any) -> distributed.Future:
         *_, shard = arguments
-        if isinstance(shard, Delayed):  # made anew for this task
+        if isinstance(shard, Delayed):  # computed again for this task
             task = dask.delayed(_task, pure=False)(where, function, *arguments, dask_key_name=_key(where))
             return self.client.compute(task, retries=self.settings["retries"])
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _NO_LIMIT}):
@@ -77,9 +77,9 @@ class Cluster:
 
 @contextmanager
 def engine(client: Any, retries: int) -> Iterator[Serial | Cluster]:
-    """That of the given client, of the cluster whose task this is, of the current client, or of this process."""
+    """The engine of the given client, of the cluster that runs this task, of the current client, or of this process."""
     if client is None and _in_task():
-        with distributed.worker_client() as own:  # secedes: its tasks find a thread
+        with distributed.worker_client() as own:  # it secedes, so that its tasks have a thread
             yield Cluster(own, retries)
         return
     if client is None:

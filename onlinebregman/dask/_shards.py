@@ -1,4 +1,4 @@
-"""Data as shards: runs of consecutive chunks, which the data define and never the cluster."""
+"""Data as shards: runs of consecutive chunks, which depend on the data but not on the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 
 class Part(NamedTuple):
-    """Consecutive rows, their targets and weights; None for what they do not have."""
+    """Consecutive rows, their targets and weights; None if there are none."""
 
     X: Any
     y: Any
@@ -34,7 +34,7 @@ def chunks_of(X: Any, name: str = "X") -> list[Delayed]:
 
 
 def cut(X: Any, y: Any, sample_weight: Any, n_shards: int | None) -> list[Any]:
-    """Shards, as lists of `Part`s: delayed ones of a dask collection, else of slices of what is in memory."""
+    """Shards, as lists of `Part`s: delayed ones of a dask collection, otherwise slices of arrays in memory."""
     given = {name: value for name, value in (("X", X), ("y", y), ("sample_weight", sample_weight)) if value is not None}
     lazy = {name for name, value in given.items() if is_dask(value)}
     if lazy and lazy != set(given):
@@ -89,7 +89,7 @@ def _cut_in_memory(given: dict[str, Any], n_shards: int | None) -> list[list[Par
 
 
 def shard(number: int, first: int, chunks: list[list[Any]]) -> list[Part]:
-    """The parts of one shard, those without rows left out; this is a task, where the chunks are."""
+    """The parts of one shard, without empty ones; this is a task that runs where the chunks are."""
     parts = [Part(*chunk) for chunk in chunks]
     for i, part in enumerate(parts):
         for name, values in zip(("y", "sample_weight"), part[1:], strict=True):
@@ -108,7 +108,7 @@ def shard(number: int, first: int, chunks: list[list[Any]]) -> list[Part]:
 
 
 def size(parts: list[Part]) -> tuple[int, float]:
-    """Rows of a shard, and the sum of their weights."""
+    """The number of rows of a shard, and the sum of their weights."""
     rows = [rows_of(part.X) for part in parts]
     weights = [n if part.weights is None else np.sum(part.weights) for n, part in zip(rows, parts, strict=True)]
     return sum(rows), float(sum(weights))
@@ -125,11 +125,11 @@ def lengths(X: Any) -> list[float]:
 
 
 def _differ(a: float, b: float) -> bool:
-    return a == a and b == b and a != b  # unknown ones are looked at where they are
+    return a == a and b == b and a != b  # unknown lengths (NaN) are checked by the tasks
 
 
 def rows_of(X: Any) -> int:
-    """How many there are."""
+    """The number of rows."""
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 

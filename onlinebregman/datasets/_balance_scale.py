@@ -1,4 +1,4 @@
-"""The balance scale of the psychologists: a data set that a rule defines."""
+"""The balance scale data set, which is defined by a rule."""
 
 from __future__ import annotations
 

@@ -166,10 +166,10 @@ def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def _number(field: str) -> float:
-    if "_" in field:  # Python reads 1_000 as a number; in a data file it is a name
+    if "_" in field:  # Python reads 1_000 as a number; in a data file it is text
         raise ValueError
     number = float(field)
-    if not math.isfinite(number):  # and "nan" or "inf" as well
+    if not math.isfinite(number):  # also "nan" and "inf" are text
         raise ValueError
     return number
 

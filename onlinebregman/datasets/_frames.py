@@ -1,4 +1,4 @@
-"""pandas, where a user asks for it; nothing else here needs it."""
+"""Conversion of data sets to pandas, which is only imported on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_frames(bunch: Bunch) -> Bunch:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
+        raise ImportError("as_frame=True requires pandas: `python -m pip install pandas`.") from error
     data = pd.DataFrame(bunch.data, columns=bunch.feature_names).infer_objects()
     texts = [name for name in data.columns if not pd.api.types.is_numeric_dtype(data[name])]
     bunch.data = data.astype(dict.fromkeys(texts, "category"))

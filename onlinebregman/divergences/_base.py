@@ -147,7 +147,7 @@ class Divergence(ABC):
             raise ValueError(f"The hyperplane <w, x> = {b:g} at <w, x> = {excess + b:g} is not finite; check x and b.")
         if abs(excess) <= 8 * EPS * max(abs(b), float(np.abs(w * self._direction(x)).sum())):
             return w.copy()
-        # <w(c), x> falls with c: walk to c > 0 from above the hyperplane, to c < 0 from below it
+        # <w(c), x> decreases with c: search c > 0 from above the hyperplane, c < 0 from below it
         sign = 1.0 if excess > 0 else -1.0
         point, limit, speed = self._path(w, x, sign)
         slope = self.dot(self.hessian_inverse(w, x), x)
@@ -165,7 +165,7 @@ class Divergence(ABC):
         return point(root)
 
     def _path(self, w: Array, x: Array, sign: float) -> tuple[Callable[[float], Array], float, float]:
-        """The points w(c) for c of this sign as a function of s from 0 up, where s ends, and the speed d|c|/ds at 0."""
+        """w(c) for c of this sign as a function of s >= 0, the supremum of s, and the derivative d|c|/ds at 0."""
         low, high = self.step_range(w, x)
         return lambda s: self.step(w, x, sign * s), high if sign > 0 else -low, 1.0
 
@@ -268,7 +268,7 @@ class VectorDivergence(Divergence):
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         w = as_array(w)
         if w.ndim != 1:
-            raise ValueError(f"{self!r} needs a vector of shape (n,); got shape {w.shape}. Pass one row at a time.")
+            raise ValueError(f"w must be a vector of shape (n,) for {self!r}; got shape {w.shape}. Pass single rows.")
         if closed and self._closed:
             good = (w >= self.lower) & (w <= self.upper) & np.isfinite(w)
         else:
@@ -347,12 +347,12 @@ class SeparableDivergence(VectorDivergence):
         )
 
     def _soft_threshold(self, w: Array, radius: float) -> Array:
-        """f(w) moved towards f(0) by one c, no farther than f(0), so that sum abs(u) = radius."""
+        """f(w) moved towards f(0) by the same c in all coordinates, at most to f(0), so that sum abs(u) = radius."""
         signs, zero = np.sign(w), self.mirror(np.zeros_like(w))
         way = np.abs(self.mirror(w) - zero)
         longest = float(way.max())
 
-        def point(rest: float) -> Array:  # rest = longest - c keeps the digits of a small u
+        def point(rest: float) -> Array:  # rest = longest - c, as a small u is accurate in terms of it
             left = np.maximum(way - longest + min(rest, longest), 0.0)
             return np.where(left > 0, self.inverse_mirror(zero + signs * left), 0.0)
 
@@ -401,9 +401,9 @@ class SeparableDivergence(VectorDivergence):
         guess: float,
         limit: float = np.inf,
     ) -> Array:
-        """The point(c) of norm `radius`, c > 0; the norm falls with c.
+        """The point(c) of norm `radius`, c > 0; the norm decreases with c.
 
-        1 / norm is near linear in c: exactly for the 2-norm in squared Euclidean geometry, for one weight in Burg's.
+        1 / norm is nearly linear in c, and exactly for the 2-norm in the squared Euclidean geometry.
         """
         root = decreasing_root(lambda c: 1 / radius - 1 / max(norm(point(c)), TINY), guess, limit)
         if root is None:

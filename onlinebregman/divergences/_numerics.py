@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 EPS = np.finfo(np.float64).eps
 TINY = np.finfo(np.float64).tiny
-SLACK = 1e-12  # relative rounding of norms: what is no farther outside a ball lies inside
+SLACK = 1e-12  # points outside a ball by at most this relative distance count as inside, because of rounding
 
 
 def as_array(w: ArrayLike) -> Array:
@@ -75,10 +75,9 @@ def pole_range(mu: Array) -> tuple[float, float]:
 
 
 def towards_pole(mu: Array, sign: float) -> tuple[Callable[[float], Array], float] | None:
-    """1 / (1 + c mu) for c of this sign as a function of s from 0 up, and the speed d|c|/ds at 0; None without a pole.
+    """1 / (1 + c mu) for c of this sign as a function of s >= 0, and d|c|/ds at 0; None without a pole.
 
-    The pole -1 / p is made by the largest mu, p, and c = -s / ((1 + s) p): beside it c itself loses the digits that s
-    keeps.
+    The pole is -1 / p with p the extreme mu, and c = -s / ((1 + s) p): near the pole s is accurate, c itself is not.
     """
     end = pole_range(mu)[1 if sign > 0 else 0]
     if not np.isfinite(end):

@@ -214,8 +214,8 @@ class SimplexEntropy(VectorDivergence):
         if low.sum() >= self.total and not low.all():
             i = int(np.argmin(low))
             raise ValueError(
-                f"The box has no point in the domain {self.domain}: its lower ends sum to {low.sum():g} and leave no "
-                f"room for the weight at index {i}; widen it."
+                f"The box has no point in the domain {self.domain}: its lower ends sum to {low.sum():g}, so that the "
+                f"weight at index {i} cannot be positive; widen it."
             )
         ends = np.concatenate([low / w, high / w])
         ends = np.sort(ends[np.isfinite(ends)])

@@ -151,13 +151,13 @@ class PNorm(VectorDivergence):
             return w.copy()
         theta = self.mirror(w)
         largest = float(np.abs(theta).max())
-        below, room = np.abs(theta) - largest, min(largest, radius)
+        below, width = np.abs(theta) - largest, min(largest, radius)
         # at tau = largest - radius the sum, no less than norm_q(u) = norm_p(soft threshold), is at least radius
 
-        def point(s: float) -> Array:  # tau = largest - room + s
-            return self.inverse_mirror(np.sign(theta) * np.maximum(below + (room - s), 0.0))
+        def point(s: float) -> Array:  # tau = largest - width + s
+            return self.inverse_mirror(np.sign(theta) * np.maximum(below + (width - s), 0.0))
 
-        root = decreasing_root(lambda s: float(np.abs(point(s)).sum()) - radius, room / 2, 2 * room)
+        root = decreasing_root(lambda s: float(np.abs(point(s)).sum()) - radius, width / 2, 2 * width)
         u = point(0.0 if root is None else root)
         return u * (radius / np.abs(u).sum())
 

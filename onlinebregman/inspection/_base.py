@@ -55,18 +55,18 @@ class Display(DocumentedMixin):
         return self.ax_
 
     def _explain(self) -> None:
-        """A legend, if there is something to say."""
+        """Draw a legend if there are labels."""
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend()
 
     @classmethod
     def _pyplot(cls) -> Any:
-        """What makes figures; class methods ask for it before they compute anything."""
+        """matplotlib's pyplot; class methods import it before they compute anything."""
         try:
             import matplotlib.pyplot as pyplot
         except ImportError as error:
             raise ImportError(
-                f"{cls.__name__} needs matplotlib, which is not installed: `python -m pip install matplotlib`."
+                f"{cls.__name__} requires matplotlib, which is not installed: `python -m pip install matplotlib`."
             ) from error
         return pyplot
 
@@ -77,7 +77,7 @@ def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:
     if values.ndim != 1 or not len(values):
         raise ValueError(f"{name} must be a vector of at least one number; got shape {values.shape}.")
     if like is not None and len(values) != len(like):
-        raise ValueError(f"{name} has {len(values)} numbers, but there are {len(like)} points; give one for each.")
+        raise ValueError(f"{name} must have a number for each of the {len(like)} points; got {len(values)}.")
     return values
 
 

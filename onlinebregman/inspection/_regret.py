@@ -197,7 +197,7 @@ class RegretDisplay(Display):
         value = resolve_loss(loss).value
         y_true = as_curve("y_true", y_true)
         lost, best = (
-            value(as_curve(what, said, y_true), y_true) for what, said in (("y_pred", y_pred), ("y_best", y_best))
+            value(as_curve(key, values, y_true), y_true) for key, values in (("y_pred", y_pred), ("y_best", y_best))
         )
         return cls(n_rows=np.arange(1, len(y_true) + 1), regret=np.cumsum(lost - best), name=name).plot(
             ax, line_kw=line_kw
@@ -219,7 +219,7 @@ def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, A
         )
     if intercept is not None and coef is None:
         raise ValueError("There is an intercept, but no coef; give both, or neither.")
-    rated = "track_regret" in parameters  # the others have no rates, and a certificate of every run
+    rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
     if rated:
         model.set_params(track_regret=True)
     X, y = _indexable(X), np.asarray(y)
@@ -262,7 +262,7 @@ def _against_members(model, X, y, n_points: int) -> dict[str, Any]:
 
 
 def _runs(model, X, y, ends) -> Iterator[Any]:
-    """The model, as it is when it has learned this many rows."""
+    """The model after each of these numbers of rows."""
     more = {"classes": np.unique(y)} if is_classifier(model) else {}
     for start, end in pairwise([0, *ends]):
         model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **more)
@@ -271,7 +271,7 @@ def _runs(model, X, y, ends) -> Iterator[Any]:
 
 
 def _losses_of(model, X, y, coef, intercept) -> Array:
-    """What a fixed linear model loses on each row, as the model counts losses: of all its learners, times weights."""
+    """The loss of a fixed linear model on each row, summed over the model's learners and times the rows' weights."""
     scores = X @ np.atleast_2d(np.asarray(coef, dtype=np.float64)).T + intercept
     if not is_classifier(model):
         return model._learned_loss.value(scores[:, 0], y.astype(np.float64))

@@ -155,7 +155,7 @@ class ExpertWeightsDisplay(Display):
 
 
 def _names(estimator: BaseEstimator, n_experts: int) -> list[str] | None:
-    """What a mixture calls its experts."""
+    """The names of the experts of a mixture."""
     if getattr(estimator, "estimators", None):
         return [name for name, _ in estimator.estimators]
     if hasattr(estimator, "eta0s_"):
@@ -169,13 +169,13 @@ def _names(estimator: BaseEstimator, n_experts: int) -> list[str] | None:
 
 
 def _described(model: BaseEstimator) -> str:
-    """A model by its class and the parameters that are numbers or words, and not the defaults."""
+    """The class of a model and its parameters that are numbers or strings other than the defaults."""
     defaults = type(model)().get_params(deep=False)
     changed = {
         key: value
         for key, value in model.get_params(deep=False).items()
         if isinstance(value, str | float) and value != defaults[key]
     }
-    said = ", ".join(f"{value:.3g}" if isinstance(value, float) else value for value in changed.values())
+    values = ", ".join(f"{value:.3g}" if isinstance(value, float) else value for value in changed.values())
     kind = type(model).__name__.removesuffix("Classifier").removesuffix("Regressor")
-    return f"{kind}({said})"
+    return f"{kind}({values})"

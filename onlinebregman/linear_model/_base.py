@@ -1,4 +1,4 @@
-"""What the linear models share: rows in, a learner that holds the weights, predictions out."""
+"""Base class of the linear models: the connection of rows, the learner that holds the weights, and predictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Update = Literal["implicit", "explicit", "importance"]
 
 
 class _Start(NamedTuple):
-    """Parameters as they were when learning started: those that are not read again."""
+    """Values of the parameters that are only read when learning starts."""
 
     signed: bool
     init: np.ndarray | None
@@ -40,7 +40,7 @@ class _Start(NamedTuple):
 
 
 class _Theory(NamedTuple):
-    """What a theorem's rate and bound follow from."""
+    """The parameters that a theorem's rate and bound follow from."""
 
     update: str
     fit_intercept: bool
@@ -127,7 +127,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}))
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
-        """The rate under these terms, and its guarantee for a number of rows."""
+        """The rate for these parameters, and its guarantee for a number of rows."""
         if self._learned_penalty is not None:
             raise ValueError("learning_rate='theory' requires penalty=None; with a penalty use another learning_rate.")
         if self._start.init is not None:
@@ -164,16 +164,16 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         self._check_one_run()
         terms, *others = self._terms.of("theory", t)
         if terms is None and not others:
-            raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
+            raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
         if others:
             raise AttributeError(
                 "regret_bound_ is for learning_rate='theory' from the first row on, under the same data_bounds, update "
-                "and fit_intercept; they were changed in mid-stream, so learn anew"
+                "and fit_intercept; they have changed during the run, so fit again"
             )
         if any(self._terms.of("average", t)):
             raise AttributeError(
                 "regret_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
-                "learn with average=False"
+                "fit again with average=False"
             )
         theory = self._theory(terms, t)
         if theory.factor > 1 and "loss" not in terms.data_bounds:
@@ -198,11 +198,11 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             self._tracked = self._tracked.then(learner.t, **self._terms_of_certificate(learner))
 
     def _terms_of_bounds(self) -> dict[str, Any]:
-        """The terms in force that bounds on all rows depend on."""
+        """The current values of what bounds on all rows depend on; see `Terms`."""
         return {"theory": self._theory_in_force(), "average": bool(self.average)}
 
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
-        """The terms in force that say which comparators a row's regret is bounded against."""
+        """The current values of what determines the comparators of regret certificates; see `Terms`."""
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held}
 
@@ -247,7 +247,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return make_geometry(self._divergence, self._divergence.inverse_mirror(theta), *terms)
 
     def _scores(self, X, linked: bool = False) -> np.ndarray:
-        """Scores X w + b of rows, or the predictions that the loss's link makes of them."""
+        """Scores X w + b of rows, or if `linked` the predictions, by the loss's link."""
         learner = vars(self).get("_learner")
         scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
         if scores is None:
@@ -259,16 +259,16 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return scores
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return what a mixture asks a model of this kind before each.
+        """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.
 
-        None if that takes several calls, or would raise an error; nothing is learned then.
+        Returns None, and learns nothing, if that takes several calls or would raise an error.
         """
         raise NotImplementedError
 
     def _progressive_scores(self, X, y, targets, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return the scores that each had before; or see `_progressive_fit`.
+        """Learn rows in one pass, and return the scores of each before it was learned; None as in `_progressive_fit`.
 
-        `targets`, if not None, are those of the learner for these targets or labels.
+        `targets` are the learner's targets for y, or None if y needs validation.
         """
         scores = np.empty((len(y), self._learner.n_scores))
         if not self._learner.progressive:
@@ -282,7 +282,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return scores
 
     def _refuse_prediction(self, X, row: int) -> None:
-        """Raise the error that says why the prediction for a row is not finite, and what to do."""
+        """Raise the error for a prediction that is not finite, with a remedy."""
         x = X[row : row + 1]
         score = float(np.ravel(self._learner.predict(x, linked=False))[0])
         if np.isfinite(score):
@@ -296,23 +296,23 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         )
 
     def _linear_certificate(self, number: int, coef: ArrayLike, intercept: float) -> float:
-        """The certificate of one of the learners against a comparator; ValueError if it is none for that."""
+        """The certificate of one learner against a comparator; ValueError if it does not hold for that."""
         return self._certificate(*self._run_and_comparator(number, coef, intercept))
 
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
-        """The bound without rates of one of the learners."""
-        return self._plain_certificate(*self._run_and_comparator(number, coef, intercept), largest)
+        """The bound on the regret itself of one learner."""
+        return self._unweighted_certificate(*self._run_and_comparator(number, coef, intercept), largest)
 
     def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]
         if learner.origin is None:
-            self._certificate(learner, np.empty(0))  # which says that there is none
+            self._certificate(learner, np.empty(0))  # raises the error
         u = self._comparator(coef)
         self._check_intercept(intercept, learner.t, number)
         return learner, u, intercept
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
-        """A comparator as a position of the learner, within the constraint that steps are projected onto."""
+        """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
         n, (signed, _, constraint) = self.n_features_in_, self._start
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
@@ -323,7 +323,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
                 why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
                 if constraint is not None and not constraint.contains(minimal):
                     why = constraint.why_not(minimal, "(w+, w-)")
-                raise ValueError(f"coef is not a difference of w+ and w- that this run could reach: {why}.")
+                raise ValueError(f"coef must be a difference of w+ and w- that this run could reach: {why}.")
             u = halves
         elif constraint is not None and not constraint.contains(u):
             raise ValueError(
@@ -339,15 +339,15 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return self._start.constraint is None or self._start.constraint.contains(u)
 
     def _check_intercept(self, intercept: float, t: int, number: int) -> None:
-        """While the intercept is not learned, only comparators that have the same one are nearer after a step."""
+        """While the intercept is not learned, a comparator must have the same one."""
         if not np.isfinite(intercept):
             raise ValueError(f"intercept must be a finite number; got {intercept}.")
         held = [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
         if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
             raise ValueError(
-                f"intercept = {intercept:g}, but this run learned none while it was held at "
-                f"{' and '.join(f'{value!r}' for value in held)}; "
-                + (f"compare with intercept {held[0]!r}." if len(set(held)) == 1 else "no certificate holds for both.")
+                "intercept must be that of the run where it was not learned, "
+                f"{' and '.join(f'{value!r}' for value in held)}; got {intercept:g}"
+                + ("." if len(set(held)) == 1 else ", and no certificate holds for both.")
             )
 
     def __sklearn_tags__(self) -> Tags:

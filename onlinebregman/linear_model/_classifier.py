@@ -1,4 +1,4 @@
-"""What the linear classifiers share: a learner for two classes, or one for each class, against the rest or jointly."""
+"""Base class of the linear classifiers: one learner for two classes, otherwise one per class, separate or joint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if, fit_context
 from ._base import OnlineLinearModel
 
-BOTH = np.array([-1.0, 1.0])  # times the score of two classes: the score of each
+BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
 class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
@@ -154,7 +154,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         return self._each_bound(self._linear_certificate, coef, intercept)
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> np.ndarray:
-        """A bound for each learner, each with its row of coef and its one of the others; their sum for a joint loss."""
+        """A bound for each learner, from its row of coef and its entry of the others; their sum for a joint loss."""
         n = len(self._fitted_learner().learners)
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self.n_features_in_))
         of_each = [np.broadcast_to(np.asarray(other, dtype=np.float64), n) for other in others]

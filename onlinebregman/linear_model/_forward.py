@@ -1,4 +1,4 @@
-"""What the forward algorithms share: their parameters, and one compiled learner."""
+"""Base class of the forward algorithms: their parameters, and one compiled learner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .._online.validation import fitted
 from .._sklearn_compat import Interval, fit_context
 from ._standardize import StandardizeMixin
 
-LEAST_ALPHA = 1e-4  # of an intercept without a penalty
+LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
 
 
 class ForwardEstimator(StandardizeMixin, OnlineEstimator):
@@ -124,11 +124,11 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """A = A_1 + sum (A_s - A_1), b alike: what one pass over all rows comes to."""
+        """See `LifeCycleMixin._mixed`: A = A_1 + sum (A_s - A_1), and b likewise, as in one pass over all rows."""
         if self.forgetting != 1:
             raise TypeError(
-                f"{type(self).__name__} cannot be mixed with forgetting={self.forgetting:g}: rows of parallel runs "
-                "have no common age; use forgetting=1.0."
+                f"{type(self).__name__} cannot be mixed with forgetting={self.forgetting:g}, as rows of parallel runs "
+                "have no common order; use forgetting=1.0."
             )
         mixed = copy.copy(self)
         mixed._parallel = True
@@ -137,7 +137,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         return mixed
 
     def _intercept_alpha(self) -> float:
-        """The penalty on an intercept of a loss that may have no minimum over intercepts."""
+        """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""
         return self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA)
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
@@ -148,11 +148,11 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         return fitted(self, vars(self).get("_learner"))
 
     def _size(self, data: Examples, row: int) -> str:
-        """How large the numbers of a row are, for an error."""
+        """The size of a row's numbers, for error messages."""
         return largest_feature(data.X, row)
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
-        """Raise the error that says why the learner refused a row, and what to do."""
+        """Raise the error for a row that the learner refused, with a remedy."""
         what = (
             "its loss overflows"
             if reason == "loss overflowed"
@@ -164,5 +164,5 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
 
 
 def largest_feature(X, row: int) -> str:
-    """How large the numbers of a row are, for an error."""
+    """The size of a row's numbers, for error messages."""
     return f"largest feature {abs(X[row : row + 1]).max():g}"

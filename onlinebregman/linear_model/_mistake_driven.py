@@ -1,4 +1,4 @@
-"""What Perceptron and Winnow share: a step for each mistake, none otherwise, and a bound on how many there are."""
+"""Base class of Perceptron and Winnow: a step for each mistake, none otherwise, and a bound on the mistakes."""
 
 from __future__ import annotations
 
@@ -82,32 +82,30 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         """
         learner = self._fitted_learner()
         if len(self.classes_) != 2:
-            raise ValueError(
-                f"The bound is for two classes, but there are {len(self.classes_)}; use one-vs-rest labels."
-            )
+            raise ValueError(f"The bound requires two classes; got {len(self.classes_)}. Use one-vs-rest labels.")
         if self.class_weight is not None:
-            raise ValueError("The bound is for rows of weight 1; set class_weight=None.")
+            raise ValueError("The bound requires rows of weight 1; set class_weight=None.")
         if not self._all_weight_one:
             raise ValueError(
-                "The bound is for rows of weight 1, but some were learned with other weights; learn anew without "
+                "The bound requires rows of weight 1, but some were learned with other weights; fit again without "
                 "class_weight and sample_weight."
             )
         self._check_one_run()
         eta0, *others = self._terms.of("eta0", learner.t)
         if others:
             raise ValueError(
-                f"The bound is for one constant rate, but rows were learned with eta0 = {eta0:g}, then {others[0]:g}; "
-                "keep eta0 as it is, or learn anew."
+                f"The bound requires one constant rate, but rows were learned with eta0 = {eta0:g}, then "
+                f"{others[0]:g}; fit again with one eta0."
             )
         fit_intercept, *others = self._terms.of("fit_intercept", learner.t)
         if others:
             raise ValueError(
-                f"The bound is for one kind of step, but rows were learned with fit_intercept={fit_intercept}, then "
-                f"{others[0]}; keep fit_intercept as it is, or learn anew."
+                f"The bound requires one kind of step, but rows were learned with fit_intercept={fit_intercept}, then "
+                f"{others[0]}; fit again with one fit_intercept."
             )
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
         if intercept != 0 and not fit_intercept:
-            raise ValueError(f"intercept = {intercept:g}, but this classifier learns none; compare with intercept 0.")
+            raise ValueError(f"intercept must be 0, as this classifier learns none; got {intercept:g}.")
         X, labels = check_rows(self, X, y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.doubled)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
@@ -117,20 +115,19 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         if not margins.min() > 0:
             row = int(np.argmin(margins))
             raise ValueError(
-                f"The comparator does not separate the classes: y (u.x + intercept) = {margins[row]:g} at row {row}; "
-                "give one with a positive margin on every row."
+                f"The comparator must separate the classes, y (u.x + intercept) > 0; got {margins[row]:g} at row {row}."
             )
         with np.errstate(all="ignore"):
             return a_number(self._bound(X, position, np.float64(intercept), margins.min(), eta0, fit_intercept))
 
     def _bound(self, X, position: np.ndarray, intercept: float, margin: float, eta0: float, fit_intercept: bool):
-        """The bound for weights at this position that have this margin; NaN where it overflows."""
+        """The bound for a comparator with this position and margin; NaN where it overflows."""
         divergence, init = self._divergence, self._start.init
         signed = bool(self._fitted_learner().learners[0].geometry.doubled)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:
             smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + fit_intercept
-        except OverflowError:  # of a Python float
+        except OverflowError:  # Python floats raise it
             smoothness = np.inf
         start = starting_weights(divergence, init, self.n_features_in_, signed)
         distance = divergence.divergence(position, start) + intercept**2 / 2

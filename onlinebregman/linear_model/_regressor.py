@@ -1,4 +1,4 @@
-"""Code shared by the regressors: fitting, predicting, and what is known of their regret."""
+"""Base class of the linear regressors: fitting, prediction, and regret bounds."""
 
 from __future__ import annotations
 

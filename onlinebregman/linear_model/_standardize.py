@@ -1,4 +1,4 @@
-"""Columns in units of their deviations, by statistics that are learned with the model."""
+"""Online standardisation of columns, by statistics that are learned with the model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StandardizeMixin(DocumentedMixin):
     _fitted_learner: Callable[[], Any]
 
     def _standardize(self, learner: Any, X) -> Any:
-        """A learner that is to begin with rows like these, standardising them if the parameter says so."""
+        """The learner, which begins with rows like these, set to standardise them if `standardize` is True."""
         if self.standardize:
             learner.standardize_by(Standardizer(learner.n_features, not issparse(X)))
         return learner
@@ -55,7 +55,7 @@ class StandardizeMixin(DocumentedMixin):
     def _standardizer(self) -> Standardizer:
         standardizer = self._fitted_learner().standardizer
         if standardizer is None:
-            raise AttributeError("this model does not standardize rows; set standardize=True before learning starts")
+            raise AttributeError("this attribute requires standardize=True, set before learning starts")
         return standardizer
 
     @read_only
@@ -70,15 +70,15 @@ class StandardizeMixin(DocumentedMixin):
 
     @read_only
     def mean_(self) -> np.ndarray:
-        """What is subtracted from columns; AttributeError without `standardize`."""
+        """Means that are subtracted from columns; AttributeError without `standardize`."""
         return self._standardizer().mean
 
     @read_only
     def scale_(self) -> np.ndarray:
-        """What columns are divided by; AttributeError without `standardize`."""
+        """Deviations that columns are divided by; AttributeError without `standardize`."""
         return self._standardizer().scale
 
     @property
     def n_samples_seen_(self) -> float:
-        """The weight of the rows that `mean_` and `scale_` are of; AttributeError without `standardize`."""
+        """Total weight of the rows in `mean_` and `scale_`; AttributeError without `standardize`."""
         return self._standardizer().n_samples_seen

@@ -156,12 +156,12 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         super()._configure()
 
     def _terms_of_certificate(self, learner) -> dict[str, Any]:
-        """Comparators have to keep to every bound that rows were learned under."""
+        """See `OnlineLinearModel._terms_of_certificate`; comparators must satisfy every `upper_bound` of the run."""
         lowest = min((self._upper_bound(), *self._tracked.learned("upper", learner.t)))
         return {**super()._terms_of_certificate(learner), "upper": lowest}
 
     def _terms_of_bounds(self) -> dict[str, Any]:
-        """Theorem 1 is about one update, one bound and one kind of intercept."""
+        """See `OnlineLinearModel._terms_of_bounds`; Theorem 1 is for one update, `upper_bound` and `fit_intercept`."""
         return {**super()._terms_of_bounds(), "gradient": (self.update, self._upper_bound(), self.fit_intercept)}
 
     def loss_bound(self, coef: ArrayLike, intercept: float = 0.0, comparator_loss: float = 0.0) -> float:
@@ -200,12 +200,12 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         if update != "gradient" or others or any(self._terms.of("average", learner.t)):
             raise ValueError(
                 "Theorem 1 requires update='gradient', with one upper_bound, one fit_intercept and average=False for "
-                "all rows; learn anew with these."
+                "all rows; fit again with these."
             )
         u = starting_weights(self._divergence, coef, self.n_features_in_, False, name="coef")
         _check_upper(u, upper, "the bound")
         if not np.isfinite(intercept) or (intercept != 0 and not with_intercept):
-            raise ValueError(f"intercept = {intercept}; give a finite number, and 0 as none was learned.")
+            raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
         start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
         divergence = self._divergence.divergence(u, np.minimum(start, upper)) + intercept**2 / 2
         return adaptive_rate_bound(learner.rate_range, divergence, comparator_loss)
@@ -241,6 +241,6 @@ def _check_upper(u: np.ndarray, upper: float, what: str) -> None:
     if (u > upper * (1 + 1e-10)).any():
         worst = int(np.argmax(u))
         raise ValueError(
-            f"coef[{worst}] = {u[worst]:g}, but {what} is for comparators up to upper_bound={upper:g}, "
-            "under which rows were learned."
+            f"coef must be at most upper_bound={upper:g}, under which rows were learned, for {what}; got "
+            f"coef[{worst}] = {u[worst]:g}."
         )

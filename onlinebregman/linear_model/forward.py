@@ -307,12 +307,12 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
         if freedom > 0:
-            between = (std > 0) & (std < np.inf)  # a quantile may be 0, or infinite
+            between = (std > 0) & (std < np.inf)  # where it is 0 or infinite, so is the interval
             np.multiply(std, stdtrit(freedom, (1 + coverage) / 2), out=reach, where=between)
         return center - reach, center + reach
 
     def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:
-        """Predictions for rows, and standard deviations of their targets; `normal`: what asks for these, if any."""
+        """Predictions for rows, and standard deviations of their targets, if `normal` names what requires them."""
         check_is_fitted(self)
         X, learner = check_rows(self, X, reset=False), self._learner
         exact = isinstance(learner, ForwardLearner)
@@ -324,12 +324,12 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         settings = (forward, self.forgetting) if exact else ()
         predictions = learner.predict(X, *settings, shares) if exact else learner.predict(X)
         if predictions is None:
-            share = (shares[:1],) if exact else ()  # which may be what is not finite
+            share = (shares[:1],) if exact else ()  # it may be the value that is not finite
             row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings, *share) is None)
             raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
         if not exact:
             return predictions, shares
-        with np.errstate(divide="ignore", invalid="ignore"):  # a share of 0: of a row longer than all rows by far
+        with np.errstate(divide="ignore", invalid="ignore"):  # the share underflows to 0 for an extremely large row
             variance = np.where(shares > 0, np.divide.outer(learner.noise_variance, shares), np.inf)
         return predictions, np.sqrt(variance.T.reshape(predictions.shape))
 
@@ -368,7 +368,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         return tags
 
     def _exact_learner(self, asked: str) -> ForwardLearner:
-        """The learner, if it has the exact solution of the rows; else AttributeError."""
+        """The learner, if its solution for the rows is exact; AttributeError otherwise."""
         learner = self._fitted_learner()
         if not isinstance(learner, ForwardLearner):
             raise AttributeError(
@@ -378,7 +378,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         return learner
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        """Validated rows, targets and weights; targets of the shape the learner has, if there is one."""
+        """Validated rows, targets and weights; targets must have the shape of those learned before."""
         loss = resolve_loss(self.loss) if call.first else self._learned_loss
         together = loss == SquaredLoss()
         if not together and np.ndim(y) == 2 and np.shape(y)[1] > 1:
@@ -391,13 +391,13 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         if together and not call.first and y.shape[1:] != self._learner.target_shape:
             expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
             raise ValueError(
-                f"y should be {1 + len(self._learner.target_shape)}d, of shape {expected}, as when learning started, "
-                f"but it has shape {y.shape}; fit with warm_start=False begins again with other targets."
+                f"y should be {1 + len(self._learner.target_shape)}d, of shape {expected}, as when learning started; "
+                f"got shape {y.shape}. Set warm_start=False and fit again for other targets."
             )
         if not together and (np.size(loss.kinks(y)) or np.size(loss.bends(y))):
             raise ValueError(
-                f"{loss!r} has kinks, or pieces without curvature, on which second-order steps are not defined; use "
-                "MirrorDescentRegressor, or a smooth loss such as 'poisson'."
+                "loss must be smooth with positive curvature for second-order steps; got "
+                f"{loss!r}. Use MirrorDescentRegressor, or a smooth loss such as 'poisson'."
             )
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 

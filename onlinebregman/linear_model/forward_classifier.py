@@ -258,7 +258,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         while start < len(codes):
             new = ~begun[codes[start:]]
             end = start + int(new.argmax()) if new.any() else len(codes)
-            numbers = begun.cumsum() - 1.0  # of the classes of the learner
+            numbers = begun.cumsum() - 1.0  # number of each class in the learner
             self._learn_rows(replace(data, y=numbers.take(codes)), start, end)
             if end < len(codes):
                 begun[codes[end]] = True
@@ -266,7 +266,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             start = end
 
     def _learn_rows(self, data: Examples, start: int, end: int) -> None:
-        """Learn those from `start` to `end`."""
+        """Learn the rows from `start` to `end`."""
         X, y, weights = data.X, data.y, data.weights
         if start == end:
             return
@@ -279,17 +279,17 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             self._refuse(reason, start + row, data)
 
     def _begin_classes(self, classes: np.ndarray) -> None:
-        """Bind a learner that has these classes, more than it had."""
+        """Bind a learner with more classes."""
         self._learner = self._learner.with_classes(len(classes), classes.searchsorted(self._learned_classes))
         self._begun_classes = classes
 
     @property
     def _learned_classes(self) -> np.ndarray:
-        """The classes of the learner: within a call that adds some, fewer than those that there are in the end."""
+        """The classes of the learner; within a call that adds some, not yet all of `classes_`."""
         return vars(self).get("_begun_classes", self.classes_)
 
     def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
-        """What to say of `classes`: at the start with the labels that will join; later nothing, as they join here."""
+        """Add new labels to the classes: at the start by the returned `classes`; later here, and None is returned."""
         _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False)
         if call.first:
             if not call.partial or classes is None:

@@ -90,7 +90,7 @@ class ParametricMirrorMixin(MirrorMixin):
     alpha: float
     l1_ratio: float
     coef_: np.ndarray
-    _falling_rate: float  # the eta0 that suits a rate which falls
+    _falling_rate: float  # default eta0 of a decreasing rate
     _penalty_terms = ("penalty", "alpha", "l1_ratio")
 
     @property
@@ -109,8 +109,8 @@ class ParametricMirrorMixin(MirrorMixin):
     def _configure(self) -> None:
         if self._penalty() != self._learned_penalty:
             raise ValueError(
-                f"The penalty was {self._learned_penalty!r} when learning started, and is {self._penalty()!r} now; "
-                "set penalty, alpha and l1_ratio back, or learn anew (fit with warm_start=False, and init=coef_ to "
+                f"The penalty must be {self._learned_penalty!r}, as when learning started; got {self._penalty()!r}. "
+                "Set penalty, alpha and l1_ratio back, or fit again (with warm_start=False, and init=coef_ to "
                 "continue)."
             )
         super()._configure()
@@ -133,7 +133,7 @@ class ParametricMirrorMixin(MirrorMixin):
         """The weights h of an adaptive divergence, 0 for columns that were always 0; a read-only copy."""
         metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
         if not metrics:
-            raise AttributeError(f"metric_ is for adaptive divergences, but {self._divergence!r} is not adaptive")
+            raise AttributeError(f"metric_ requires an adaptive divergence; got {self._divergence!r}")
         return np.stack(metrics) if self.coef_.ndim == 2 else metrics[0]
 
 

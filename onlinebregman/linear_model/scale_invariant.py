@@ -53,7 +53,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return resolve_loss(self.loss)
 
     def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
-        """Weights are any numbers, of which the first are 0; that is all."""
+        """Weights of any sign, 0 at the start."""
         return SquaredEuclidean()
 
     _mixed = EpochEstimator._mixed
@@ -62,14 +62,14 @@ class ScaleInvariantMixin(MirrorMixin):
         loss = self._learned_loss
         if not loss.lipschitz < np.inf:
             raise ValueError(
-                f"{type(self).__name__} needs a loss with bounded slope; got {loss!r}. Use another loss, such as "
+                f"The loss of {type(self).__name__} must have a bounded slope; got {loss!r}. Use another loss, such as "
                 f"{self._alternative}."
             )
         return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
 
     @property
     def divergence_(self) -> NoReturn:
-        """There is none: weights are bets."""
+        """Not available: weights are bets."""
         raise AttributeError(f"{type(self).__name__} has no divergence")
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
@@ -144,7 +144,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return self._of_bets(bound, coef, intercept)
 
     def _of_bets(self, formula, coef: ArrayLike, intercept: ArrayLike) -> float | np.ndarray:
-        """The formula for each learner, in units of its loss."""
+        """A formula evaluated for each learner, in units of its loss."""
         learner = self._fitted_learner()
         parts = _parts(learner)
         if self._largest_weight > 1:
@@ -158,11 +158,11 @@ class ScaleInvariantMixin(MirrorMixin):
         if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
         if len(self._terms.of("fit_intercept", learner.t)) > 1:
-            raise ValueError("fit_intercept was changed in mid-stream; the bound is for one setting, so learn anew.")
+            raise ValueError("The bound requires one fit_intercept for all rows, but it was changed; fit again.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
             bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
-            origin = part.geometry.origin  # from which the first row is as far as its target from 0
+            origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
             u = np.r_[u, b - origin] if self.fit_intercept else u
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
@@ -173,7 +173,7 @@ class ScaleInvariantMixin(MirrorMixin):
         return {"average": bool(self.average), "fit_intercept": self.fit_intercept}
 
     def _not_tracked(self) -> NoReturn:
-        """There is a regret_certificate of every run, without rates."""
+        """Not available: there is a regret_certificate for every run, without rates."""
         raise AttributeError(f"{type(self).__name__} has a regret_certificate and a regret_bound for each comparator.")
 
     weighted_loss_: property = property(_not_tracked)
@@ -211,7 +211,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     See Also
     --------
     ScaleInvariantClassifier : For labels.
-    MirrorDescentRegressor : With divergence="normalized_adagrad", whose rate is free of scales, too.
+    MirrorDescentRegressor : With divergence="normalized_adagrad", whose rate does not depend on scales, either.
 
     Notes
     -----
@@ -240,7 +240,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     }
     _alternative = "'absolute_error' or 'huber'"
 
-    if TYPE_CHECKING:  # those of the mixin, of one learner
+    if TYPE_CHECKING:  # the methods of the mixin, for one learner
 
         def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
 
@@ -312,7 +312,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight")
     _alternative = "'log_loss' or 'hinge'"
 
-    if TYPE_CHECKING:  # those of the mixin, one for each learner
+    if TYPE_CHECKING:  # the methods of the mixin, for several learners
 
         def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
 

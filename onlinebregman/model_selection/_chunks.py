@@ -63,7 +63,7 @@ def _sliceable(X):
 
 
 def _check_block(X, y: np.ndarray, number: int) -> None:
-    """Raise a ValueError if a chunk is a single row and no block of them, which looks like anything else later on."""
+    """Raise a ValueError if a chunk is a single row and not a block, as later errors would be hard to understand."""
     if isinstance(X, Mapping):
         raise ValueError(
             f"Chunk {number} has a dict for X, but chunks are blocks of rows. Give arrays, for example from a list of "
@@ -81,6 +81,6 @@ def _check_block(X, y: np.ndarray, number: int) -> None:
 
 def _targets(y, numeric: bool) -> np.ndarray:
     if sparse.issparse(y):
-        raise ValueError("y is a sparse matrix; give dense targets, for example y.toarray().")
+        raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = np.asarray(unmasked(y, "y"))
     return np.require(y, np.float64, ["C", "A"]) if numeric and y.dtype.kind in "biuf" else y

@@ -117,7 +117,7 @@ def offline_comparator(
     weights = check_weights(sample_weight, len(targets), allow_all_zero=False)
 
     R = _triangle(rows, targets, weights, fit_intercept)
-    free = int(fit_intercept)  # below its row, R knows nothing of the intercept
+    free = int(fit_intercept)  # only the first row of R depends on the intercept
     A, z = R[free:, free:-1], R[free:, -1]
     precision = EPS * max(rows.shape)
     A[:, np.linalg.norm(A, axis=0) <= precision * np.linalg.norm(R[:, free:-1], axis=0)] = 0.0  # constant features
@@ -136,7 +136,7 @@ def offline_comparator(
 
 
 def _triangle(X, y: Array, weights: Array | None, fit_intercept: bool) -> Array:
-    """R of a QR decomposition of [1, X, y], its rows times the roots of their weights: all that the loss depends on."""
+    """R of a QR decomposition of [1, X, y] with rows times the roots of their weights, which determines the loss."""
     width = fit_intercept + X.shape[1] + 1
     block = max(4 * width, 1024)
     R = np.zeros((width, width))
@@ -151,7 +151,7 @@ def _triangle(X, y: Array, weights: Array | None, fit_intercept: bool) -> Array:
 
 
 def _unit_columns(A: Array) -> tuple[Array, Array]:
-    """A with columns of length one, for the sake of solvers with one tolerance for all of them, and the lengths."""
+    """A with columns scaled to length one, as solvers have one tolerance for all columns, and their lengths."""
     lengths = np.linalg.norm(A, axis=0)
     lengths[lengths == 0] = 1.0
     return A / lengths, lengths
@@ -169,7 +169,7 @@ def _nonnegative(A: Array, z: Array) -> Array:
     size = float(np.linalg.norm(z)) or 1.0
     try:
         v = nnls(A, z / size, maxiter=30 * A.shape[1])[0]
-    except RuntimeError:  # SciPy before 1.15 may go round in circles where A v = z has many solutions
+    except RuntimeError:  # SciPy before 1.15 may cycle if A v = z has many solutions
         v = lsq_linear(A, z / size, (0.0, np.inf), method="bvls", tol=1e-15).x
     used = v > 0
     exact = np.linalg.lstsq(A[:, used], z, rcond=None)[0]  # the solver's updates have lost some digits

@@ -87,7 +87,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         {self}
         """
         learner = vars(self).get("_learner")
-        labels = "classes_" in vars(self)  # are the targets? Tags say it as well, in twice the time of a step
+        labels = "classes_" in vars(self)  # whether targets are labels; tags would take twice the time of a step
         if learner is not None and not labels and learner.learn_fast(vars(self), X, y, sample_weight):
             return self
         if self._classifies():
@@ -116,7 +116,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         return ImplicitGDRegressor(standardize=True) if self.estimator is None else self.estimator
 
     def _kind(self) -> OnlineLinearModel:
-        """A model of the kind that learns, or will; `estimator` may be no model, or have been set since."""
+        """A fitted model, or before fitting the one that will be cloned; `estimator` may have been changed since."""
         if "estimators_" in vars(self):
             return self.estimators_[0]
         return self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
@@ -125,7 +125,7 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         return is_classifier(self._kind())
 
     def _rates(self) -> list[float]:
-        """The rates, increasing; by default doubling, around that of the estimator."""
+        """The rates in increasing order; by default powers of two times that of the estimator."""
         if isinstance(self.eta0s, Integral):
             middle = self.eta0s // 2
             return [self._base()._rate()[1] * 2.0 ** (k - middle) for k in range(self.eta0s)]

@@ -154,7 +154,7 @@ def progressive_val_score(
 
 
 class _Rows:
-    """Arrays put below one another: few objects, however many single rows they come in."""
+    """Concatenates arrays in steps, so that many single rows do not become many objects."""
 
     def __init__(self) -> None:
         self._parts: list = []
@@ -177,7 +177,7 @@ def _joined(parts: list) -> np.ndarray | list[np.ndarray]:
 
 
 def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], started: bool, classes) -> Record:
-    """Let `learner` predict each chunk, then learn it; without a start, the first chunk is learned alone."""
+    """Let `learner` predict each chunk, then learn it; if it has not `started`, the first chunk is only learned."""
     learn = learner.partial_fit
     answers = {name: _Rows() for name in methods}
     asked = [(getattr(learner, name), rows) for name, rows in answers.items()]
@@ -225,10 +225,10 @@ def _is_fitted(estimator) -> bool:
 
 
 def _labels(learner, y, classes, started: bool):
-    """`classes` for the first call of `partial_fit`; None if it takes none, or knows them."""
+    """`classes` for the first call of `partial_fit`; None if it does not need them."""
     if is_regressor(learner) or "classes" not in inspect.signature(learner.partial_fit).parameters:
         if classes is not None:
-            raise ValueError(f"classes is given, but {type(learner).__name__}.partial_fit does not accept it; omit it.")
+            raise ValueError(f"classes must be None, as {type(learner).__name__}.partial_fit does not accept it.")
         return None
     if classes is not None or started:
         return list(classes) if isinstance(classes, Set) else classes

@@ -18,7 +18,7 @@ from .._sklearn_compat import response_method, score_function
 
 _RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _RANKINGS = ("decision_function", "predict_proba")
-# What metrics read that do not compare targets with the values of predict.
+# The methods that metrics read which do not compare targets with the values of predict.
 _READ_BY = {
     metrics.average_precision_score: _RANKINGS,
     metrics.brier_score_loss: "predict_proba",
@@ -31,7 +31,7 @@ _READ_BY = {
 
 
 class Record(NamedTuple):
-    """What is kept of a pass: of each scored row its target, its weight, and what was predicted by which method."""
+    """The record of a pass: targets, weights and predictions, by method, of all scored rows."""
 
     y_true: np.ndarray
     weights: np.ndarray | None
@@ -53,7 +53,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
                 f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
                 "with predictions; give a scorer."
             )
-        while isinstance(estimator, Pipeline):  # whose score is that of its last step
+        while isinstance(estimator, Pipeline):  # its score is that of its last step
             estimator = estimator.steps[-1][1]
         return type(estimator).score, ["predict"]
     scorer = scoring
@@ -64,7 +64,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
     elif not _takes_estimator(scoring):
         read = _READ_BY.get(getattr(scoring, "func", scoring), "predict")
         scorer = metrics.make_scorer(scoring, response_method=read)
-    # Scorers of scikit-learn say which method they read, or several of which they read the first there is.
+    # Scorers of scikit-learn name the method that they read, or several of which the first available one is read.
     read = response_method(scorer)
     if read is None:
         return scorer, has
@@ -94,7 +94,7 @@ def why_no_weights(estimator, scorer, scoring) -> str | None:
 
 
 def _replay(estimator, record: Record):
-    """A copy of `estimator` that says of rows, which it is given by number, what was predicted when they came."""
+    """A copy of `estimator` that returns the recorded predictions of rows, given by their numbers."""
 
     def recorded(name: str) -> Callable:
         def method(rows):
@@ -103,10 +103,10 @@ def _replay(estimator, record: Record):
                     f"scoring=None calls {name}, but only predict was recorded; pass your own scorer(estimator, X, "
                     "y), for which all methods are recorded."
                 )
-            said, scored = record.predictions[name], np.asarray(rows) - record.skipped
-            return [output[scored] for output in said] if isinstance(said, list) else said[scored]
+            predictions, scored = record.predictions[name], np.asarray(rows) - record.skipped
+            return [output[scored] for output in predictions] if isinstance(predictions, list) else predictions[scored]
 
-        method.__name__ = name  # by which scikit-learn tells probabilities from labels
+        method.__name__ = name  # scikit-learn distinguishes probabilities and labels by it
         return method
 
     replay = copy.copy(estimator)
@@ -127,7 +127,7 @@ def scores(scorer, learner, record: Record, n_points: int | None) -> dict[str, f
         return float(scorer(replay, np.arange(start, stop), record.y_true[scored], **weights))
 
     def score_of_few(start: int, stop: int) -> float:
-        """NaN where the metric is not defined; what it warns of a few rows is no news."""
+        """The score of some rows; NaN where the metric is not defined for so few rows, without its warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

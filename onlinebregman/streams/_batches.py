@@ -110,7 +110,7 @@ def _mapped(values: Any) -> Any:
             return np.load(values, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError):
             raise
-        except Exception as error:  # NumPy reads the head of the file as Python
+        except Exception as error:  # NumPy parses the header of the file as Python
             raise ValueError(f"{values} is not a .npy file, or damaged: {error!r}.") from error
     return values if hasattr(values, "shape") else np.asarray(values)
 
@@ -129,7 +129,7 @@ class _Table(Batches):
             if isinstance(column, Integral) and -len(names) <= column < len(names):
                 return int(column) % len(names)
             if column not in names:
-                raise ValueError(f"{what} has no column {column!r}; it has {', '.join(map(str, names))}.")
+                raise ValueError(f"{what} must have a column {column!r}; got {', '.join(map(str, names))}.")
             return names.index(column)
 
         target = None if self.target is None else place(self.target)
@@ -322,7 +322,7 @@ class ParquetBatches(_Table):
         try:
             import pyarrow.dataset
         except ImportError as error:
-            raise ImportError("ParquetBatches needs pyarrow: python -m pip install pyarrow") from error
+            raise ImportError("ParquetBatches requires pyarrow: `python -m pip install pyarrow`.") from error
         dataset = pyarrow.dataset.dataset(self.path, format=self.format)
         places, target = self._places(dataset.schema.names, str(self.path))
         names = dataset.schema.names

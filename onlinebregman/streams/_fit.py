@@ -24,7 +24,7 @@ from ..model_selection._scoring import as_scorer
 from ..persistence import load_model, save_model
 from ._batches import Batches
 
-HISTORY = 256  # points of a curve, of which every other one is dropped when there are more
+HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
 
 def fit_stream(
@@ -156,7 +156,7 @@ def fit_stream(
 
 
 class _Course:
-    """How far a run has come, and how well it did."""
+    """The progress of a run, and its losses."""
 
     def __init__(self) -> None:
         self.n_rows, self.n_scored, self.total, self.mean = 0, 0, 0.0, float("nan")
@@ -237,7 +237,7 @@ def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[An
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:
-    """The same, read in a thread that is `size` ahead."""
+    """The same batches, read ahead by `size` in a thread."""
     read: queue.Queue[tuple[str, Any]] = queue.Queue(size)
     stop = threading.Event()
 
@@ -259,7 +259,7 @@ def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None
         except BaseException as error:  # is raised where batches are learned
             put("error", error)
         finally:
-            source.close()  # in the thread that used it: connections may ask for that
+            source.close()  # in the thread that used it, which some connections require
 
     thread = threading.Thread(target=work, name="fit_stream reads ahead", daemon=True)
     thread.start()

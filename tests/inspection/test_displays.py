@@ -311,7 +311,7 @@ def test_wrong_features_and_models_are_refused():
 
 
 def test_curves_have_a_number_for_each_point():
-    with pytest.raises(ValueError, match="regret has 3 numbers, but there are 2 points"):
+    with pytest.raises(ValueError, match="regret must have a number for each of the 2 points; got 3"):
         RegretDisplay(n_rows=[1, 2], regret=[0.0, 1.0, 2.0])
     with pytest.raises(ValueError, match=r"losses must be a vector .*; got shape"):
         LearningRateDisplay(eta0s=[1.0], losses=[[1.0]])
@@ -330,7 +330,7 @@ for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None,
     try:
         draw()
     except ImportError as error:
-        assert "RegretDisplay needs matplotlib" in str(error) and "pip install matplotlib" in str(error)
+        assert "RegretDisplay requires matplotlib" in str(error) and "pip install matplotlib" in str(error)
     else:
         raise AssertionError
 """

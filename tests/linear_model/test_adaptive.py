@@ -262,7 +262,7 @@ def test_rates_are_what_suits_the_divergence(name):
     assert_array_equal(auto.coef_, named.coef_)
     falling = MirrorDescentRegressor(divergence="squared_euclidean").partial_fit(X, y)
     assert_array_equal(falling.coef_, ImplicitGDRegressor(eta0=0.3).partial_fit(X, y).coef_)
-    with pytest.raises(AttributeError, match="for adaptive divergences"):
+    with pytest.raises(AttributeError, match="requires an adaptive divergence; got"):
         _ = falling.metric_
 
 

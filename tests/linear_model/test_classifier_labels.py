@@ -104,7 +104,7 @@ def test_labels_may_come_in_another_type_than_the_classes(model, learned):
 )
 def test_nan_and_infinity_are_no_classes(model, missing, kind, unchanged):
     X, y = some_rows()
-    with unchanged(model := clone(model), "classes = .*: NaN and infinity cannot be labels; remove them"):
+    with unchanged(model := clone(model), "classes must be finite; got .* Remove NaN and infinity"):
         model.partial_fit(X, y, classes=np.array([0.0, 1.0, 2.0, missing], dtype=kind))
 
 

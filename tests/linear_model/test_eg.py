@@ -76,13 +76,13 @@ def test_init_of_each_kind():
     [
         ("positive", [1.0, 0.0, 1.0, 1.0], r"init must be > 0 .*; got init\[1\] = 0"),
         ("positive", [1.0, 1.0, -0.5, 1.0], r"init\[2\] = -0.5"),
-        ("positive", [1.0, 1.0], "init has shape"),
-        ("simplex", [0.5, 0.5, 0.5, 0.5], "init sums to 2.*total=1"),
-        ("simplex", 0.3, "init sums to 1.2"),
+        ("positive", [1.0, 1.0], "init must have one weight for each of the 4 features; got shape"),
+        ("simplex", [0.5, 0.5, 0.5, 0.5], "init must sum to total=1; got a sum of 2"),
+        ("simplex", 0.3, "init must sum to total=1; got a sum of 1.2"),
         ("simplex", [1.0, 0.0, 0.0, 0.0], r"init\[1\] = 0"),
         ("simplex", [np.nan, 0.5, 0.25, 0.25], r"init contains NaN \(row 0\)"),
-        ("signed", [0.5, -0.5, 0.0, 0.0], "absolute values of init sum to 1"),
-        ("signed", [0.5, -0.9, 0.0, 0.0], "absolute values of init sum to 1.4"),
+        ("signed", [0.5, -0.5, 0.0, 0.0], "absolute values of init must sum to less than total=1, .*; got 1"),
+        ("signed", [0.5, -0.9, 0.0, 0.0], "absolute values of init must sum to less than total=1, .*; got 1.4"),
         ("signed", [0.1, np.inf, 0.0, 0.0], r"init contains infinity \(row 1\)"),
     ],
 )

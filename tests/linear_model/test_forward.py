@@ -264,7 +264,7 @@ def test_targets_keep_their_shape_in_mid_stream(unchanged):
     for bad, said in [(np.zeros((20, 2, 2)), "dim 3"), (np.zeros((20, 0)), "0 feature"), (1.0, "y|Singleton")]:
         with unchanged(model, said, (ValueError, TypeError)):
             model.partial_fit(X, bad)
-    with unchanged(model, "y is a sparse matrix"):
+    with unchanged(model, "y must be dense"):
         model.partial_fit(X, sparse.csr_array(two))
     two[7, 1] = np.nan
     with unchanged(model, r"y contains NaN \(row 7, column 1\)"):

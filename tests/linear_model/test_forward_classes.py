@@ -119,11 +119,11 @@ def test_a_call_with_a_new_class_learns_all_or_nothing(standardize, unchanged):
 def test_labels_that_cannot_be_classes_are_refused(unchanged):
     X, y = some_rows(20, 3, 2)
     model = ForwardClassifier(handle_unknown="add").partial_fit(X, y, [0, 1])
-    with unchanged(model, "words and numbers"):
+    with unchanged(model, "strings and numbers"):
         model.partial_fit(X[:1], ["x"])
     with unchanged(model, "NaN|nan"):
         model.partial_fit(X[:1], [np.nan])
-    with unchanged(model, "words and numbers"):
+    with unchanged(model, "strings and numbers"):
         model.partial_fit(X[:1], y[:1], ["x"])
     with unchanged(model.set_params(handle_unknown="error"), "The label 3 at row 0 is not one of the classes"):
         model.partial_fit(X[:1], [3])

@@ -263,7 +263,7 @@ def test_several_targets_are_learned_each_by_itself(unchanged):
 
 def test_losses_without_curvature_are_refused(unchanged):
     X, y = some_rows()
-    with unchanged(model := ForwardRegressor(loss=HuberLoss()), "HuberLoss.*has kinks, or pieces without curvature"):
+    with unchanged(model := ForwardRegressor(loss=HuberLoss()), "loss must be smooth .*; got HuberLoss"):
         model.fit(X, y)
     with unchanged(model := ForwardRegressor(loss="absolute_error"), "'loss' parameter of ForwardRegressor must be"):
         model.fit(X, y)

@@ -92,8 +92,8 @@ def test_init_is_where_it_starts(unchanged):
     model.partial_fit(X, y)
     assert_array_equal(start, [1.0, -1.0, 2.0, 0.0])  # the caller's array is left alone
     for bad, match in [
-        ([1.0, 2.0], "init has shape"),
-        (np.ones((2, 4)), "init has shape"),
+        ([1.0, 2.0], "init must have one weight for each of the . features; got shape"),
+        (np.ones((2, 4)), "init must have one weight for each of the . features; got shape"),
         ([1.0, np.nan, 1.0, 1.0], r"init contains NaN \(row 1\)"),
         (np.inf, "init"),
     ]:

@@ -191,11 +191,11 @@ def test_what_the_bound_cannot_be_computed_from_is_refused(unchanged):
     X, y = np.array([[2.0, 1.0], [-1.0, -2.0], [1.0, 2.0]]), np.array([1, 0, 1])
     model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[0, 1])
     for arguments, match in [
-        ((X, y, [1.0, -1.0]), r"does not separate the classes: .* = -1 at row 1"),
-        ((X, y, [0.0, 0.0]), "does not separate the classes: .* = 0 at row 0"),
-        ((X, y, [1.0, 1.0, 1.0]), r"coef has shape \(3,\), but X has 2 features"),
+        ((X, y, [1.0, -1.0]), "must separate the classes, .*; got -1 at row 1"),
+        ((X, y, [0.0, 0.0]), "must separate the classes, .*; got 0 at row 0"),
+        ((X, y, [1.0, 1.0, 1.0]), r"coef must have one weight for each of the 2 features; got shape \(3,\)"),
         ((X, y, [1.0, np.nan]), r"coef contains NaN \(row 1\)"),
-        ((X, y, [1.0, 1.0], 0.5), "intercept = 0.5, but this classifier learns none"),
+        ((X, y, [1.0, 1.0], 0.5), "intercept must be 0, as this classifier learns none; got 0.5"),
         ((X, [1, 0, 2], [1.0, 1.0]), "The label 2 at row 2"),
         ((X[:, :1], y, [1.0, 1.0]), "X has 1 features"),
         ((np.where(X > 1.5, np.nan, X), y, [1.0, 1.0]), r"X contains NaN \(row 0, column 0\)"),
@@ -205,7 +205,7 @@ def test_what_the_bound_cannot_be_computed_from_is_refused(unchanged):
     with unchanged(model.set_params(class_weight={0: 2.0}), "rows of weight 1; set class_weight=None"):
         model.mistake_bound(X, y, [1.0, 1.0])
     three = PerceptronClassifier().partial_fit(X, [0, 1, 2], classes=[0, 1, 2])
-    with unchanged(three, "for two classes, but there are 3"):
+    with unchanged(three, "requires two classes; got 3"):
         three.mistake_bound(X, [0, 1, 2], [1.0, 1.0])
     for name in ("n_mistakes_", "coef_"):
         assert not hasattr(PerceptronClassifier(), name)
@@ -220,7 +220,7 @@ def test_the_mistake_bound_is_for_one_rate(unchanged):
     assert model.set_params(eta0=1).partial_fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound
     model.set_params(eta0=1e-3).partial_fit(X, y)
     for going_on in (model, pickle.loads(pickle.dumps(model)), model.set_params(eta0=1.0).partial_fit(X, y)):
-        with unchanged(going_on, r"one constant rate, but rows were learned with eta0 = 1, then 0.001; keep eta0"):
+        with unchanged(going_on, r"one constant rate, but rows were learned with eta0 = 1, then 0.001; fit again"):
             going_on.mistake_bound(X, y, [-1.0, 1.0])
     assert model.set_params(tol=None, max_iter=1).fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound  # from nothing
     model.set_params(warm_start=True, eta0=0.1).fit(X, y)

@@ -252,7 +252,7 @@ def test_without_it_there_are_no_statistics():
     for model in (ImplicitGDRegressor(), ForwardRegressor(), EGRegressor()):
         model.partial_fit(X / abs(X).max(axis=0), y)
         for name in ("mean_", "scale_", "n_samples_seen_"):
-            with pytest.raises(AttributeError, match="standardize=True before learning starts"):
+            with pytest.raises(AttributeError, match="standardize=True, set before learning starts"):
                 getattr(model, name)
 
 

@@ -128,7 +128,7 @@ def test_free_weights_that_overflow_are_an_error(unchanged):
 
 @pytest.mark.parametrize(
     "bad, match",
-    [({"weights": "negative"}, "weights"), ({"total": 0.0}, "total"), ({"init": 7.0}, "init sum")],
+    [({"weights": "negative"}, "weights"), ({"total": 0.0}, "total"), ({"init": 7.0}, "values of init must sum")],
     ids=str,
 )
 def test_parameters_that_cannot_be_are_refused(bad, match, unchanged):
@@ -196,9 +196,9 @@ def test_what_the_bound_cannot_be_computed_from():
         other = WinnowClassifier(fit_intercept=False, eta0=eta0).partial_fit(X, y, classes=[-1, 1])
         assert np.isfinite(other.mistake_bound(X, y, u)) == finite
     for coef, match in [
-        (2 * u, "absolute values of coef sum to 2"),
-        (-u, "does not separate the classes"),
-        (u[:4], "coef has shape"),
+        (2 * u, "absolute values of coef must sum to at most total=.*; got 2"),
+        (-u, "must separate the classes"),
+        (u[:4], "coef must have one weight for each"),
     ]:
         with pytest.raises(ValueError, match=match):
             model.mistake_bound(X, y, coef)
@@ -207,7 +207,7 @@ def test_what_the_bound_cannot_be_computed_from():
     assert np.isfinite(simplex.mistake_bound(X, labels, np.abs(u)))
     with pytest.raises(ValueError, match=r"coef\[\d\] = -0.33"):
         simplex.mistake_bound(X, labels, -np.abs(u))
-    with pytest.raises(ValueError, match=r"coef sums to 0.5.*total=1"):
+    with pytest.raises(ValueError, match=r"coef must sum to total=1; got a sum of 0.5"):
         simplex.mistake_bound(X, labels, 0.5 * np.abs(u))
     positive = WinnowClassifier(weights="positive", fit_intercept=False).partial_fit(X, labels, classes=[-1, 1])
     with pytest.raises(ValueError, match="has no bound"):

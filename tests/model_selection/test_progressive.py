@@ -351,7 +351,9 @@ def test_classes_are_those_of_the_whole_stream():
         progressive_val_score(model, chunks)
     started = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
     assert progressive_val_score(started, chunks[1:], warm_start=True).n_scored == 30
-    with pytest.raises(ValueError, match=r"classes is given, but ImplicitGDRegressor\.partial_fit does not accept it"):
+    with pytest.raises(
+        ValueError, match=r"classes must be None, as ImplicitGDRegressor\.partial_fit does not accept it"
+    ):
         progressive_val_score(ImplicitGDRegressor(), X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="y has 2 dimensions; give classes"):
         progressive_val_score(MultiOutputClassifier(model), X, np.c_[y, y])

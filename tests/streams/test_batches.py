@@ -99,7 +99,7 @@ def test_columns_are_those_asked_for(source, tmp_path):
     rows = np.concatenate([rows for rows, targets in batches if targets is None])
     assert np.array_equal(rows, X[:, [2, 0]])
     batches.columns = ["d"]
-    with pytest.raises(ValueError, match="has no column 'd'; it has a, b, c, y"):
+    with pytest.raises(ValueError, match="must have a column 'd'; got a, b, c, y"):
         list(batches)
 
 

@@ -2,11 +2,11 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
 
 cdef class AdaptiveGeometry(Geometry):
-    cdef bint tracking                  # is the last block the sum of c x, for the regret certificate?
-    cdef int blocks                     # of which the state of a coordinate consists, before that one
-    cdef bint prior                     # is h = (1 + g) / r^2, and h w stays where the largest |x| grows?
-    cdef readonly tuple box             # None, or the smallest and the largest weights, to which each is clipped
-    cdef double[::1] low, high          # the same
+    cdef bint tracking                  # whether the last block is the sum of c x, for the regret certificate
+    cdef int blocks                     # number of blocks of the state without that one
+    cdef bint prior                     # whether h = (1 + g) / r^2, and h w is kept where the largest |x| grows
+    cdef readonly tuple box             # lower and upper bounds that the weights are clipped to, or None
+    cdef double[::1] low, high          # the same, as memory views
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil

@@ -1,22 +1,22 @@
-"""Geometries that adapt: squared Euclidean distances with a weight h_i for each coordinate, which follows from the
-rows.
+"""Adaptive geometries: squared Euclidean distances with a weight h_i for each coordinate, computed from the past rows.
 
     D_t(u, w) = sum h_i (u_i - w_i)^2 / 2,    w_i(c) = w_i - c x_i / h_i,    x'Sx = sum x_i^2 / h_i
 
-After a row was predicted, and before it is learned, `adapt` takes it into the sums from which h follows: only the
-coordinates of its nonzeros, so that a sparse row costs O(nonzeros). What all coordinates have in common it returns, as
-a factor of the learning rate. The intercept is a coordinate of value 1: the row's score moves by bias = 1 / h_0 too.
+After a row was predicted, and before it is learned, `adapt` adds it to the sums that h is computed from: only to those
+of its nonzeros, so that a sparse row costs O(nonzeros). A factor common to all coordinates is returned and multiplies
+the learning rate. The intercept is a coordinate of value 1: the row's score also moves by bias = 1 / h_0.
 
-A penalty is not followed by its proximal step but by its flow v' = -(l1 sgn v + l2 v) / h_i from w' for the time eta,
-which is the limit of many small proximal steps (docs/frame.rst):
+Instead of a penalty's proximal step, each step is followed by the penalty's flow v' = -(l1 sgn v + l2 v) / h_i from w'
+for the time eta, the limit of many small proximal steps (docs/frame.rst):
 
-    |w''| = max(0, (|w'| + l1 / l2) e^(-l2 eta / h_i) - l1 / l2), and where l2 = 0 the soft threshold l1 eta / h_i.
+    |w''| = max(0, (|w'| + l1 / l2) e^(-l2 eta / h_i) - l1 / l2), and for l2 = 0 the soft threshold l1 eta / h_i.
 
-As h_i stays until a row has a value there, the flows that a coordinate has missed are one, for the sum of their times,
-as the proximal steps of l1 are, but not those of l2. Where no row had a value, there is no h_i, and the weight stays.
+As h_i does not change until a row has a value there, the pending flows of a coordinate are one flow, for the sum of
+their times; proximal steps would only compose for l2 = 0. A coordinate in which no row had a value has no h_i, and its
+weight does not move.
 
-The state of a coordinate are its weight and, in blocks behind all weights, what h follows from. All of it is undone,
-saved and checked together with the weights.
+The state of a coordinate is its weight and, in blocks behind all weights, the sums that h is computed from. All of it
+is backed up, saved and checked together with the weights.
 """
 
 import numpy as np
@@ -49,8 +49,8 @@ cdef extern from "ops/adaptive.h":
     void ob_adapt_second_order(double* q, double* g, const double* x, const double* r, double s,
                                Py_ssize_t n) noexcept nogil
 
-# How much sooner the intercept moves than h says, in the first row: its score is the target to 12 digits.
-cdef double FIRMLY = 2.0**40
+# By this factor the intercept's 1 / h is raised in an exact first step: its score is the target to 12 digits then.
+cdef double FIRST_STEP_FACTOR = 2.0**40
 
 cdef extern from "ops/exp.h":
     double ob_exp1(double z) noexcept nogil
@@ -77,7 +77,7 @@ cdef inline double reciprocal_root(double total) noexcept nogil:
 
 
 cdef class AdaptiveGeometry(Geometry):
-    """What they share.
+    """Base class: a weight and some sums for each coordinate.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ cdef class AdaptiveGeometry(Geometry):
 
     @property
     def metric(self):
-        """h of every coordinate, 0 where none was met; a new array."""
+        """h of every coordinate, 0 where no row had a value; a new array."""
         raise NotImplementedError
 
     def coef(self, average_over=0.0):
@@ -177,7 +177,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.arrange(self.blocks)
 
     cdef void arrange(self, Py_ssize_t per_feature) noexcept:
-        """In place: other threads may be reading."""
+        """See `Geometry.arrange`; in place, as other threads may be reading."""
         cdef Py_ssize_t size = per_feature * self.n_features
         self.tracking, self.per_feature = per_feature > self.blocks, per_feature
         self.weights.shape[0] = size
@@ -187,7 +187,7 @@ cdef class AdaptiveGeometry(Geometry):
             self.average_sum.shape[0] = self.stamp.shape[0] = size
 
     def nearer_by(self, u, double intercept):
-        """sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""
+        """Sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""
         pulls = np.asarray(self.weights)[self.blocks * self.n_features:]
         return self.state.gained - pulls @ u - self.state.pulled * intercept
 
@@ -224,7 +224,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.put_back(work, WEIGHTS, work.w)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
-        """At c = 0; x'Sx is known once the row has been taken in."""
+        """At c = 0 only: x'Sx is computed by `adapt`."""
         value[0], slope[0] = ob_dot(work.w, work.x, work.n), 0.0
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
@@ -244,7 +244,7 @@ cdef class AdaptiveGeometry(Geometry):
         if c != 0:
             ob_axpy(work.w, (<Notes*> work.notes).q, c, work.n)
 
-    # --- constraint and penalty: coordinate by coordinate, whatever their h -------------------------------------
+    # --- constraint and penalty: coordinate by coordinate -------------------------------------------------------
 
     cdef void project(self, Workspace* work) noexcept nogil:
         cdef Py_ssize_t i
@@ -264,7 +264,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.state.threshold += l1 + l2
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
-        """1 / h of a coordinate; 0 where it has none."""
+        """1 / h of a coordinate; 0 if no row had a value there."""
         cdef double* own = &self.weights[j]
         cdef Py_ssize_t n = self.n_features
         return ob_reciprocal(own[SUMS * n], own[RECIPROCALS * n] if self.blocks > RECIPROCALS else 1.0, self.prior)
@@ -287,9 +287,9 @@ cdef class AdaptiveGeometry(Geometry):
         return self.confined(j, ob_flow(self.weights[j], t, self.state.l1 / strength, self.state.l2 / strength))
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """See `Geometry.shrink_all`: of a flow, e^(-l2 eta / h) D(w'', w') is counted (docs/frame.rst).
+        """See `Geometry.shrink_all`; for a flow the term D(w'', w') gets the factor e^(-l2 eta / h) (docs/frame.rst).
 
-        What D(u, .) falls by from w' to w'' is linear in u, as by a step, and noted so.
+        D(u, w') - D(u, w'') is linear in u, as for a step, and added to the same sums.
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, w, r, total = 0.0
         cdef Py_ssize_t j, n = self.n_features
@@ -317,7 +317,7 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
     @property
     def metric(self):
-        """h of every coordinate, 0 where none was met; a new array."""
+        """See `AdaptiveGeometry.metric`."""
         return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
@@ -332,18 +332,18 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    """Of rows in units of their own: z = x / M, M the largest |x| of the coordinate so far, the row at hand included.
+    """Base class for metrics of z = x / M, with M the largest |x| of the coordinate so far, the current row included.
 
-    Where M grows, weights shrink: a row is predicted by what will be left of them.
+    Where M grows, weights shrink: the current row is already predicted with the shrunken ones.
 
     Parameters
     ----------
     weights : ndarray of shape (n_features,)
     upper : float, default=inf
     located : bool, default=False
-        Have scores the units of the target?
+        Whether scores have the units of the target.
     by_deviation : bool, default=False
-        Does the rate go with the deviation of the targets?
+        Whether the rate is proportional to the deviation of the targets.
     """
 
     def __cinit__(self):
@@ -359,7 +359,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         return *super()._arguments(), self.located, self.by_deviation
 
     def metric_of(self, in_units):
-        """h = M^2 times what it is in units of M, a function of the sums; no larger than numbers are."""
+        """h = M^2 times a function of the sums, at most the largest float."""
         sums, reciprocals = np.asarray(self.weights)[self.n_features:3 * self.n_features].reshape(2, -1)
         with np.errstate(over="ignore"):
             metric = in_units(sums) / reciprocals / reciprocals
@@ -394,20 +394,20 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
-        """Where targets have units, an exact first step moves the intercept, and that to the target: the size of what
-        is left to learn is the targets' deviation, and their distance from 0 is in no sum."""
+        """Where targets have units, an exact first step moves the intercept alone, to the first target: so the distance
+        of the targets from 0 enters no sum, and what is left to learn has the size of their deviation."""
         cdef bint first = self.located and exact and bias[0] != 0 and self.state.target_weight == 0
         cdef double deviation = target_deviation(&self.state, y, weight) if self.located else 1.0
         cdef double factor = AdaptiveGeometry.adapt(self, work, 0.0 if first else g, y, weight, exact, slope, bias)
         if self.by_deviation:
             factor *= deviation
         if first and factor > 0 and g != 0:
-            bias[0] = FIRMLY * fabs(y / g) / factor
+            bias[0] = FIRST_STEP_FACTOR * fabs(y / g) / factor
         return factor
 
 
 cdef inline double target_deviation(GeometryState* state, double y, double weight) noexcept nogil:
-    """The standard deviation of the targets so far, this one included; their size while they are all the same."""
+    """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
     cdef double gap = y - state.target_mean
     state.target_weight += weight
     state.target_mean += gap * (weight / state.target_weight)
@@ -423,7 +423,7 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
     @property
     def metric(self):
-        """h of every coordinate, 0 where none was met; a new array."""
+        """See `AdaptiveGeometry.metric`."""
         return self.metric_of(np.sqrt)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
@@ -443,7 +443,7 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     """h = M^2 + k sum x^2. The sums are those of k z^2, so that h = M^2 (1 + sums).
 
-    Where M grows, h w stays: the weight is what the same pull makes of it against a stronger prior.
+    Where M grows, h w is kept: the weight becomes what the same gradients give with a stronger prior.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
 
     @property
     def metric(self):
-        """h of every coordinate, 0 where none was met; a new array."""
+        """See `AdaptiveGeometry.metric`."""
         return self.metric_of(lambda sums: 1.0 + sums)
 
     cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:

@@ -23,7 +23,7 @@ cdef extern from "ops/entropy.h":
     double ob_burg_mass(const double* w, const double* x, Py_ssize_t n) noexcept nogil
 
 
-cdef struct Products:         # the range of the w x, 0 included
+cdef struct Products:         # an interval that holds 0 and all products w_i x_i
     double least, most
 
 
@@ -37,7 +37,7 @@ cdef class BurgGeometry(Geometry):
 
     @property
     def sum_bound(self):
-        """What the rate of the gradient step takes the sum of the weights for, at least."""
+        """A lower bound on what the gradient step's rate takes for the sum of the weights."""
         return self.state.sum_bound
 
     @sum_bound.setter
@@ -72,7 +72,7 @@ cdef class BurgGeometry(Geometry):
         lo[0] = -1.0 / products.most if products.most > 0 else -INFINITY
         hi[0] = -1.0 / products.least if products.least < 0 else INFINITY
         if work.origin != 0:
-            lo[0] -= work.origin  # exactly 0 at the end that c is counted from
+            lo[0] -= work.origin  # exactly 0 at the end that c is measured from
             hi[0] -= work.origin
 
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
@@ -80,7 +80,7 @@ cdef class BurgGeometry(Geometry):
         return True
 
     cdef void ratios(self, Workspace* work, double c, double* r) noexcept nogil:
-        """1 + c x w, by what the weights are divided."""
+        """1 + c x w, which the weights are divided by."""
         cdef Products* products = <Products*> work.notes
         if work.origin == 0:
             ob_burg_ratios(r, work.w, work.x, c, work.n)
@@ -91,7 +91,7 @@ cdef class BurgGeometry(Geometry):
         return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
-        """Beyond its domain, where the gradient step may lead: what D(w, w(c)) comes to for comparators u <= upper."""
+        """Outside its domain, where a gradient step may lead: the value that gives D(w, w(c)) for all u <= upper."""
         cdef Products* products = <Products*> work.notes
         cdef double lo, hi, beyond = 0.0
         cdef double* r = scratch(work, 1)
@@ -102,7 +102,7 @@ cdef class BurgGeometry(Geometry):
         self.ratios(work, c, r)
         if not lo < c < hi:
             for i in range(work.n):
-                if r[i] <= 0:  # the weight goes to its bound: by so much less than c x, each worth u <= upper
+                if r[i] <= 0:  # the weight moves to its bound, by less than c x: the rest times u <= upper is added
                     r[i] = work.w[i] / self.upper
                     beyond += 1.0 - 1.0 / r[i] - c * work.x[i] * self.upper
         return beyond - ob_sum_log(r, work.n)

@@ -28,37 +28,37 @@ cdef extern from "ops/penalty.h":
     double OB_TINY
     double ob_entropy_ridge(double w, double l2) noexcept nogil
 
-# A sparse step by more than exp(600) goes through a rescaling of all weights, so that none overflows.
+# A sparse step by a factor of more than exp(600) rescales all weights first, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0
-# |z| to which the moments up to the fifth give a sum of exp(z) x: z^5 / 5! is below rounding
-cdef double SERIES_REACH = 1e-3
+# For |z| up to this the moments up to the fifth give a sum of exp(z) x: z^5 / 5! is below rounding.
+cdef double SERIES_RADIUS = 1e-3
 
 
-cdef struct Path:             # w(c) of the loaded row where it was worked out last, the centre
+cdef struct Path:             # w(c) of the loaded row where it was computed last, the centre
     double* v                 # exp(-shift) w(centre)
     double centre, shift
     double[6] moment          # sums of v x^k
-    double reach              # how far from the centre the moments serve; -1 if only moment[0] is known
-    double largest            # largest |x|, found out by dot(work) and evaluate(work, 0)
-    double rest               # unnormalised weight outside the row (simplex); -1 before it is known
+    double radius             # distance from the centre up to which the series holds; -1 if only moment[0] is known
+    double largest            # largest |x|, set by dot(work) and evaluate(work, 0)
+    double rest               # unnormalised weight outside the row (simplex); -1 if not known yet
 
 
 cdef class EntropyGeometry(Geometry):
     """Relative entropy on w > 0 (EGU): w(c) = w exp(-c x), S = diag w.
 
-    A row remembers the w(c) that was worked out last, its centre: nearby, six moments tell the sums of all other w(c),
-    and the step goes on from there. Small exponents take a short polynomial, others `jump`. Signed weights move along x
-    and -x without a row of twice the length.
+    The workspace keeps the w(c) that was computed last, the centre. Sums over w(c) near it follow from a series with
+    six moments, and a step continues from it. Small exponents take a short polynomial, others `jump`. Signed weights
+    move along x and -x without a row of twice the length.
     """
 
     cdef void load(self, Workspace* work) noexcept nogil:
         self.fetch_weights(work)
-        self.go_back(work)
+        self.reset_path(work)
 
-    cdef void go_back(self, Workspace* work) noexcept nogil:
-        """The centre is where the weights are."""
+    cdef void reset_path(self, Workspace* work) noexcept nogil:
+        """Set the centre to c = 0, the weights themselves."""
         cdef Path* path = <Path*> work.notes
-        path.v, path.centre, path.shift, path.reach = work.w, 0.0, 0.0, -1.0
+        path.v, path.centre, path.shift, path.radius = work.w, 0.0, 0.0, -1.0
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         cdef Path* path = <Path*> work.notes
@@ -66,22 +66,22 @@ cdef class EntropyGeometry(Geometry):
         return ob_entropy_sums(work.w, work.x, work.n, self.doubled, &square, &path.largest)
 
     cdef void sums(self, Workspace* work, double c, double* sums) noexcept nogil:
-        """Sums of v, v x and v x^2, with v = exp(-shift) w(c): by their series about the centre, or at a new centre."""
+        """Sums of v, v x and v x^2 for v = exp(-shift) w(c): by the series about the centre, or at a new centre."""
         cdef Path* path = <Path*> work.notes
         cdef double t = path.centre - c, second, third, fourth, fifth
         cdef double* m = path.moment
-        if fabs(t) > path.reach:
-            if path.reach == 0 or fabs(t) * path.largest > SERIES_REACH:
+        if fabs(t) > path.radius:
+            if path.radius == 0 or fabs(t) * path.largest > SERIES_RADIUS:
                 self.move(work, c, scratch(work, 1))
                 t = 0.0
             ob_entropy_moments(path.v, work.x, work.n, self.doubled, m)
-            path.reach = SERIES_REACH / path.largest if isfinite(m[4] + m[5]) else 0.0
+            path.radius = SERIES_RADIUS / path.largest if isfinite(m[4] + m[5]) else 0.0
         if t == 0:
             sums[0], sums[1], sums[2] = m[0], m[1], m[2]
         elif isnan(t):
             sums[0] = sums[1] = sums[2] = t
-        elif path.reach == 0:
-            self.sums(work, c, sums)  # again, at c itself
+        elif path.radius == 0:
+            self.sums(work, c, sums)  # again, with c as the centre
         else:
             second, third, fourth, fifth = m[2] * (1.0 / 2), m[3] * (1.0 / 6), m[4] * (1.0 / 24), m[5] * (1.0 / 120)
             sums[0] = m[0] + t * (m[1] + t * (second + t * (third + t * (fourth + t * fifth))))
@@ -92,24 +92,24 @@ cdef class EntropyGeometry(Geometry):
         """Sum of exp(-shift) w(c)."""
         cdef Path* path = <Path*> work.notes
         cdef double[3] sums
-        if fabs(c - path.centre) <= path.reach:
+        if fabs(c - path.centre) <= path.radius:
             self.sums(work, c, sums)
             return sums[0]
         self.move(work, c, scratch(work, 1))  # the step will need it
         return path.moment[0]
 
     cdef void move(self, Workspace* work, double c, double* v) noexcept nogil:
-        """Work out w(c) into v: from now on the centre."""
+        """Compute w(c) into v, and make it the centre."""
         cdef Path* path = <Path*> work.notes
-        cdef double reach
+        cdef double exponent
         if fabs(c) < fabs(c - path.centre):
-            self.go_back(work)
-        reach = fabs(c - path.centre) * path.largest
-        if reach <= OB_SHORT_REACH:
-            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, reach, work.n, self.doubled)
+            self.reset_path(work)
+        exponent = fabs(c - path.centre) * path.largest
+        if exponent <= OB_SHORT_REACH:
+            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.doubled)
         else:
             self.jump(work, c, v)
-        path.v, path.centre, path.reach = v, c, -1.0
+        path.v, path.centre, path.radius = v, c, -1.0
 
     cdef void jump(self, Workspace* work, double c, double* v) noexcept nogil:
         """`move` for an exponent of any size.
@@ -125,7 +125,7 @@ cdef class EntropyGeometry(Geometry):
         path.moment[0] = ob_sum(v, n)
 
     cdef const double* both(self, Workspace* work) noexcept nogil:
-        """The values of all the row's weights: x, or (x, -x)."""
+        """The values that go with the weights: x, or (x, -x)."""
         cdef double* values = scratch(work, 3)
         cdef Py_ssize_t i
         if not self.doubled:
@@ -180,7 +180,7 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     Signed, this is EG+-.
 
-    The state v is not normalised, w = U v / sum v, so that a sparse row leaves the other weights alone.
+    The stored v is not normalised, w = U v / sum v, so that a sparse row does not have to touch the other weights.
     """
 
     cdef readonly double size  # U, the sum of the weights
@@ -203,7 +203,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         path.rest = 0.0 if work.row.index == NULL else -1.0
 
     cdef double outside(self, Workspace* work) noexcept nogil:
-        """Unnormalised weight of the columns that a sparse row leaves out, times exp(-shift)."""
+        """Unnormalised weight of the columns outside a sparse row, times exp(-shift)."""
         cdef Path* path = <Path*> work.notes
         if path.rest < 0:
             path.rest = self.state.total - ob_sum(work.w, self.per_feature * work.n)
@@ -226,10 +226,10 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef void jump(self, Workspace* work, double c, double* v) noexcept nogil:
         """`move` for an exponent of any size: v = w exp(-c x - shift).
 
-        The shift starts as the largest exponent, -c times an origin, so that no factor overflows, and is lowered where
-        the weights under the large factors are so tiny that the sum, or what it is compared with, would underflow. That
-        little would be lost in a large c x: the exponents are products with the distance from the origin. A step on a
-        sparse row does without if it can, to leave the other weights alone.
+        The shift is first the largest exponent, -c times an origin, so that no factor overflows. It is lowered where
+        the weights with large factors are so tiny that the sum would underflow. Exponents are computed as -c times the
+        distance from the origin, as adding a shift to a large c x would lose digits. A step on a sparse row uses no
+        shift if possible, as a shift rescales all other weights.
         """
         cdef Path* path = <Path*> work.notes
         cdef double total = 0.0, lo, hi, origin
@@ -247,7 +247,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         ob_entropy_step(v, work.w, scratch(work, 2), self.per_feature * work.n)
 
     cdef double factors(self, Workspace* work, double c, double origin, double lowered) noexcept nogil:
-        """exp(-c x - shift) into scratch 2, for this shift from now on; returns the sum of all v exp(-c x - shift)."""
+        """Set the shift, store exp(-c x - shift) in scratch 2, and return the sum of all v exp(-c x - shift)."""
         cdef Path* path = <Path*> work.notes
         cdef Py_ssize_t n = self.per_feature * work.n
         path.shift = lowered - c * origin if origin != 0 else lowered
@@ -285,9 +285,9 @@ cdef class SimplexGeometry(EntropyGeometry):
         if c == 0:
             return
         if work.row.index != NULL:
-            self.outside(work)  # found out while the weights are what they were
+            self.outside(work)  # computed before the weights change
             if path.shift != 0:
-                self.go_back(work)
+                self.reset_path(work)
         EntropyGeometry.step(self, work, c)
         if work.row.index != NULL and path.shift != 0:
             if not self.backed_up:
@@ -300,12 +300,13 @@ cdef class SimplexGeometry(EntropyGeometry):
         self.state.steps += work.row.index != NULL
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        """Keep the total in range (by powers of two: exact), and sum it afresh before sparse steps make it drift.
+        """Keep the total in range, by exact powers of two, and recompute it before sparse steps make it drift.
 
-        Its rounding error is that of the largest total since the last fresh sum, so a fall calls for one, too.
+        Its rounding error is that of the largest total since it was last recomputed, so it is also recomputed after it
+        has fallen.
         """
         cdef int exponent
-        cdef bint in_range = 1e-4 < self.state.total < 1e4  # averaging's clock runs at U / total
+        cdef bint in_range = 1e-4 < self.state.total < 1e4  # the clock of averaging advances by U / total
         if work.row.index == NULL:
             self.state.summed = self.state.total
         elif self.state.total > self.state.summed:

@@ -71,7 +71,7 @@ cdef class EuclideanGeometry(Geometry):
             ob_axpy(work.w, work.x, c, work.n)
 
     cdef bint composes(self) noexcept nogil:
-        return self.radius == INFINITY  # a projection on the ball moves all weights, and knows them all
+        return self.radius == INFINITY  # the projection onto the ball needs all weights at each row
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         return ob_soft_threshold(w, l1) / (1.0 + l2)
@@ -103,7 +103,7 @@ cdef class EuclideanGeometry(Geometry):
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """The projection onto the ball."""
         cdef Py_ssize_t i, n = self.weights.shape[0]
-        cdef double total, share  # of the weights, that the ball holds
+        cdef double total, share  # share: the factor of the projection
         if self.radius == INFINITY:
             return
         total = ob_dot(&self.weights[0], &self.weights[0], n)

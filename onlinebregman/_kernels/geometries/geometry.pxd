@@ -2,40 +2,42 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef enum:
-    NOTES = 16                # what a geometry can note about a row, in doubles
-    SHORT = 40                # vectors up to here need no memory from the heap
+    NOTES = 16                # size of a geometry's own struct about a row, in doubles
+    SHORT = 40                # vectors up to this length need no memory from the heap
 
 
-cdef struct Workspace:        # what a geometry works out about a row, in the memory of whoever asks about it
+cdef struct Workspace:        # intermediate results about a row; it belongs to the caller
     const Row* row
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     const double* x           # the values that go with them: the row's, or (x, -x) for signed weights
-    Py_ssize_t n              # how many values
-    double origin             # what c is counted from: 0, or an end of the domain (see count_from)
-    bint in_block             # is the row one of those that `begin_block` was told of?
-    void* notes               # what else the geometry notes, in a struct of its own
+    Py_ssize_t n              # the number of values
+    double origin             # c is measured from here: 0, or an end of the domain (see count_from)
+    bint in_block             # whether the row is one of those announced by `begin_block`
+    void* notes               # a struct defined by the geometry
     double* vectors           # five of `length` values, the last one for the solver
     Py_ssize_t length
     double[NOTES + 5 * SHORT] memory
 
 
-cdef struct GeometryState:    # the state beside the weights
+cdef struct GeometryState:    # the state in addition to the weights
     double total              # sum of the unnormalised weights (simplex), or of powers (p-norm)
-    # Burg's gradient: the largest |x| and the largest sum of weights that rows have met, the bound on it that is given,
-    # the rate, the one that was noted last and the first one, and the rows whose step was left out (matrices)
+    # Gradient steps of Burg's geometries: the largest |x| so far, the largest sum of weights where a row is not 0, a
+    # given lower bound on what is taken for that sum, the rate, the last one in the history, the first one, and the
+    # number of rows whose step was skipped (matrices)
     double radius, mass, sum_bound, rate, noted, first_rate, left_out
     double unit               # of the powers (p-norm)
-    double confined_to        # the upper bound that all weights are known to keep (Burg)
-    double clock              # averaging: how long a weight now standing still has stood, counted from its stamp
-    double summed             # the largest total since it was last summed afresh (simplex)
-    # geometries that adapt: the intercept's sum; rows and the sum of their z^2; the targets, as weight, mean and sum of
-    # squares; the intercept's bets; and of the regret certificate the sum of c, and of c (w.x) - c^2 x'Sx / 2
+    double confined_to        # the upper bound that all weights are known to satisfy (Burg)
+    double clock              # averaging: a weight has not moved for the time from its stamp to this clock
+    double summed             # the largest total since it was last recomputed (simplex, p-norm)
+    # Adaptive geometries: the intercept's sum; weight of the rows and sum of their z^2; weight, mean and sum of squared
+    # deviations of the targets; the intercept's bets; and for the regret certificate the sums of c and of
+    # c (w.x) - c^2 x'Sx / 2
     double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread
     double pulled, gained
-    Py_ssize_t steps          # since something was last computed afresh; updates that wait (blocked LogDet)
-    double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2,
-    double threshold, growth  # the clock of its proximal steps,
-    bint lagging              # and whether there are weights that have not made all of them: see `composes`
+    Py_ssize_t steps          # since `total` or another derived quantity was recomputed; pending updates (LogDet)
+    double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2
+    double threshold, growth  # the clock of its proximal steps: see `composes`
+    bint lagging              # whether some weights have not made all proximal steps yet
 
 
 cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
@@ -44,7 +46,7 @@ cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
 
 
 cdef inline void open_workspace(Workspace* work, const Row* row) noexcept nogil:
-    """Turn to a row; `Geometry.load` comes next."""
+    """Set the row of the workspace; to be followed by `Geometry.load`."""
     work.row, work.x, work.n, work.origin = row, row.x, row.n, 0.0
 
 
@@ -52,9 +54,9 @@ cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1
 cdef void free_workspace(Workspace* work) noexcept nogil
 
 
-cdef class Workspaces:        # with memory, for several models that learn a row at once
+cdef class Workspaces:        # for several models that learn a row together
     cdef Workspace* each
-    cdef Py_ssize_t n, length  # so many, for vectors of this length
+    cdef Py_ssize_t n, length  # number of workspaces, and length of their vectors
 
     cdef void release(self) noexcept
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t length) except -1
@@ -63,27 +65,27 @@ cdef class Workspaces:        # with memory, for several models that learn a row
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
-    cdef Py_ssize_t weight_blocks    # of which are weights, the first ones; the others are what a metric follows from
+    cdef Py_ssize_t weight_blocks    # the first of these blocks are weights; the others are the state of a metric
     cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
-    cdef readonly bint linear        # is w(c).x linear in c? Then one Newton step solves the implicit equation
-    cdef readonly bint adaptive      # does S follow from the rows, so that `adapt` takes each in before it is learned?
-    cdef readonly bint looks_ahead   # does it want to see dense rows before they are learned (`begin_block`)?
-    cdef readonly bint moves_all     # does every step move all weights, whatever the row?
-    cdef readonly bint quadratic     # a symmetric matrix W, which predicts z'Wz and not w.x?
-    cdef public double upper         # largest weight
-    cdef readonly object failure     # the exception by which a geometry in Python refused a row
+    cdef readonly bint linear        # whether w(c).x is linear in c: one Newton step solves the implicit equation
+    cdef readonly bint adaptive      # whether S depends on past rows: `adapt` updates it with each row
+    cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
+    cdef readonly bint moves_all     # whether every step moves all weights, even on a sparse row
+    cdef readonly bint quadratic     # whether the weights are a symmetric matrix W that predicts z'Wz, not w.x
+    cdef public double upper         # largest weight allowed
+    cdef readonly object failure     # the exception raised by a geometry in Python
     cdef double[::1] weights
-    cdef Py_ssize_t spare            # how many more may follow in the same memory, as in all vectors of their length
+    cdef Py_ssize_t spare            # by how much all vectors of this length can grow in place
     cdef GeometryState state
-    # While only some weights are backed up, a step on all of them is not made but sets `needs_backup`; the caller backs
-    # all up and repeats.
+    # If not all weights are backed up, a step that would move all of them sets `needs_backup` instead; the caller
+    # backs up all weights and repeats the call.
     cdef bint backed_up, needs_backup
-    # averaging: sum of the weights over time, and the clock at which each was last added to it
+    # Averaging: sum of the weights over time, and the clock at which each was last added to it
     cdef readonly bint averaging
     cdef double[::1] average_sum
     cdef double[::1] stamp
-    # penalty: is there one; are its proximal steps made for all weights, row by row (else for those of a row alone);
-    # and the threshold at which each weight had made them all
+    # Penalty: whether there is one; whether each row makes the proximal steps of all weights (`eager`) or those of its
+    # own only; and the threshold up to which each weight has made them
     cdef readonly bint penalised
     cdef bint eager
     cdef double[::1] threshold_stamp
@@ -114,7 +116,7 @@ cdef class Geometry:
     cdef double confined(self, Py_ssize_t j, double w) noexcept nogil
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil
     cdef void catch_up(self, Workspace* work) noexcept nogil
-    cdef void settle(self) noexcept nogil
+    cdef void catch_up_all(self) noexcept nogil
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil
     cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil

@@ -1,22 +1,22 @@
 """Geometries: mirror maps row by row.
 
 A geometry holds the weights and moves them along w(c) = f^-1(f(w) - c x), the one-parameter family in which every
-explicit and implicit step on a row x lies. `load` makes a row's workspace ready, about which the geometry then answers
-four questions, the last one only where w(c) is not linear in c:
+explicit and implicit step on a row x lies. `load` prepares the workspace of a row; then there are four operations, the
+last one needed only where w(c) is not linear in c:
 
 dot(work)           w.x
 evaluate(work, c)   w(c).x and x'S x = -d(w(c).x)/dc, without moving
 step(work, c)       w <- w(c)
 conjugate(work, c)  F*(f(w) - c x) - F*(f(w)), so that D(w, w(c)) = conjugate(work, c) + c w.x
 
-A row is read and never written to. What a geometry works out about it goes into the workspace, so that threads can
-predict with one geometry at once. A sparse row is gathered into a contiguous buffer, so both layouts run through the
-same helpers; cost O(nonzeros).
+A row is read and never written to. Intermediate results go into the workspace, so that several threads can predict with
+one geometry. The weights of a sparse row are gathered into a contiguous buffer, so both layouts use the same helpers;
+cost O(nonzeros).
 
-Threads that predict hold no lock: `weights` and `threshold_stamp` stay where they are as long as the geometry lives.
+Threads that predict hold no lock: `weights` and `threshold_stamp` keep their addresses as long as the geometry lives.
 
-Where there is a penalty, each step is followed by its proximal step, which moves all weights. `proximal` says it for
-one of them; a sparse row makes it for its own, and the others make up for what they have missed when a row needs them.
+With a penalty, each step is followed by a proximal step, which moves all weights. `proximal` is that of one weight. A
+sparse row makes it for its own weights only; the others catch up when a row needs them.
 """
 
 import numpy as np
@@ -38,18 +38,18 @@ cdef extern from "ops/row.h":
 
 
 def aligned(values, more=0):
-    """A copy on a boundary of 64 bytes: a cache line, and the widest vector register. Behind it is room for `more`."""
-    room = np.empty(values.shape[0] + more + 8)
-    start = -(room.ctypes.data // 8) % 8
-    room[start : start + values.shape[0]] = values
-    return room[start : start + values.shape[0]]
+    """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place."""
+    buffer = np.empty(values.shape[0] + more + 8)
+    start = -(buffer.ctypes.data // 8) % 8
+    buffer[start : start + values.shape[0]] = values
+    return buffer[start : start + values.shape[0]]
 
 
 def vector_of(values, size):
-    """A copy, if it is a vector of this many numbers: those of a file can be of any length."""
+    """A copy of a vector of this size; the arrays of a file may be of any shape."""
     values = np.array(values, dtype=np.float64)
     if values.shape != (size,):
-        raise ValueError(f"the parts of a state must be of shape {(size,)}; got {values.shape}")
+        raise ValueError(f"the arrays of a geometry's state must be of shape {(size,)}; got {values.shape}")
     return values
 
 
@@ -63,7 +63,7 @@ def average_of(weights, total, time, average_over):
 
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
-    """Give a workspace its memory, for vectors of this length; `free_workspace` takes it back."""
+    """Allocate a workspace for vectors of this length; to be freed by `free_workspace`."""
     work.notes = work.memory if length <= SHORT else malloc((NOTES + 5 * length) * sizeof(double))
     if work.notes == NULL:
         raise MemoryError()
@@ -77,7 +77,7 @@ cdef void free_workspace(Workspace* work) noexcept nogil:
 
 
 cdef class Workspaces:
-    """As many of them as were asked for, until this object goes."""
+    """Several workspaces, freed with this object."""
 
     def __dealloc__(self):
         self.release()
@@ -90,7 +90,7 @@ cdef class Workspaces:
         self.each = NULL
 
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t length) except -1:
-        """Have n or more, for vectors of this length or more; those there were may have to be opened again."""
+        """Allocate at least n, for vectors of at least this length; existing ones may have to be opened again."""
         if n <= self.n and length <= self.length:
             return 0
         n, length = max(n, self.n), max(length, self.length)
@@ -113,16 +113,16 @@ cdef class Geometry:
     weights : ndarray of shape (per_feature * n_features,)
         The weights to start from; copied.
     doubled : bool, default=False
-        Are these w+ and w- one after the other, of a linear model with weights w+ - w-?
+        Whether these are w+ followed by w-, of a linear model with weights w+ - w-.
     upper : float, default=inf
         Largest weight: each step is followed by clipping, the Bregman projection of every separable potential.
     state : tuple, default=None
-        What `get_state` said of a geometry, to go on as it would: the last parameter of every geometry.
+        A result of `get_state` to continue from; the last parameter of every geometry.
     """
 
     def __cinit__(self, *arguments, **more):
-        if not (arguments or more):  # by __new__ alone: without weights every pointer would lead nowhere
-            raise TypeError(f"{type(self).__name__} needs weights to start from")
+        if not (arguments or more):  # __new__ without arguments would leave every pointer NULL
+            raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
 
     def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
@@ -131,18 +131,21 @@ cdef class Geometry:
         self.weight_blocks = 1 if self.adaptive else self.per_feature
         self.n_features = self.weights.shape[0] // self.per_feature if self.per_feature else 0
         if self.n_features == 0 or self.weights.shape[0] != self.n_features * self.per_feature:
-            raise ValueError(f"weights must be {self.per_feature} for each feature; got {self.weights.shape[0]}")
+            raise ValueError(
+                f"the number of weights must be a positive multiple of {self.per_feature}, the number per feature; "
+                f"got {self.weights.shape[0]}"
+            )
         self.upper = upper
         self.state.rate = self.state.noted = INFINITY
         self._resume(state)
 
     def _resume(self, state):
-        """At the end of a constructor: go on from a state, if one is given."""
+        """At the end of a constructor: continue from a state, if one is given."""
         if state is not None:
             self.set_state(*state)
 
     def _arguments(self):
-        """What the constructor takes before `state`, to rebuild this geometry."""
+        """The constructor's arguments before `state`, to rebuild this geometry."""
         return np.asarray(self.weights).copy(), self.doubled, self.upper
 
     @property
@@ -158,14 +161,14 @@ cdef class Geometry:
         return self.state, averaging, np.asarray(self.threshold_stamp).copy()
 
     def set_state(self, state, averaging, threshold_stamp=None):
-        """Put back what `get_state` returned."""
+        """Restore a result of `get_state`."""
         size = self.weights.shape[0]
         self.state = state
         self.penalised = self.state.l1 > 0 or self.state.l2 > 0
         if threshold_stamp is not None:
             self.threshold_stamp = aligned(vector_of(threshold_stamp, size), self.spare)
         elif self.state.lagging or (self.penalised and self.composes()):
-            raise ValueError("the state of a geometry with a penalty must have the stamps of its weights")
+            raise ValueError("the state of a geometry with a penalty must contain threshold_stamp; got None")
         self.averaging = averaging is not None
         if self.averaging:
             self.average_sum, self.stamp = (aligned(vector_of(values, size), self.spare) for values in averaging)
@@ -174,36 +177,36 @@ cdef class Geometry:
         return type(self), (*self._arguments(), self.get_state())
 
     def start_averaging(self):
-        """Average the weights from now on."""
+        """Average the weights from the next row on."""
         if not self.averaging:
             self.average_sum = aligned(np.zeros(self.weights.shape[0]), self.spare)
             self.stamp = aligned(np.full(self.weights.shape[0], self.state.clock), self.spare)
             self.averaging = True
 
     def stop_averaging(self):
-        """Forget the average."""
+        """Discard the average."""
         self.averaging = False
         self.average_sum = self.stamp = None
         self.state.clock = 0.0
 
     def start_tracking(self):
-        """Accumulate what the regret certificate needs of the geometry, from now on."""
+        """Accumulate the sums that the regret certificate needs of the geometry, from the next row on."""
 
     def stop_tracking(self):
-        """Forget it."""
+        """Discard these sums."""
 
     cdef void arrange(self, Py_ssize_t per_feature) noexcept:
-        """Go back to a number of weights per feature that there was, before or after tracking started or stopped."""
+        """Set the number of blocks of the state: one more with tracking than without."""
 
     def penalise(self, l1, l2):
-        """Follow each step from now on by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
+        """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
         self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
         self.penalised = l1 > 0 or l2 > 0
         if self.penalised and self.composes():
             self.threshold_stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
 
     def _now(self):
-        """The stored weights; a new array where they have proximal steps to make up for."""
+        """The stored weights; if some proximal steps are pending, a new array in which they are made."""
         cdef double[::1] now
         cdef Py_ssize_t j
         if not self.state.lagging:
@@ -216,7 +219,7 @@ cdef class Geometry:
 
     def coef(self, average_over=0.0):
         """The weights, or their average over a number of steps; a new array."""
-        cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may forget them meanwhile
+        cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may discard them meanwhile
         cdef double clock = self.state.clock
         weights = self._now()
         if average_over > 0 and total is not None:
@@ -227,7 +230,7 @@ cdef class Geometry:
         return weights[:self.n_features] - weights[self.n_features:] if self.doubled else weights
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
-        """How long the vectors of a workspace have to be, for rows of at most n values."""
+        """The length that the vectors of a workspace must have for rows of at most n values."""
         return self.per_feature * n
 
     cdef void gather(self, const Row* row, double[::1] source, double* out) noexcept nogil:
@@ -241,14 +244,14 @@ cdef class Geometry:
             ob_scatter(&target[b * self.n_features], values + b * row.n, row.index, row.n)
 
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
-        """The first weight that a block of so many dense rows may move: those before it need no backup."""
+        """The first weight that a block of `n_rows` dense rows may move; those before it need no backup."""
         return 0
 
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
-        """Before the k-th of these dense rows is loaded: those from there on come next, but for those of weight 0."""
+        """Called before the k-th dense row is loaded: the rows from k on come next, except those of weight 0."""
 
     cdef void load(self, Workspace* work) noexcept nogil:
-        """Get ready for the row of the workspace."""
+        """Prepare the workspace for its row."""
         cdef double* both
         cdef Py_ssize_t i, n = work.n
         if self.doubled:
@@ -273,18 +276,18 @@ cdef class Geometry:
             self.scatter(work.row, work.w, self.weights)
 
     cdef double scale(self) noexcept nogil:
-        """What the stored weights have to be multiplied by."""
+        """The factor from the stored weights to the weights."""
         return 1.0
 
     cdef bint bounded(self) noexcept nogil:
-        """Are the weights, and the clock of their average, finite if the stored ones are?"""
+        """Whether the weights and the clocks are finite, given that the stored weights are."""
         return isfinite(self.scale()) and isfinite(self.state.clock) and isfinite(self.state.threshold)
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        """After a step: bring all weights back into the range or form in which they are held."""
+        """After a step: restore the range or form in which the weights are stored."""
 
     cdef void accumulate(self, const Row* row) noexcept nogil:
-        """Before a step: add the row's weights to the average for the time they have stood still."""
+        """Before a step: add the row's weights to the sum of averaging, times the time since they last moved."""
         cdef Py_ssize_t b, i, j
         if row.index == NULL or self.eager:
             self.accumulate_all()
@@ -299,7 +302,7 @@ cdef class Geometry:
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
 
     cdef double averaged_dot(self, const Row* row) noexcept nogil:
-        """The score of a row, not loaded yet, by the sums of averaged weights."""
+        """The score of a row by `average_sum`; the row need not be loaded."""
         cdef double dot = self.averaged_dot_from(row, 0)
         return dot - self.averaged_dot_from(row, self.n_features) if self.doubled else dot
 
@@ -332,24 +335,26 @@ cdef class Geometry:
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
-        """Where the geometry is `adaptive`: take in a row that was predicted, g being the derivative of its loss.
+        """If `adaptive`: update the metric with a row that was predicted, g being the derivative of its loss.
 
-        Sets x'Sx and `bias`, 1 / h of the intercept, which is not 0 if one is learned; returns a factor of the rate.
-        `exact`: does the step look beyond the point it starts from?
+        Sets `slope` to x'Sx and `bias`, which is not 0 on entry if there is an intercept, to 1 / h of the intercept;
+        returns a factor of the rate. `exact`: whether the step is implicit or importance-invariant, not explicit.
         """
         return 1.0
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
-        """Where the geometry is `adaptive`: D(u, w) - D(u, w(c)) is gain - c (u.x), the intercept included."""
+        """If `adaptive`: add D(u, w) - D(u, w(c)) = gain - c (u.x), the intercept included, to the tracked sums."""
 
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
-        """From now on c is counted from this end of the domain, beside which it loses its digits: True, or False where
-        w(c) needs no such care. `domain`, `evaluate`, `conjugate` and `step` then take, or give, the c of
-        `work.origin + c`."""
+        """Measure c from this end of the domain, near which c itself would lose its significant digits.
+
+        Returns False if the geometry has no such need. Otherwise `domain`, `evaluate`, `conjugate` and `step` take or
+        return c relative to `work.origin`.
+        """
         return False
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
-        """A bound on how fast x'Sx, now `slope`, changes with c, relative to itself; after evaluate(work, 0)."""
+        """A bound on the relative rate at which x'Sx, now `slope`, changes with c; after evaluate(work, 0)."""
         return 0.0
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
@@ -357,10 +362,10 @@ cdef class Geometry:
         return 0.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
-        """w <- w(c), of the loaded weights."""
+        """Move the loaded weights to w(c)."""
 
     cdef void project(self, Workspace* work) noexcept nogil:
-        """After a step: project the row's weights onto what they are constrained to."""
+        """After a step: project the row's weights onto the constraint."""
         if self.upper < INFINITY:
             ob_clip(work.w, self.upper, work.n)
 
@@ -375,34 +380,35 @@ cdef class Geometry:
         return 0.0
 
     cdef bint composes(self) noexcept nogil:
-        """Are several proximal steps of a weight, without another one between them, one, by the sum of their l1?
+        """Whether consecutive proximal steps of a weight are one proximal step, of the sum of their l1.
 
-        With l2 too in the squared Euclidean geometry: there v = (w - l1) / (1 + l2), and after steps of l1_t and l2_t
+        In the squared Euclidean geometry they are with l2, too: there v = (w - l1) / (1 + l2), and after steps of l1_t
+        and l2_t
 
             |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
 
-        The sum is what the clock's `threshold` has grown by since the weight's stamp, G_t is its `growth`, and a weight
-        is kept as w_s G_s: once more a proximal step, by that sum and by G_T - 1. And in geometries that adapt, which
-        have a step of their own, and a clock that shows the sum of l1 + l2. Others are asked with l2 = 0.
+        The sum is the growth of the clock's `threshold` since the weight's stamp, and G_t is the clock's `growth`. A
+        weight is stored as w_s G_s, so that catching up is one proximal step, of that sum and G_T - 1. Adaptive
+        geometries override the step; their clock shows the sum of l1 + l2. The others compose only if l2 = 0.
         """
         return False
 
     cdef void advance(self, double l1, double l2) noexcept nogil:
-        """Have the clock go on by a proximal step."""
+        """Advance the clock by a proximal step."""
         self.state.threshold += l1 * self.state.growth
         self.state.growth *= 1.0 + l2
 
     cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
-        """The j-th weight within what it is constrained to."""
+        """The j-th weight projected onto the constraint."""
         return min(w, self.upper)
 
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
-        """The j-th weight after the proximal steps that it has missed."""
+        """The j-th weight after its pending proximal steps."""
         cdef double missed = self.state.threshold - self.threshold_stamp[j]
         return self.confined(j, self.proximal(j, self.weights[j], missed, self.state.growth - 1.0))
 
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
-        """`proximal` for the loaded weights of a sparse row; if they `missed` it, by l1 less their stamps."""
+        """`proximal` for the loaded weights of a sparse row; if `missed`, with l1 minus their stamps."""
         cdef Py_ssize_t b, i, j
         cdef double* w = work.w
         for b in range(self.weight_blocks):
@@ -412,13 +418,13 @@ cdef class Geometry:
             w += work.row.n
 
     cdef void catch_up(self, Workspace* work) noexcept nogil:
-        """After `load`: have the weights that were gathered for a sparse row make up for what they have missed."""
+        """After `load`: make the pending proximal steps of the weights gathered for a sparse row."""
         if self.state.lagging and work.row.index != NULL:
             self.proximal_row(work, self.state.threshold, self.state.growth - 1.0, True)
             self.project(work)
 
-    cdef void settle(self) noexcept nogil:
-        """Have all weights make up for what they have missed, and start the clock anew; all are backed up."""
+    cdef void catch_up_all(self) noexcept nogil:
+        """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
         cdef Py_ssize_t j
         if self.state.lagging:
             for j in range(self.weight_blocks * self.n_features):
@@ -427,9 +433,9 @@ cdef class Geometry:
             self.threshold_stamp[:] = 0.0
 
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
-        """The proximal step of a sparse row's weights, then the projection; they are stored. The clock goes on.
+        """The proximal step of a sparse row's weights, then the projection; stores them and advances the clock.
 
-        Before its differences lose digits all weights catch up, so that nothing depends on how many rows came before.
+        All weights catch up before differences of the clock lose digits.
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
         cdef Py_ssize_t b, i
@@ -437,7 +443,7 @@ cdef class Geometry:
             if self.state.lagging and not self.backed_up:
                 self.needs_backup = True
                 return
-            self.settle()
+            self.catch_up_all()
         self.advance(l1, l2)
         self.state.steps += 1
         self.state.lagging = True
@@ -450,9 +456,9 @@ cdef class Geometry:
         self.store(work)
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """The proximal step of all weights from w' to w'', then the projection; they are stored already.
+        """The proximal step of all weights from w' to w'', then the projection, in the stored weights.
 
-        Returns eta R(w'') + D(w'', w') if that is `tracked`, for the regret certificate.
+        If `tracked`, returns eta R(w'') + D(w'', w') for the regret certificate.
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, total = 0.0
         cdef Py_ssize_t j
@@ -471,8 +477,8 @@ cdef class Geometry:
         return INFINITY
 
     cdef bint needs_projection(self) noexcept nogil:
-        """May weights lie outside of the constraint now in force?"""
+        """Whether the constraint has changed, so that weights may violate it."""
         return False
 
     cdef void project_all(self) noexcept nogil:
-        """Project all weights onto the constraint now in force; before rows are learned, and all are backed up."""
+        """Project all weights onto the constraint; called before rows are learned, with all weights backed up."""

@@ -23,8 +23,8 @@ cdef class NumPyGeometry(Geometry):
     cdef readonly object divergence
     cdef readonly object constraint
     cdef readonly object penalty
-    cdef object x  # the loaded row, dense; x and -x for signed weights
-    cdef object w  # and the weights it is asked about
+    cdef object x  # the loaded row, dense; (x, -x) for signed weights
+    cdef object w  # the weights when it was loaded
 
     def __init__(self, weights, doubled, divergence, constraint=None, penalty=None, state=None):
         super().__init__(weights, doubled, state=state)
@@ -89,7 +89,7 @@ cdef class NumPyGeometry(Geometry):
         return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.doubled else w @ x
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        with gil, np.errstate(all="ignore"):  # what is not finite is refused by the learner
+        with gil, np.errstate(all="ignore"):  # the learner refuses predictions that are not finite
             try:
                 return self.score(np.asarray(self.weights), np.asarray(<const double[:work.n]> work.x))
             except BaseException as error:
@@ -97,7 +97,7 @@ cdef class NumPyGeometry(Geometry):
                 return NAN
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
-        with gil, np.errstate(all="ignore"):  # a step that is looked at may be far beyond the one that is taken
+        with gil, np.errstate(all="ignore"):  # a trial step may be much longer than the one that is taken
             try:
                 w = self.divergence.step(self.w, self.x, c) if c != 0 else self.w
                 value[0] = self.score(w, self.x)
@@ -121,8 +121,7 @@ cdef class NumPyGeometry(Geometry):
         with gil:
             try:
                 moved = self.divergence.step(self.w, self.x, c)
-                # D(w, w(c)) = c x.(w - w(c)) - D(w(c), w) holds for a w(c) that was kept off the edge of the domain,
-                # too
+                # D(w, w(c)) = c x.(w - w(c)) - D(w(c), w) also holds if w(c) was kept off the boundary of the domain
                 return -c * (moved @ self.x) - self.divergence.divergence(moved, self.w)
             except BaseException as error:
                 self.failure = error
@@ -132,7 +131,7 @@ cdef class NumPyGeometry(Geometry):
         with gil:
             try:
                 if not isfinite(c):
-                    raise ValueError(f"the step c = {c} is not finite")
+                    raise ValueError(f"the step must be finite; got c = {c}")
                 np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
             except BaseException as error:
                 self.failure = error

@@ -22,9 +22,9 @@ cdef extern from "ops/pnorm.h":
 cdef extern from "ops/penalty.h":
     void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
 
-# Up to here the powers of the numbers that matter, near their unit, neither overflow nor underflow.
+# Up to this p the powers of numbers near their unit neither overflow nor underflow.
 cdef double LARGEST_P = 500.0
-# A difference of totals that has fallen below this fraction of them has lost too many digits.
+# A difference of totals below this fraction of them has lost too many digits.
 cdef double CANCELLED = 1e-3
 
 
@@ -36,7 +36,7 @@ cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline double power_of_two(double x) noexcept nogil:
-    """The one next to x > 0, by their ratio; 1 next to 0."""
+    """The power of two nearest to x > 0 in ratio; 1 for x = 0."""
     cdef int exponent
     cdef double mantissa = frexp(x, &exponent)
     if x == 0:
@@ -52,26 +52,29 @@ def mirror(w, p):
     with np.errstate(over="ignore"):
         theta = np.copysign(unit * (total ** ((p - 2) / p) * powers), w)
     if not np.isfinite(theta).all():
-        raise ValueError(f"init is so large, up to {unit:g}, that its image overflows; scale init and targets down.")
+        raise ValueError(
+            f"init must be small enough for its image under the mirror map to be finite; got values up to {unit:g}. "
+            "Scale init and targets down."
+        )
     return theta
 
 
-cdef struct Outside:          # the columns that a sparse row leaves out
-    double total              # their part of the total,
-    double unit               # in this unit
-    double reliable           # below this total theirs is a difference that has lost its digits
+cdef struct Outside:          # the columns outside a sparse row
+    double total              # their part of the total, in powers of `unit`
+    double unit
+    double reliable           # totals below this are recomputed: the difference has lost its digits
 
 
 cdef class PNormGeometry(Geometry):
     """Half the squared q-norm, 1/p + 1/q = 1: w(c) = f^-1(theta - c x), theta = f(w), f^-1 = grad norm_p^2 / 2.
 
     The state is theta and, behind it, its powers v = sgn(theta) |r|^(p-1), where r = theta / unit and the unit is a
-    power of two near the largest |theta|, so that nothing overflows. With total = sum |r|^p
+    power of two near the largest |theta|, so that nothing overflows. With total = sum |r|^p,
 
         w = unit total^(2/p - 1) v,    norm_p(theta)^2 = unit^2 total^(2/p),
         x'Sx = total^(2/p - 1) ((p - 1) sum |r|^(p-2) x^2 - (p - 2) (v.x)^2 / total),
 
-    and a sparse row changes the total by its own powers alone.
+    and a sparse row changes the total only by its own powers.
 
     Parameters
     ----------
@@ -80,11 +83,11 @@ cdef class PNormGeometry(Geometry):
     p : float
         2 <= p <= 500.
     mirrored : bool, default=False
-        Is this theta = f(w)?
+        Whether `weights` is theta = f(w).
     """
 
     cdef readonly double p
-    cdef double least, most  # totals between which a unit is kept
+    cdef double least, most  # the unit is kept while the total lies between these
 
     def __cinit__(self):
         self.per_feature = 2
@@ -92,7 +95,8 @@ cdef class PNormGeometry(Geometry):
     def __init__(self, weights, p, mirrored=False, state=None):
         if not 2 <= p <= LARGEST_P:
             raise ValueError(
-                f"p = {p:g} is not a number from 2 to {LARGEST_P:g}; use 2 for gradient descent, 2 ln n to be near EG."
+                f"p must be a number from 2 to {LARGEST_P:g}; got {p:g}. Use 2 for gradient descent, 2 ln n to be near "
+                "EG, n being the number of features."
             )
         theta = np.array(weights, dtype=np.float64).ravel()
         if not mirrored:
@@ -119,7 +123,7 @@ cdef class PNormGeometry(Geometry):
         return self.coef()
 
     def coef(self, average_over=0.0):
-        """See `Geometry.coef`. The unit comes last: times a power of the total alone it may overflow."""
+        """See `Geometry.coef`. The unit comes last, as its product with a power of the total may overflow."""
         if average_over > 0:
             return super().coef(average_over)
         return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.unit
@@ -128,19 +132,19 @@ cdef class PNormGeometry(Geometry):
         return weights[self.n_features:]
 
     cdef void raise_powers(self) noexcept nogil:
-        """The powers of all theta, in the state's unit."""
+        """Compute the powers of all theta, in the state's unit."""
         cdef double* theta = &self.weights[0]
         ob_power(theta + self.n_features, theta, 1.0 / self.state.unit, self.p - 1.0, self.n_features)
 
     cdef void sum_powers(self) noexcept nogil:
-        """The total, afresh."""
+        """Recompute the total from the powers."""
         cdef double* theta = &self.weights[0]
         self.state.total = self.total_of(theta, self.state.unit, self.n_features)
         self.state.summed = self.state.total
         self.state.steps = 0
 
     cdef double total_of(self, const double* theta, double unit, Py_ssize_t n) noexcept nogil:
-        """sum |r|^p of theta and, behind it, its powers."""
+        """sum |r|^p, from theta and its powers, stored behind it."""
         cdef double total = ob_dot(theta, theta + n, n) / unit
         cdef Py_ssize_t i
         if not isfinite(total):  # before the division
@@ -171,13 +175,13 @@ cdef class PNormGeometry(Geometry):
             outside.reliable = CANCELLED * self.state.total
 
     cdef Py_ssize_t gap(self, Workspace* work, Py_ssize_t k, double** theta) noexcept nogil:
-        """Where the state goes on before the k-th column of a sparse row, and for how many columns it does."""
+        """The columns between the (k-1)-th and the k-th of a sparse row: sets theta to the first, returns how many."""
         cdef Py_ssize_t start = work.row.index[k - 1] + 1 if k > 0 else 0
         theta[0] = &self.weights[start]
         return (work.row.index[k] if k < work.n else self.n_features) - start
 
     cdef void sum_outside(self, Workspace* work) noexcept nogil:
-        """The rest afresh, from all columns outside the row, in a unit of its own."""
+        """Recompute the total of all columns outside the row, in a unit of its own."""
         cdef Outside* outside = <Outside*> work.notes
         cdef Py_ssize_t k, length
         cdef double* theta
@@ -191,7 +195,7 @@ cdef class PNormGeometry(Geometry):
             outside.total += ob_power_total(theta, 1.0 / outside.unit, self.p, length)
 
     cdef double move(self, Workspace* work, double c, double* unit) noexcept nogil:
-        """theta - c x and its powers into scratch 1, and the total there, in the state's unit or one that suits it."""
+        """Store theta - c x and its powers in scratch 1 and return their total, in the state's unit or a better one."""
         cdef Outside* outside = <Outside*> work.notes
         cdef double* theta = scratch(work, 1)
         cdef double rest, total, size
@@ -232,7 +236,7 @@ cdef class PNormGeometry(Geometry):
         if c != 0:
             theta = scratch(work, 1)
             total = self.move(work, c, &unit)
-        if total == 0:  # from w = 0 the weights go along f^-1(x), and f^-1(x).x is the square of norm_p(x)
+        if total == 0:  # from w = 0 the weights move along f^-1(x), and f^-1(x).x = norm_p(x)^2
             theta = scratch(work, 2)
             unit = power_of_two(largest(work.x, work.n))
             ob_power(theta, work.x, 1.0 / unit, self.p - 1.0, work.n)
@@ -245,7 +249,7 @@ cdef class PNormGeometry(Geometry):
         slope[0] = factor * max((self.p - 1.0) * square - (self.p - 2.0) * dot * (dot / total), 0.0)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
-        """None is known: S is not smooth where a weight is 0. At w = 0 w(c) is linear in c."""
+        """No bound is known: S is not smooth where a weight is 0. At w = 0, w(c) is linear in c."""
         return 0.0 if self.linear or self.state.total == 0 else INFINITY
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
@@ -267,7 +271,7 @@ cdef class PNormGeometry(Geometry):
             if self.averaging:
                 self.accumulate_all()
             self.state.unit = unit
-            self.state.summed = 0.0  # of another unit
+            self.state.summed = 0.0  # the old one was in another unit
             if work.row.index != NULL:
                 self.raise_powers()
         memcpy(work.w, scratch(work, 1), 2 * work.n * sizeof(double))
@@ -275,9 +279,9 @@ cdef class PNormGeometry(Geometry):
         self.state.steps += 1
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """A soft threshold of theta: f(w'') + l1 sgn(w'') = f(w'), and signs are those of theta. R has no part l2.
+        """A soft threshold of theta: f(w'') + l1 sgn(w'') = f(w'), and w has the signs of theta. l2 is always 0.
 
-        D(w'', w') is F*(theta') - F*(theta'') - l1 |w''|_1.
+        D(w'', w') = F*(theta') - F*(theta'') - l1 |w''|_1.
         """
         cdef double before = self.norm_square(self.state.unit, self.state.total)
         ob_soft_thresholds(&self.weights[0], eta * self.state.l1, self.n_features)
@@ -287,9 +291,9 @@ cdef class PNormGeometry(Geometry):
         return 0.5 * (before - self.norm_square(self.state.unit, self.state.total))
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        """Sum the total afresh after many steps, or when it has changed so much that old rounding errors show.
+        """Recompute the total after many steps, or when it has changed so much that old rounding errors matter.
 
-        That is also the time to restart averaging's clock, whose speed goes with the total.
+        The clock of averaging, which advances by the scale of the weights, is then restarted as well.
         """
         if 0.1 * self.state.summed <= self.state.total <= 10.0 * self.state.summed:
             if self.state.steps < max(self.n_features, 1024):

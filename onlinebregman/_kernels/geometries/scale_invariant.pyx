@@ -1,17 +1,15 @@
-"""Learning without a rate: each coordinate bets a part of its wealth on where it will be pulled (ScInOL2).
+"""Learning without a learning rate: each coordinate bets a part of its wealth on its next gradients (ScInOL2).
 
-Of each coordinate: pull G = -sum g x, squares S = sum g^2 x^2, M the largest |x|, the row at hand included, and the
-wealth 1 - sum g x w that its bets have made. With theta = G / sqrt(S + M^2)
+The state of a coordinate is four numbers: the pull G = -sum g x, the sum of squares S = sum g^2 x^2, the largest |x|
+so far, M, the current row included, and the wealth 1 - sum g x w won by its bets. With theta = G / sqrt(S + M^2), its
+weight is the bet
 
-    w = sign(theta) min(|theta|, 1) / (2 sqrt(S + M^2)) wealth.
+    w = sign(theta) min(|theta|, 1) / (2 sqrt(S + M^2)) wealth,
 
-No bet can lose more than half of the wealth, as |g x| <= M. Losses are divided by their largest slope, so that |g| <=
-1; where scores have the units of the target, the first wealth is the size of the first target that is not 0. If an
-intercept is learned, the first target is where it starts: what is bet on, and what the first wealth is the size of, are
-the distances of the others from there.
-
-What a coordinate knows are four numbers; its weight, the bet, follows from them, and is worked out for the rows that
-have a value there alone.
+computed only when a row has a value there. As |g x| <= M, no bet can lose more than half of the wealth. Losses are
+divided by their largest slope, so that |g| <= 1. Where scores have the units of the target, the initial wealth is the
+absolute value of the first target that is not 0. An intercept starts at the first target; the other targets, and the
+initial wealth, are then measured from there.
 """
 
 import numpy as np
@@ -59,13 +57,13 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     slope : float, default=1.0
         The largest slope of the loss.
     located : bool, default=False
-        Have scores the units of the target?
+        Whether scores have the units of the target.
     """
 
     cdef readonly double slope
     cdef readonly bint located
-    cdef double[::1] first    # |x| that was not 0; where the largest is 0 there was none, and this may be anything
-    cdef double[::1] current  # room for all weights, while they are averaged
+    cdef double[::1] first    # the first |x| > 0 of each coordinate; undefined where the largest is 0
+    cdef double[::1] current  # buffer for all weights, while they are averaged
 
     def __cinit__(self):
         self.blocks = BLOCKS
@@ -96,18 +94,18 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     @property
     def state_weights(self):
-        """The bets on rows with no larger values than so far; a new array."""
-        room = np.empty(2 * self.n_features)
-        self.bet_all(room)
-        return room[:self.n_features].copy()
+        """The bets on a row without values larger than before; a new array."""
+        bets = np.empty(2 * self.n_features)
+        self.bet_all(bets)
+        return bets[:self.n_features].copy()
 
-    cdef void bet_all(self, double[::1] room) noexcept nogil:
-        """All weights, into the first half."""
+    cdef void bet_all(self, double[::1] bets) noexcept nogil:
+        """Write all weights into the first half of a buffer; the second half is scratch."""
         cdef Py_ssize_t n = self.n_features
         cdef double* own = &self.weights[0]
         cdef double* largest = own + LARGEST * n
         ob_bets(
-            &room[0], &room[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
+            &bets[0], &bets[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
             self.state.unit, n
         )
 
@@ -121,7 +119,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     @property
     def unit(self):
-        """The wealth that each coordinate started with."""
+        """The initial wealth of each coordinate."""
         return self.state.unit
 
     @property
@@ -131,8 +129,8 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     @property
     def bets(self):
-        """(pull, sum of squares, largest |x|, wealth in units of the first, first |x|) of all coordinates, the last
-        that of the intercept; a new array of shape (5, n_features + 1)."""
+        """(pull, sum of squares, largest |x|, wealth over initial wealth, first |x| > 0) of all coordinates, the
+        intercept last; a new array of shape (5, n_features + 1)."""
         cdef double size = self.state.bias_size
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0]
@@ -140,14 +138,14 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     @property
     def metric(self):
-        raise AttributeError("there is no metric: steps are bets")
+        raise AttributeError("a scale-invariant geometry has no metric: its weights are bets")
 
     @property
     def tracks(self):
         return True
 
     def start_tracking(self):
-        """Nothing: wealth and pull are all that a certificate needs."""
+        """Nothing to do: the certificate needs only wealth and pull."""
 
     def stop_tracking(self):
         pass
@@ -166,7 +164,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return work.vectors + place * work.row.n
 
     cdef double* loaded(self, Workspace* work, int number) noexcept nogil:
-        """A block of the row, since it was loaded."""
+        """The values of a block in the columns of the loaded row."""
         if work.row.index == NULL:
             return &self.weights[number * self.n_features]
         return work.vectors + (GATHERED + number) * work.row.n
@@ -197,7 +195,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
-        """All of the step; the intercept, a coordinate of value 1, moves from one bet to the next by -bias c."""
+        """Make the whole step; the intercept, a coordinate of value 1, moves from one bet to the next by -bias c."""
         cdef double s = -weight * g / self.slope, before = self.bet_of_intercept(), bet
         cdef double one = 1.0, played = self.state.unit
         cdef double* largest = self.loaded(work, LARGEST)
@@ -228,7 +226,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
-        """Made by `adapt`."""
+        """Nothing to do: `adapt` has made the step."""
 
     # --- averaging ----------------------------------------------------------------------------------------------
 

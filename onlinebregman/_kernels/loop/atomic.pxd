@@ -3,12 +3,12 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
-cdef struct Block:            # what a call brings along with its rows, and the memory to learn them in
+cdef struct Block:            # the arguments of a call besides its rows, and its workspace
     const double* y           # targets, `n_targets` for each row
     Py_ssize_t n_targets
     const double* sample_weight  # NULL: 1 for each
-    double* scores            # NULL, or where each row's scores go, as they are before it is learned
-    Py_ssize_t failed         # the row that could not be learned
+    double* scores            # NULL, or an array for each row's scores before it is learned
+    Py_ssize_t failed         # number of the row that could not be learned
     Workspace work
 
 
@@ -24,12 +24,12 @@ cdef class AtomicLearner:
     cdef readonly Py_ssize_t n_features
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
-    cdef readonly Py_ssize_t n_scores  # of a row
-    cdef long busy            # is a thread learning?
-    cdef Py_ssize_t n_marks   # not committed yet
-    cdef Py_ssize_t n_calls   # that have learned
-    cdef Rows rows            # those of the last call, as long as it may have to be undone
-    cdef Py_ssize_t patience  # how many numbers may be touched before looking for signals
+    cdef readonly Py_ssize_t n_scores  # number of scores of a row
+    cdef long busy            # whether a thread is learning
+    cdef Py_ssize_t n_marks   # number of marks that are not committed yet
+    cdef Py_ssize_t n_calls   # number of calls that have learned
+    cdef Rows rows            # rows of the last call, as long as it may have to be undone
+    cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
@@ -65,6 +65,6 @@ cdef class Ensemble(AtomicLearner):
 
 
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
-    """Has a signal raised an exception? Asked for once in a while, going by how many numbers were touched."""
+    """Whether a signal has raised an exception; checked whenever enough numbers have been processed."""
     learner.patience -= work
     return learner.patience < 0 and learner.signalled()

@@ -1,10 +1,9 @@
-"""What all learners share: a call learns all of its rows or none, in one thread at a time, and can be undone.
+"""Base classes of all learners: a call learns all of its rows or none, in one thread at a time, and can be undone.
 
-A call takes these turns, of which each kind of learner says `begin`, `loop`, `undo` and `keep`:
+A call claims the learner (one thread at a time), backs up its state (`begin`), learns row after row (`loop`), keeps the
+result (`keep`) or restores the backup (`undo`), and releases the learner. Each kind of learner implements these four.
 
-    claim the learner; note what to go back to; learn row after row; keep it, or go back; release the learner.
-
-Where one row turns out to move weights that are not backed up, the call goes back and begins again with all backed up.
+If a row would move weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
 
 from cpython.buffer cimport PyBuffer_Release
@@ -13,7 +12,7 @@ from libc.math cimport isfinite
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
-from onlinebregman._kernels.rows.rows cimport Row, Rows, hold_doubles, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, hold_float64, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
@@ -22,9 +21,9 @@ cdef extern from "loop/claim.h":
 
 
 cdef int note_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:
-    """For the bounds of an estimator with these attributes, and of those it consists of: how heavy rows were."""
+    """Update the largest weight, which bounds depend on, of the estimator with these attributes and of its parts."""
     cdef double largest = 0.0
-    cdef bint counted = True  # as rows of weight 1, or not at all
+    cdef bint counted = True  # whether all weights are 0 or 1
     cdef Py_ssize_t i
     for i in range(n):
         largest = max(largest, weights[i])
@@ -39,7 +38,7 @@ cdef int note_weights(dict attributes, const double* weights, Py_ssize_t n) exce
 
 
 cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
-    """Are they positive numbers with a finite sum?"""
+    """Whether all weights are positive and their sum is finite."""
     cdef double total = 0.0
     cdef Py_ssize_t i
     for i in range(n):
@@ -50,7 +49,7 @@ cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
 
 
 def are_positive(const double[::1] weights):
-    """Are they positive numbers with a finite sum?"""
+    """See `all_positive`."""
     return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
 
 
@@ -61,30 +60,32 @@ def note_weights_of(estimator, const double[::1] weights):
 
 
 def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
-    """What an estimator says of its features may be another number: in a file, or where attributes were set."""
+    """Check the width of rows: the estimator's `n_features_in_` may be wrong in a file, or after it was set."""
     if n_columns != n_features:
-        raise ValueError(f"rows must have {n_features} features, as those that were learned; got {n_columns}")
+        raise ValueError(
+            f"rows must have {n_features} features, the number in the rows learned before; got {n_columns}"
+        )
 
 
 cdef class Mark:
-    """What a learner can go back to."""
+    """A state that a learner can return to."""
 
 
 cdef class AtomicLearner:
-    """Learns rows as their loop says."""
+    """Base class: one call, and its undoing."""
 
     def standardize_by(self, Standardizer standardizer):
-        """Learn and predict standardised rows; before the first one."""
+        """Standardise rows before they are learned or predicted; called before the first row."""
         self.standardizer = standardizer
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
-        """Are the estimator's attributes the very parameters this learner goes by, or ones that it can `read`?"""
+        """Whether the estimator's attributes are the parameters of this learner, or ones that it can `read`."""
         return False
 
     cdef void read(self, dict attributes) noexcept:
-        """Take over what the attributes say about the next call."""
+        """Take over the attributes that apply from the next call on."""
 
     @property
     def progressive(self):
@@ -92,7 +93,7 @@ cdef class AtomicLearner:
         return self.scores_predict()
 
     cdef bint scores_predict(self) noexcept:
-        """Are the scores of rows that are learned those that a prediction before would have had, to the last digit?"""
+        """Whether the scores of rows while they are learned equal, bit for bit, those of a prediction just before."""
         return False
 
     @property
@@ -105,11 +106,11 @@ cdef class AtomicLearner:
         return self.scores_predict()
 
     def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
-        """Learn a block, or one row, without validation; False if that is not safe and nothing was learned.
+        """Learn a block, or one row, without validation; False if that is not safe, and nothing was learned.
 
-        Safe means: X, y and weights are plain arrays of numbers, or lists (or X is CSR), of the right shape, the
-        parameters are the ones in force, and there are no feature names to compare. What is not finite shows up in the
-        predictions, as all weights are positive.
+        It is safe if X, y and the weights are arrays of numbers (X may be CSR) or lists, of the right shapes, the
+        parameters have not changed since they were validated, and there are no feature names to compare. Values that
+        are not finite are found in the predictions, as all weights are positive.
 
         `scores`, if given, receives the `n_scores` scores of each row before it was learned.
         """
@@ -128,7 +129,7 @@ cdef class AtomicLearner:
             block.scores = &scores[0, 0]
         if self.target_ndim == 0:
             return self.learn_weighted(attributes, rows, &block, sample_weight)
-        if not hold_doubles(y, &targets):
+        if not hold_float64(y, &targets):
             return False
         try:
             if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
@@ -140,13 +141,13 @@ cdef class AtomicLearner:
             PyBuffer_Release(&targets)
 
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
-        """Learn a block with these weights, which are not validated; False if nothing was learned."""
+        """Learn a block with weights that are not validated; False if nothing was learned."""
         cdef Py_buffer weights
         block.sample_weight = NULL
         if sample_weight is None:
             self.read(attributes)
             return self.learn_block(rows, block) == LEARNED
-        if not hold_doubles(sample_weight, &weights):
+        if not hold_float64(sample_weight, &weights):
             return False
         try:
             block.sample_weight = <const double*> weights.buf
@@ -162,7 +163,7 @@ cdef class AtomicLearner:
             PyBuffer_Release(&weights)
 
     cdef Rows fitting_rows(self, dict attributes, X):
-        """The rows of X if they can be read as they are, without validation, and have the model's features; or None."""
+        """The rows of X if they need no validation and have the right number of features; None otherwise."""
         cdef Rows rows
         if "feature_names_in_" in attributes:
             return None
@@ -172,7 +173,7 @@ cdef class AtomicLearner:
     # --- a call -------------------------------------------------------------------------------------------------
 
     cdef int learn_block(self, Rows rows, Block* block) except -1:
-        """Learn all of the rows and return LEARNED, or none, and say why."""
+        """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
         cdef int status
         cdef bint complete = False
         self.claim()
@@ -204,7 +205,7 @@ cdef class AtomicLearner:
             self.release()
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        """How long the vectors of the workspace have to be."""
+        """The length that the vectors of the workspace must have."""
         return 0
 
     cdef int claim(self) except -1:
@@ -216,60 +217,60 @@ cdef class AtomicLearner:
         ob_release(&self.busy)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        """Note what to go back to: all of it, or what these rows can touch."""
+        """Back up the state: all of it if `complete`, otherwise at least what these rows can change."""
         self.interrupt, self.patience = None, patience()
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        """Learn row after row; the status of the first that cannot be learned, or LEARNED."""
+        """Learn row after row; returns the `Status` of the first row that cannot be learned, or LEARNED."""
         return LEARNED
 
-    # The turns of a loop, for who learns the same rows by several learners:
+    # The parts of a loop, for loops over several learners:
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
-        """About how many numbers are touched by learning a row of n values."""
+        """About how many numbers are processed to learn a row of n values."""
         return n
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        """Have what the k-th row needs brought near."""
+        """Prefetch the memory that the k-th row needs."""
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Learn a row of these targets in such a way that it can be undone; the `Status`.
+        """Learn a row with its targets, so that it can be undone; returns a `Status`.
 
-        `scores`, if not NULL, receives its `n_scores` scores before it was learned (NaN where its weight is 0).
+        `scores`, if not NULL, receives its `n_scores` scores before it was learned (NaN if its weight is 0).
         """
         return LEARNED
 
     cdef int check_all(self) noexcept nogil:
-        """After the last row: what was not looked at row by row has to be finite, too."""
+        """After the last row: check that everything is finite that was not checked row by row."""
         return LEARNED
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         """The `n_scores` scores of a row."""
 
     cdef int undo(self, Rows rows) except -1:
-        """Go back to what `begin` noted."""
+        """Restore what `begin` has backed up."""
         return 0
 
     cdef int take_back(self, Rows rows) except -1:
-        """The same for everything that the call has changed."""
+        """Undo the call: `undo`, and the same for the standardizer."""
         self.undo(rows)
         if self.standardizer is not None:
             self.standardizer.undo()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
-        """All rows have been learned."""
+        """Called when all rows have been learned."""
         self.n_calls += 1
         self.rows = rows if self.n_marks else None
 
     cdef object interruption(self):
-        """The exception that ended the loop and is not about a row: Ctrl-C, or memory that ran out."""
+        """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
         return self.interrupt
 
     cdef bint signalled(self) noexcept nogil:
-        """Has a signal raised an exception?"""
+        """Whether a signal has raised an exception."""
         with gil:
             self.patience, self.interrupt = patience(), signal_raised()
             return self.interrupt is not None
@@ -277,7 +278,7 @@ cdef class AtomicLearner:
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
     def mark(self):
-        """What `go_back` needs to undo changes of the settings and the next call that learns; `commit` forgets it."""
+        """A mark from which `go_back` undoes changes of the settings and the next call that learns, until `commit`."""
         cdef Mark mark
         check_idle(self.busy)
         mark = self.make_mark()
@@ -286,11 +287,14 @@ cdef class AtomicLearner:
         return mark
 
     def go_back(self, Mark mark not None):
-        """Undo what happened since the mark was made: one call that learned at most."""
+        """Undo everything since the mark was made, which must be at most one call that learned."""
         self.claim()
         try:
             if self.n_calls > mark.n_calls + 1:
-                raise RuntimeError(f"{self.n_calls - mark.n_calls} calls have learned since the mark was made")
+                raise RuntimeError(
+                    "at most one call that learned can be undone; got "
+                    f"{self.n_calls - mark.n_calls} calls since the mark was made"
+                )
             if self.n_calls > mark.n_calls:
                 self.take_back(self.rows)
             self.return_to(mark)
@@ -299,7 +303,7 @@ cdef class AtomicLearner:
             self.release()
 
     def commit(self):
-        """Let go of what the last mark kept at hand."""
+        """Discard the last mark, and with the last one the backup."""
         self.n_marks -= 1
         if self.n_marks == 0:
             self.rows = None
@@ -308,26 +312,26 @@ cdef class AtomicLearner:
         return Mark()
 
     cdef int return_to(self, Mark mark) except -1:
-        """Put back the settings, and what else the mark has noted."""
+        """Restore the settings and the rest of the mark."""
         return 0
 
 
 cdef class Ensemble(AtomicLearner):
-    """Learners of the same number of features that learn the same rows: all of them the rows of a call, or none.
+    """Learners that learn the same rows: either all of them learn the rows of a call, or none.
 
     Parameters
     ----------
     learners : list of AtomicLearner
-        They share what rows are standardised by.
+        With the same number of features and the same standardizer.
     """
 
     def __cinit__(self, learners, *arguments, **more):
         self.learners = tuple([<AtomicLearner?> learner for learner in learners])
         if not self.learners:
-            raise ValueError("at least one learner is needed")
+            raise ValueError("learners must contain at least one learner; got none")
         self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
         if any([learner.standardizer is not self.standardizer for learner in self.learners]):
-            raise ValueError("learners of the same rows share what rows are standardised by")
+            raise ValueError("learners must share one standardizer; got different ones")
         for learner in self.learners:
             check_columns(learner.n_features, self.n_features)
 

@@ -1,4 +1,4 @@
-/* A flag that one thread at a time holds. */
+/* A flag that only one thread at a time can hold. */
 #ifndef OB_CLAIM_H
 #define OB_CLAIM_H
 

@@ -9,11 +9,11 @@ from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row
 
 
-cdef struct Descent:          # a learner that descends
+cdef struct Descent:          # the state of a learner that makes gradient descent steps
     RunState* run
     Settings* settings
     double* w
-    bint logistic             # on the logistic loss, or on the squared one?
+    bint logistic             # whether the loss is the logistic or the squared one
 
 
 cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings)
@@ -21,13 +21,13 @@ cdef int descend(const Descent* learner, const Row* row, double y, double weight
 
 
 cdef inline double squared_step(const Settings* settings, double a, double fall, double eta, double y) noexcept nogil:
-    """The step on the squared loss."""
+    """The step c on the squared loss."""
     return linear_step(a - y, fall, eta) if settings.update == IMPLICIT else eta * (a - y)
 
 
 cdef inline int book_step(const Descent* learner, double a, double fall, double base, double y, double weight, double c,
                    double value, double* prior_score) noexcept nogil:
-    """Everything about a step but the passes over the row, of weight times the rate `base` from the score a on."""
+    """Check a step c and record it: everything but the passes over the row. The rate is weight times `base`."""
     cdef RunState* run = learner.run
     cdef Settings* settings = learner.settings
     cdef double eta = weight * base
@@ -40,7 +40,7 @@ cdef inline int book_step(const Descent* learner, double a, double fall, double 
         prior_score[0] = a
     if settings.track_regret:
         run.weighted_loss += eta * value
-        add_slack(run, 0.5 * c * fall * (eta * (a - y)), base)  # what S comes to, for both steps on the squared loss
+        add_slack(run, 0.5 * c * fall * (eta * (a - y)), base)  # the term of S, for both steps on the squared loss
         if not isfinite(run.weighted_loss + run.slack):
             return LOSS_OVERFLOWED
     count(run, weight * value, c, settings.fit_intercept)

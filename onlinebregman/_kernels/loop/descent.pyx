@@ -1,7 +1,8 @@
-"""Gradient descent on the squared or the logistic loss: a dot product, a scalar and a weighted sum, without asking
-anybody. `abreast` has several learners do so.
+"""Gradient descent on the squared or the logistic loss: a dot product, a scalar and a weighted sum, without method
+calls. `abreast` does so for several learners at a time.
 
-The same numbers as by the learner's way for any geometry and loss, which takes longer to ask than a short row to learn.
+The result is bit for bit that of the general path for any geometry and loss, whose method calls take longer than a
+short row itself.
 """
 
 from libc.math cimport INFINITY
@@ -22,7 +23,7 @@ cdef extern from "ops/row.h":
 
 
 cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):
-    """Do these learn by such steps, and is there nothing beside them?"""
+    """Whether a learner of these makes such steps and nothing else: no penalty, projection or average."""
     cdef EuclideanGeometry euclidean
     if type(geometry) is not EuclideanGeometry or not (type(loss) is SquaredLoss or loss.logistic):
         return False

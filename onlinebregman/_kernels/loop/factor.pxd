@@ -1,5 +1,5 @@
 cdef enum:
-    BATCH = 4                 # rows that are rotated in side by side
+    BATCH = 4                 # rows that are rotated in together
 
 cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noexcept nogil
 cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight, Py_ssize_t n,

@@ -7,10 +7,10 @@ and x_k, z, h what the rotations before have left of the row:
 
     d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
 
-At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction comes with the update. D only
-grows, so A stays positive definite whatever the data; where the past is forgotten, A <- gamma A + h x x' and
-b <- gamma b + h y x, it is gamma d_k that takes the place of d_k. The update is backward stable, and scaling a feature
-scales a column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
+At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction is a by-product of the
+update. D only grows, so A stays positive definite for all data. With a forgetting factor, A <- gamma A + h x x' and
+b <- gamma b + h y x, gamma d_k takes the place of d_k. The update is backward stable, and scaling a feature scales a
+column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """
@@ -27,7 +27,7 @@ cdef extern from "ops/forward.h":
                     Py_ssize_t n) noexcept nogil
 
 
-# Where no row comes, forgetting makes D fall without end: not below this.
+# Forgetting stops where a pivot would fall below this: without new rows it would underflow.
 cdef double LEAST = 1e-100
 
 
@@ -46,7 +46,7 @@ cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noex
 
 cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight, Py_ssize_t n,
                       double gamma) noexcept nogil:
-    """Rotate n <= BATCH rows (x, y) into the factor: side by side, to the same numbers as one after the other."""
+    """Rotate n <= BATCH rows (x, y) into the factor together, bit for bit as one after the other."""
     cdef Py_ssize_t j, k, width = d + m
     cdef double[BATCH] x, keep, gain
     cdef double past, pivot
@@ -72,9 +72,9 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
 
 cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,
                       double gamma) noexcept nogil:
-    """What the rotations would leave of n rows (x, 0) of weight 1, each by itself; the factor stays as it is.
+    """Apply the rotations to n rows (x, 0) of weight 1, each by itself, without changing the factor.
 
-    That is -x'A^-1 b in the place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
+    They leave -x'A^-1 b in place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
     """
     cdef Py_ssize_t j, k, width = d + m
     cdef double x, past

@@ -26,16 +26,16 @@ cdef class LearnerMark(Mark):
 @cython.final
 cdef class Learner(AtomicLearner):
     cdef readonly Geometry geometry
-    cdef public Loss loss     # of the rows of the next call
+    cdef public Loss loss     # used by the next call
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
     cdef RunState run
     cdef Settings settings
-    cdef tuple validated      # (name, value) of the parameters that were validated and are in force
+    cdef tuple validated      # (name, value) of the validated parameters that the settings follow from
     cdef list rates           # (row number, rate) whenever the adaptive rate had fallen by a tenth
     cdef object prediction_model
-    cdef bint descends        # is it gradient descent on the squared or the logistic loss, and no more?
-    cdef Descent descent      # in a call
-    cdef Snapshot before      # what a call has to put back if a row cannot be learned
+    cdef bint descends        # whether it makes gradient descent steps, see `is_descent`
+    cdef Descent descent      # valid during a call
+    cdef Snapshot before      # the backup from the start of a call
     cdef RunState run_before
     cdef GeometryState state_before
     cdef Py_ssize_t rates_before

@@ -32,7 +32,7 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
-ABSTRACT = (AdaptiveGeometry, NormalisedGeometry, MatrixGeometry)  # what others share
+ABSTRACT = (AdaptiveGeometry, NormalisedGeometry, MatrixGeometry)  # base classes, which cannot make a step
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
     BAD_TARGET: "bad target",
@@ -46,19 +46,19 @@ cdef dict REASONS = {
 
 
 cdef object reason(int status):
-    """Why a row was refused, in a word or two."""
+    """The reason why a row was refused, a key for the estimator's error message."""
     return REASONS[status]
 
 
 cdef int check_loss(Loss loss) except -1:
-    """The loss of a learner may be set: to one, not to None."""
+    """Check that the attribute `loss`, which can be set, is not None."""
     if loss is None:
-        raise TypeError("the learner has no loss: set `loss` to one")
+        raise TypeError("the learner's loss must be a Loss; got None")
     return 0
 
 
 cdef int check_rows(Geometry geometry, Rows rows) except -1:
-    """See `check_columns`; a row for a matrix is made of several of its size."""
+    """See `check_columns`; a row for a matrix may consist of several parts of its size."""
     cdef Py_ssize_t n = geometry.n_features
     cdef bint matrix = geometry.quadratic or isinstance(geometry, MatrixGeometry)
     if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
@@ -76,19 +76,19 @@ cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
 
 @cython.final
 cdef class LearnerMark(Mark):
-    """A learner as it was beside its weights."""
+    """The state of a learner except for its weights."""
 
 
 @cython.final
 cdef class Learner(AtomicLearner):
-    """A geometry, a loss and a step: learns rows one after the other.
+    """Learns rows one after the other, by the steps of a geometry on a loss.
 
     Parameters
     ----------
     geometry : Geometry
     loss : Loss
     state : dict, default=None
-        What another learner carried beside the two, to go on as it would.
+        The rest of the state of another learner, to continue from it.
     """
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
@@ -102,9 +102,9 @@ cdef class Learner(AtomicLearner):
             self.rates, self.origin = list(state["rates"]), state["origin"]
             self.standardizer = state["standardizer"]
             if self.run.averaged != 0 and not geometry.averaging:
-                raise ValueError("a learner whose weights are averaged must have a geometry that has their sums")
+                raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
         if type(geometry) in ABSTRACT:
-            raise TypeError(f"a learner needs a geometry that can step; got {type(geometry).__name__}")
+            raise TypeError(f"the geometry of a learner must not be an abstract class; got {type(geometry).__name__}")
 
     def __reduce__(self):
         check_idle(self.busy)
@@ -124,12 +124,12 @@ cdef class Learner(AtomicLearner):
 
     @property
     def failure(self):
-        """The exception by which a geometry in Python refused a row, or None."""
+        """The exception raised by a geometry in Python, or None."""
         return self.geometry.failure
 
     @property
     def n_moves(self):
-        """Rows that moved the weights."""
+        """Number of rows that moved the weights."""
         return int(self.run.moves)
 
     @property
@@ -148,18 +148,18 @@ cdef class Learner(AtomicLearner):
         return self.run.rate_sum
 
     @property
-    def plain_slack(self):
-        """S and its number of penalised rows where each row's terms are divided by its rate."""
+    def unweighted_slack(self):
+        """S with each row's term divided by its rate, and the number of penalised rows in it."""
         return self.run.plain_slack, self.run.plain_rows
 
     @property
     def tracked_rates(self):
-        """First and last rate of the rows since regret is tracked, and whether one was above that before it."""
+        """First and last rate of the rows since regret is tracked, and whether a rate exceeded the one before."""
         return self.run.first_rate, self.run.last_rate, self.run.rate_rose > 0
 
     @property
     def position(self):
-        """The weights that the next step starts from, both halves of signed ones, and the intercept; no average."""
+        """The weights (not averaged; both halves of signed ones) and the intercept that the next step starts from."""
         return self.geometry.state_weights, self.run.intercept
 
     @property
@@ -169,7 +169,7 @@ cdef class Learner(AtomicLearner):
 
     @property
     def rate_range(self):
-        """The largest and the smallest adaptive rate, the first and the last; (0, inf) before there is one."""
+        """The first adaptive rate, which is the largest, and the last, the smallest; (0, inf) before the first."""
         return self.geometry.state.first_rate, self.geometry.state.rate
 
     @property
@@ -187,7 +187,7 @@ cdef class Learner(AtomicLearner):
         return self.geometry.coef(self.run.averaged)
 
     def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False, validated=()):
-        """Set how rows are learned from now on.
+        """Set how rows are learned from the next call on.
 
         Parameters
         ----------
@@ -198,10 +198,10 @@ cdef class Learner(AtomicLearner):
         average : bool or int
             Row after which averaging begins; True is 1.
         track_regret : bool
-            Accumulate what the regret certificate needs, from the present weights on.
+            Accumulate the sums of the regret certificate, starting at the current weights.
         validated : dict
-            The estimator's parameters these settings follow from. The fast path is open as long as the estimator
-            holds these very objects.
+            The estimator's validated parameters that these settings follow from. `learn_fast` works as long as the
+            estimator's attributes are these objects.
         """
         self.claim()
         try:
@@ -229,7 +229,7 @@ cdef class Learner(AtomicLearner):
             self.release()
 
     cpdef bint in_force(self, dict attributes):
-        """Are the estimator's attributes the very parameters this learner was configured with?"""
+        """Whether the estimator's attributes are the parameters that this learner was configured with."""
         if self.validated is None:
             return False
         for name, value in self.validated:
@@ -237,12 +237,12 @@ cdef class Learner(AtomicLearner):
                 return False
         return True
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, order=None, double[::1] scores=None):
-        """Learn validated rows, dense or CSR, in the order they come or in `order`.
+        """Learn validated rows, dense or CSR, in their order or in `order`.
 
-        Returns (reason, row) of what could not be learned, or None. All rows are learned or none. `scores`, if given,
+        Returns None, or (reason, row) of the row that could not be learned, and then none was. `scores`, if given,
         receives each row's score before it was learned, by averaged weights if they are averaged (NaN where its weight
         is 0).
         """
@@ -251,12 +251,12 @@ cdef class Learner(AtomicLearner):
         block.y, block.n_targets = &y[0], 1
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if scores is None else &scores[0]
-        rows.take_in_order(order)
+        rows.set_order(order)
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X, bint linked=True):
-        """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
+        """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef bint finite
         cdef Rows rows = self.fitting_rows(attributes, X)
         if rows is None:
@@ -270,7 +270,7 @@ cdef class Learner(AtomicLearner):
         return self.predict_rows(open_rows(X), linked, &finite)
 
     def link(self, double[::1] scores):
-        """Predictions by these scores, which they replace."""
+        """Replace scores by the predictions h(score)."""
         cdef Py_ssize_t i
         for i in range(0 if self.loss.linear else scores.shape[0]):
             scores[i] = self.loss.link(scores[i])
@@ -310,17 +310,17 @@ cdef class Learner(AtomicLearner):
         return predictions
 
     cdef Geometry model(self, bint dense):
-        """The geometry to predict rows with: the learning one, or a Euclidean one of the weights it amounts to."""
+        """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
         cdef bint behind = dense and self.geometry.state.lagging
         cdef Geometry twin
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
-        with cython.critical_section(self):  # in an interpreter without a lock other threads replace it meanwhile
+        with cython.critical_section(self):  # without the interpreter lock, other threads may replace it
             known = self.prediction_model
         if known is None or known[0] != self.run.t:
-            if behind and self.geometry.adaptive:  # values larger than any before have a say in the weights
+            if behind and self.geometry.adaptive:  # the weights depend on values larger than any before
                 twin = copy.copy(self.geometry)
-                twin.settle()
+                twin.catch_up_all()
             else:
                 twin = EuclideanGeometry(self.coef)
             known = self.run.t, twin
@@ -346,7 +346,7 @@ cdef class Learner(AtomicLearner):
         check_loss(self.loss)
         check_rows(self.geometry, rows)
         if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
-            raise ValueError("the geometry must track what the regret certificate needs, as the learner does")
+            raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
         dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
             dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
@@ -357,7 +357,7 @@ cdef class Learner(AtomicLearner):
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
         if self.geometry.eager:
-            self.geometry.settle()
+            self.geometry.catch_up_all()
         if project:
             self.geometry.project_all()
         self.geometry.failure = self.loss.interrupt = None

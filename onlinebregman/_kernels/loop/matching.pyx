@@ -1,10 +1,10 @@
-"""The forward algorithm carried to matching losses: implicit second-order steps on a loss of one score.
+"""The forward algorithm for matching losses: implicit second-order steps on a loss of one score.
 
 The score z = w'.x after a step and the slope g there solve one equation, by the solver of all implicit steps:
 
-    z = a - weight * q g,    g = L'(z, y).
+    z = a - weight * q g,    g = L'(z, y) = h(z) - y with the link h.
 
-For the squared loss that is ridge regression, one row at a time; for others h(z) - y with the link h.
+For the squared loss this is online ridge regression.
 """
 
 import numpy as np
@@ -28,34 +28,34 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
-cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # what the solver is told: w(c).x is linear in c
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # tells the solver that w(c).x is linear in c
 
 
 @cython.final
 cdef class MatchingLearner(SecondOrderLearner):
-    """Learns rows with their targets, one after the other.
+    """Learns rows with one target each, one after the other.
 
     Parameters
     ----------
     n_features : int
     loss : Loss
-        Smooth, and convex.
+        Smooth and convex.
     alpha : float
         A = alpha I before the first row.
     fit_intercept : bool
         Whether rows have one more coordinate, 1: the last one.
     memory : ndarray, default=None
-        The weights and the metric of another learner, to go on as it would,
+        The weights and the metric of another learner to continue from.
     state : dict, default=None
-        its `SecondOrderState`,
+        Its `SecondOrderState`.
     standardizer : Standardizer, default=None
-        and what rows are standardised by.
+        Standardises rows before they are learned.
     forgetting : float, default=1.0
-        Of the next call, unless it says otherwise.
+        The forgetting factor until a call sets another one.
     features : FourierFeatures, default=None
-        Learn these of the rows, and not their values.
+        Features to learn instead of the values of the rows.
     intercept_alpha : float, default=None
-        What A has for the intercept before the first row; alpha if left out.
+        The entry of A for the intercept before the first row; None: alpha.
     """
 
     cdef readonly Loss loss
@@ -79,14 +79,14 @@ cdef class MatchingLearner(SecondOrderLearner):
     def intercept(self):
         return float(self.weight_rows()[0, self.n_inputs]) if self.fit_intercept else 0.0
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
         gamma = attributes.get("forgetting")
         return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
 
     def predict_fast(self, dict attributes, X):
-        """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
+        """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
         return None if rows is None or not self.in_force(attributes) else self.predict_rows(rows)
 

@@ -1,6 +1,6 @@
-# A row learned by any geometry and loss: predict it, find the scalar c, and step to w(c).
+# Learning a row with any geometry and loss: predict it, find the scalar c, and step to w(c).
 #
-# Inline, in a .pxd: a call from one module to another is felt where rows are short.
+# The functions are inline, in a .pxd: for short rows calls between modules would take a noticeable part of the time.
 
 from libc.math cimport INFINITY, NAN, isfinite
 
@@ -15,7 +15,7 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
                             Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
-    """Predict the row of the workspace and learn it; nothing is changed before the prediction shows that it is sound.
+    """Predict the row of the workspace and learn it; nothing is changed if the prediction is not finite.
 
     `rates` is the history of the adaptive rate. Returns a `Status`.
     """
@@ -72,13 +72,13 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
 
 
 cdef inline bint averages(Geometry geometry, const RunState* run) noexcept nogil:
-    """Does `predict` go by averaged weights?"""
+    """Whether `predict` uses averaged weights."""
     return run.averaged > 0 and not geometry.quadratic
 
 
 cdef inline int predict_row(Geometry geometry, const Settings* settings, const RunState* run, Workspace* work,
                             Score* score, double* predicted) noexcept nogil:
-    """The score of the row of the workspace, by the weights that learn, and what `predict` says."""
+    """The score of the row of the workspace by the learning weights, and the score that `predict` would use."""
     if averages(geometry, run):
         predicted[0] = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
     geometry.load(work)
@@ -96,14 +96,14 @@ cdef inline int predict_row(Geometry geometry, const Settings* settings, const R
         predicted[0] = score.a
     if not isfinite(score.a):
         return NOT_FINITE
-    if not isfinite(predicted[0]):  # the weights are sound, the sum that is averaged is not
+    if not isfinite(predicted[0]):  # the weights are finite, their sum is not
         return OVERFLOWED
     return LEARNED
 
 
 cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work, double eta,
                          double c, double bias, double loss) noexcept nogil:
-    """What follows the step c: the penalty's or the projection, and what is counted."""
+    """Finish a row after the step c: the penalty or the projection, and the statistics of the run."""
     if geometry.penalised:
         penalise(geometry, settings, run, work, eta)
     else:
@@ -149,7 +149,7 @@ cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* scor
 
 cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score,
                          double y, double weight, double rate, double c, double gap, double value) noexcept nogil:
-    """What a step adds to both sides of the certificate; `gap` is D(w, w(c)), and the weights are w(c) by now."""
+    """Add a step to both sides of the certificate; `gap` is D(w, w(c)), and the weights are already w(c)."""
     cdef double a, fall, eta = weight * rate
     run.weighted_loss += eta * value
     if geometry.adaptive:
@@ -167,9 +167,9 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
 
 cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta,
                                double weight, double residual, double bias) noexcept nogil:
-    """The adaptive rate of the papers' explicit step, which never grows.
+    """The adaptive rate of the papers' explicit step, which never increases.
 
-    -1 where the step is not defined; NaN where the rate underflows, and would be 0 for ever.
+    -1 where the step is not defined; NaN where the rate underflows, as it would then stay 0.
     """
     cdef double cap = geometry.rate_cap(work, residual, bias)
     if cap < 0:
@@ -177,11 +177,11 @@ cdef inline double capped_rate(Geometry geometry, const RunState* run, list rate
     eta = min(eta, geometry.state.rate)
     if cap / weight < eta:
         eta = cap / weight
-        if eta <= 0.9 * geometry.state.noted:  # so that some thousand are noted at most, whatever rows come
+        if eta <= 0.9 * geometry.state.noted:  # a factor of 0.9 limits the history to some thousand entries
             geometry.state.noted = eta
             with gil:
                 rates.append((run.t + 1.0, eta))
     geometry.state.rate = eta
-    if geometry.state.first_rate == 0 and cap < INFINITY:  # a row of zeros has no say
+    if geometry.state.first_rate == 0 and cap < INFINITY:  # a row of zeros does not limit the rate
         geometry.state.first_rate = eta
     return eta if eta > 0 else NAN

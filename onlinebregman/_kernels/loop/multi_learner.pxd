@@ -6,7 +6,7 @@ from onlinebregman._kernels.rows.rows cimport Row
 
 cdef class MultiLearner(Ensemble):
     cdef bint summed
-    cdef bint separate        # is there a target for each learner, or one for all?
+    cdef bint separate        # whether each learner has a target of its own
     cdef Py_ssize_t n
     cdef void** members
-    cdef Abreast abreast      # if they all can
+    cdef Abreast abreast      # holds the learners if all of them can learn abreast

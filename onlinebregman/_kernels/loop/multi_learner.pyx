@@ -1,4 +1,4 @@
-"""Several learners side by side: each row is read once and learned by all of them."""
+"""Several learners of the same rows: each row is read once and learned by all of them."""
 
 import numpy as np
 
@@ -15,15 +15,13 @@ from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_lea
 
 
 cdef class MultiLearner(Ensemble):
-    """Learners of the same number of features that learn the same rows: one for each class, or for each rate.
-
-    It is all learners or none that learn the rows of a call.
+    """Learners of the same rows, one for each class or for each rate; see `Ensemble`.
 
     Parameters
     ----------
     learners : list of Learner
     summed : bool, default=True
-        Are they one model, with a target for each learner and a loss that is the sum of theirs? Else they are
+        Whether they are one model, with a target for each learner, whose loss is the sum of theirs. Otherwise they are
         alternatives.
     """
 
@@ -48,7 +46,7 @@ cdef class MultiLearner(Ensemble):
 
     @property
     def cumulative_losses(self):
-        """Of each learner, shape (n_learners,)."""
+        """Cumulative loss of each learner, shape (n_learners,)."""
         return np.array([learner.cumulative_loss for learner in self.learners])
 
     @property
@@ -89,7 +87,7 @@ cdef class MultiLearner(Ensemble):
 
     def learn(self, X, const double[:, ::1] targets, const double[::1] sample_weight=None, order=None,
               double[:, ::1] scores=None):
-        """Learn validated rows, in the order they come or in `order`.
+        """Learn validated rows, in their order or in `order`.
 
         Parameters
         ----------
@@ -102,16 +100,18 @@ cdef class MultiLearner(Ensemble):
 
         Returns
         -------
-        (reason, row) of what could not be learned, or None.
+        None, or (reason, row) of the row that could not be learned.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
         if targets.shape[1] != 1 and targets.shape[1] != self.n:
-            raise ValueError(f"targets must have 1 column, or {self.n}; got {targets.shape[1]}")
+            raise ValueError(
+                f"targets must have 1 column or {self.n}, the number of learners; got {targets.shape[1]}"
+            )
         block.y, block.n_targets = &targets[0, 0], targets.shape[1]
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if scores is None else &scores[0, 0]
-        rows.take_in_order(order)
+        rows.set_order(order)
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
@@ -124,7 +124,7 @@ cdef class MultiLearner(Ensemble):
         columns = [learner.predict_fast(attributes, X, linked) for learner in self.learners]
         return None if any(column is None for column in columns) else np.stack(columns, axis=1)
 
-    # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     def mark(self):
         return [learner.mark() for learner in self.learners]
@@ -196,7 +196,7 @@ cdef class MultiLearner(Ensemble):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Every learner learns the row, all abreast if they can, else one after the other."""
+        """Learn the row with all learners, abreast if all of them can, otherwise one after the other."""
         cdef Py_ssize_t k
         cdef int status
         if self.n == self.abreast.n and weight != 0:

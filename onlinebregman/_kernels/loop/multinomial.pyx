@@ -1,18 +1,18 @@
-"""The log loss of the softmax of k scores, the matching loss of a vector of them, by mirror descent in any geometry.
+"""Mirror descent in any geometry on the log loss of the softmax, the matching loss of a vector of k scores.
 
-Each class has weights w_c, in a geometry of its own, and all of them move at once:
+Each class has weights w_c, in a geometry of its own, and all of them move together:
 
     f(w_c') = f(w_c) - c_c x,    c_c = eta (p_c - y_c),    p = softmax(z),
 
 with z the scores before the step (explicit) or after it (implicit), y_c = 1 for the row's class and 0 for the others.
-One number couples the k equations of the implicit step, m = ln sum exp z. Given m, each of them is that of a Poisson
-loss whose score counts from m,
+The k equations of the implicit step are coupled by one number, m = ln sum exp z. Given m, each of them is that of a
+Poisson loss of the score minus m,
 
     c = eta (exp(z(c) - m) - y),
 
-which `solver` solves in any geometry; p_c then falls with m at the rate p / (1 + eta p x'Sx), and Newton's method finds
-the m at which ln sum p = ln (1 + sum c / eta) is 0. Where the scores of all classes fall alike, z = a - q g with one q,
-as in the squared Euclidean geometry, the k equations are solved at once, as those of `softmax` are.
+which `solver` solves in any geometry; p_c then decreases with m at the rate p / (1 + eta p x'Sx), and Newton's method
+finds the m at which ln sum p = ln (1 + sum c / eta) is 0. If z = a - q g with the same q for all classes, as in the
+squared Euclidean geometry, the k equations are solved together, as in `softmax`.
 """
 
 cimport cython
@@ -36,19 +36,19 @@ cdef extern from "ops/softmax.h":
     void ob_softmax_of(ob_softmax* p, const double* z) noexcept nogil
     double ob_softmax_loss(const ob_softmax* p, const double* z) noexcept nogil
     void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* room) noexcept nogil
+    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* buffer) noexcept nogil
 
 cdef enum:
-    LANES = 8                 # vectors of a number for each class are multiples of this long
-    VECTORS = 9               # of them: see `__cinit__`
+    LANES = 8                 # vectors with a number for each class are padded to a multiple of this length
+    VECTORS = 9               # number of these vectors: see `__cinit__`
 
 
-# Farther up its exponential a loss goes on as a straight line: rates times slopes stay finite, and no root is there.
+# Above this score the loss continues as a straight line: rates times slopes stay finite, and no root is there.
 cdef double LARGEST = 600.0
 
 
 cdef class ShareLoss(Loss):
-    """exp(a - m) - y a of a class: its derivative is p - y where exp(m) is the sum of all classes' exp(a)."""
+    """exp(a - m) - y a of one class; the derivative is p - y if exp(m) is the sum of exp(a) over all classes."""
 
     cdef double m
 
@@ -64,47 +64,48 @@ cdef class ShareLoss(Loss):
 
 @cython.final
 cdef class MultinomialLearner(MultiLearner):
-    """A learner for each class, which learn rows with the number of their class by one loss of all scores.
+    """A learner for each class, with one joint loss of all scores; a target is the number of a class.
 
     Parameters
     ----------
     learners : list of Learner
-        Alike in geometry and settings.
+        With the same kind of geometry and the same settings.
     summed : bool, default=True
-        See `MultiLearner`: they are one model.
+        See `MultiLearner`; always True.
     """
 
     cdef Workspaces works     # one for each learner
     cdef Score* scores
     cdef Py_ssize_t n_lanes
-    cdef double* said         # what `predict` goes by: the scores of averaged weights, if they are averaged
-    cdef double* a            # the scores of the weights that learn,
-    cdef double* after        # and those after the step
+    cdef double* predicted    # the scores that `predict` uses: by averaged weights, if they are averaged
+    cdef double* a            # the scores by the learning weights
+    cdef double* after        # the same after the step
     cdef double* g            # p - y
-    cdef double* c            # the step, and its rate
+    cdef double* c            # the step and its rate
     cdef double* eta
-    cdef double* room
+    cdef double* buffer
     cdef ShareLoss share
-    cdef bint averaged, tracked, explicit  # settings of all,
-    cdef bint alike           # and do their scores fall alike?
+    cdef bint averaged, tracked, explicit  # settings of all learners
+    cdef bint alike           # whether z = a - q g with the same q for all classes
 
     def __cinit__(self, learners, bint summed=True):
         cdef Py_ssize_t i
         self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES
         self.scores = <Score*> malloc(self.n * sizeof(Score))
-        self.said = <double*> malloc((VECTORS + 2) * self.n_lanes * sizeof(double))
-        if self.scores == NULL or self.said == NULL:
+        self.predicted = <double*> malloc((VECTORS + 2) * self.n_lanes * sizeof(double))
+        if self.scores == NULL or self.predicted == NULL:
             raise MemoryError()
         for i in range((VECTORS + 2) * self.n_lanes):
-            self.said[i] = OB_NO_CLASS
-        self.a, self.after = self.said + self.n_lanes, self.said + 2 * self.n_lanes
-        self.g, self.c = self.said + 3 * self.n_lanes, self.said + 4 * self.n_lanes
-        self.eta, self.room = self.said + 5 * self.n_lanes, self.said + 6 * self.n_lanes  # its last one is for exp(z)
+            self.predicted[i] = OB_NO_CLASS
+        self.a, self.after = self.predicted + self.n_lanes, self.predicted + 2 * self.n_lanes
+        self.g, self.c = self.predicted + 3 * self.n_lanes, self.predicted + 4 * self.n_lanes
+        self.eta = self.predicted + 5 * self.n_lanes
+        self.buffer = self.predicted + 6 * self.n_lanes  # four vectors, and one for exp(z)
 
     def __dealloc__(self):
         free(self.scores)
-        free(self.said)
+        free(self.predicted)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         MultiLearner.begin(self, rows, complete)
@@ -123,17 +124,17 @@ cdef class MultinomialLearner(MultiLearner):
             if status != LEARNED:
                 return status
             if scores != NULL:
-                scores[k] = NAN if weight == 0 else self.said[k]
+                scores[k] = NAN if weight == 0 else self.predicted[k]
         if weight == 0:
             return LEARNED
-        p.classes, p.n, p.y, p.e = self.n, self.n_lanes, <Py_ssize_t> y[0], self.room + 4 * self.n_lanes
-        ob_softmax_of(&p, self.said)
-        loss = weight * ob_softmax_loss(&p, self.said)
+        p.classes, p.n, p.y, p.e = self.n, self.n_lanes, <Py_ssize_t> y[0], self.buffer + 4 * self.n_lanes
+        ob_softmax_of(&p, self.predicted)
+        loss = weight * ob_softmax_loss(&p, self.predicted)
         if self.averaged:
             ob_softmax_of(&p, self.a)
         ob_softmax_slopes(&p, self.g)
         for k in range(self.n):
-            self.take_in(<Learner> self.members[k], k, row, k == p.y, weight)
+            self.find_rate(<Learner> self.members[k], k, row, k == p.y, weight)
         status = self.find_steps(&p)
         if status != LEARNED:
             return status
@@ -153,7 +154,7 @@ cdef class MultinomialLearner(MultiLearner):
             return LEARNED
         open_workspace(&self.works.each[k], row)
         status = predict_row(
-            learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.said[k]
+            learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.predicted[k]
         )
         self.a[k] = self.scores[k].a
         self.averaged, self.tracked = averages(learner.geometry, &learner.run), learner.settings.track_regret
@@ -161,8 +162,8 @@ cdef class MultinomialLearner(MultiLearner):
         self.alike = learner.geometry.linear and not learner.geometry.adaptive
         return status
 
-    cdef void take_in(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight) noexcept nogil:
-        """The class's rate, times the weight of the row, which a geometry that adapts takes in."""
+    cdef void find_rate(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight) noexcept nogil:
+        """Set the rate of a class, times the weight of the row; an adaptive geometry is updated with the row."""
         self.eta[k] = weight * rate(&learner.settings, learner.run.t + 1.0)
         if learner.geometry.averaging:
             learner.geometry.accumulate(row)
@@ -173,11 +174,11 @@ cdef class MultinomialLearner(MultiLearner):
             )
 
     cdef int find_steps(self, ob_softmax* p) noexcept nogil:
-        """The step c of every class."""
+        """Compute the step c of every class."""
         cdef Py_ssize_t k
         cdef double lo, hi
         if self.alike and not self.explicit:
-            ob_softmax_implicit(p, self.a, self.eta[0] * (self.scores[0].slope + self.scores[0].bias), self.room)
+            ob_softmax_implicit(p, self.a, self.eta[0] * (self.scores[0].slope + self.scores[0].bias), self.buffer)
             ob_softmax_slopes(p, self.g)
         if self.alike or self.explicit:
             for k in range(self.n):
@@ -194,7 +195,7 @@ cdef class MultinomialLearner(MultiLearner):
         return LEARNED
 
     cdef void solve(self, const ob_softmax* p) noexcept nogil:
-        """The implicit steps: the m at which the classes' probabilities have the sum 1."""
+        """Compute the implicit steps: find the m at which the probabilities sum to 1."""
         cdef double m, lo = self.a[p.y], hi = INFINITY, excess, fall, step, before = INFINITY
         cdef Py_ssize_t k
         cdef int iteration
@@ -206,7 +207,7 @@ cdef class MultinomialLearner(MultiLearner):
                 self.solve_class((<Learner> self.members[k]).geometry, k, k == p.y, &excess, &fall)
             if isnan(excess):
                 return
-            step = -INFINITY  # far beyond, where all p underflow
+            step = -INFINITY  # m is so large that all p underflow
             if excess > -1.0 and fall > 0:
                 step = log1p(excess) * (1.0 + excess) / fall
             if isnan(step) or fabs(step) <= 1e-9:
@@ -222,11 +223,11 @@ cdef class MultinomialLearner(MultiLearner):
                     break
             before = fabs(step)
             m += step
-        for k in range(self.n):  # to first order: what is left is of the second
+        for k in range(self.n):  # the rest of the step in m, to first order
             self.c[k] -= step * self.g[k]
 
     cdef void solve_class(self, Geometry geometry, Py_ssize_t k, double y, double* excess, double* fall) noexcept nogil:
-        """The class's step c for this m, and in the place of g how fast it falls with m; its part of (sum p) - 1."""
+        """Compute the step c of a class for this m, and store its derivative -dc/dm in g; add to (sum p) - 1."""
         cdef Workspace* work = &self.works.each[k]
         cdef double p, slope
         work.origin = 0.0
@@ -239,7 +240,7 @@ cdef class MultinomialLearner(MultiLearner):
         self.g[k] = self.eta[k] * p
 
     cdef int move(self, Learner learner, Py_ssize_t k, const Row* row, double weight, double loss) noexcept nogil:
-        """Step to w(c)."""
+        """Move a class's weights to w(c)."""
         cdef Workspace* work = &self.works.each[k]
         cdef Score* score = &self.scores[k]
         cdef double gap = 0.0, c
@@ -264,7 +265,7 @@ cdef class MultinomialLearner(MultiLearner):
         return status
 
     cdef void certify(self, Learner learner, ob_softmax* p, double weight) noexcept nogil:
-        """What the joint loss adds to the certificate, with the row's class."""
+        """Add the joint loss to the certificate, in the learner of the row's class."""
         cdef double value
         ob_softmax_of(p, self.a)
         value = ob_softmax_loss(p, self.a)

@@ -3,12 +3,12 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class Snapshot:
-    cdef bint complete        # all weights at the start, or a log of the rows' weights?
-    cdef bint stamped         # the stamps of proximal steps, too?
-    cdef Py_ssize_t start     # the first weight that may move, if all that do are copied at the start
-    cdef double* saved        # kept from call to call
+    cdef bint complete        # a copy of all weights, or a log of the rows' weights
+    cdef bint stamped         # whether the stamps of proximal steps are saved
+    cdef Py_ssize_t start     # the first weight that may move, if `complete`
+    cdef double* saved        # memory reused by all calls
     cdef Py_ssize_t capacity, used
-    cdef Py_ssize_t logged    # rows
+    cdef Py_ssize_t logged    # number of rows in the log
 
     cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil

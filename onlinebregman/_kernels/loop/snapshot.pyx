@@ -1,7 +1,7 @@
-"""All or nothing: what a call has to put back if one of its rows cannot be learned.
+"""The backup from which a call is undone if one of its rows cannot be learned.
 
-Either a copy of all weights at the start, or, when the rows store fewer values than there are weights, a log to which
-each row's weights go before it is learned, undone from its end: nothing of the size of the model is touched.
+It is a copy of all weights at the start or, if the rows store fewer values than there are weights, a log of each row's
+weights before it is learned, undone from its end, so that the cost does not depend on the size of the model.
 """
 
 from libc.stdlib cimport free, realloc
@@ -22,7 +22,7 @@ cdef class Snapshot:
         free(self.saved)
 
     cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1:
-        """Start anew for these rows."""
+        """Start a backup for these rows."""
         cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature
         cdef double* saved
@@ -40,12 +40,12 @@ cdef class Snapshot:
         return 0
 
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil:
-        """Note the weights of a row that is about to be learned."""
+        """Save the weights of a row before it is learned."""
         self.move(geometry, row, True)
         self.logged += 1
 
     cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil:
-        """Put back what was saved."""
+        """Restore all saved weights."""
         cdef Row row
         if self.complete:
             self.move(geometry, NULL, False)
@@ -55,11 +55,11 @@ cdef class Snapshot:
             self.move(geometry, &row, False)
 
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:
-        """How many of the weights' length are saved."""
+        """The number of vectors that are saved: weights, sum and stamp of averaging, stamps of proximal steps."""
         return 1 + 2 * geometry.averaging + self.stamped
 
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
-        """Save all weights, or a row's, with their averages' parts and clocks; or put back what was saved last."""
+        """Save all weights, or a row's, with the vectors of averaging and penalty; or restore those saved last."""
         cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.per_feature * row.n
         cdef double* saved
         if not save:
@@ -87,7 +87,7 @@ cdef class Snapshot:
             geometry.scatter(row, saved, state)
 
     cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil:
-        """Are all weights finite, or those of a row, and what their averages are made of?"""
+        """Whether the weights, all or those of a row, and their sums for averaging are finite."""
         if geometry.averaging and not self.finite_vector(geometry, geometry.average_sum, row):
             return False
         return self.finite_vector(geometry, geometry.weights, row)

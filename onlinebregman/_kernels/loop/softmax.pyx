@@ -1,10 +1,10 @@
-"""The forward algorithm carried to the log loss: implicit softmax steps in one second-order metric for all classes.
+"""The forward algorithm for the log loss: implicit softmax steps in one second-order metric for all classes.
 
-The scores z = W'x after a step and the slopes g there are the solution of k equations, found by Newton's method:
+The scores z = W'x after a step and the slopes g there solve k equations, by Newton's method:
 
     z = a - weight * q g,    g = softmax(z) - e_y.
 
-For two classes w_1 = -w_0, and one row of weights holds their difference w_1 - w_0: the logistic step in A / 2.
+For two classes w_1 = -w_0, and only the difference w_1 - w_0 is stored: the logistic step in the metric A / 2.
 """
 
 import copy
@@ -37,7 +37,7 @@ cdef extern from "ops/softmax.h":
     void ob_softmax_probabilities(const ob_softmax* p, double* s) noexcept nogil
     void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
     double ob_softmax_curvature(const ob_softmax* p) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* room) noexcept nogil
+    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* buffer) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
 
@@ -56,21 +56,21 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     fit_intercept : bool
         Whether rows have one more coordinate, 1: the last one.
     memory : ndarray, default=None
-        The weights and the metric of another learner, to go on as it would,
+        The weights and the metric of another learner to continue from.
     state : dict, default=None
-        its `SecondOrderState`,
+        Its `SecondOrderState`.
     standardizer : Standardizer, default=None
-        and what rows are standardised by.
+        Standardises rows before they are learned.
     forgetting : float, default=1.0
-        Of the next call, unless it says otherwise.
+        The forgetting factor until a call sets another one.
     features : FourierFeatures, default=None
-        Learn these of the rows, and not their values.
+        Features to learn instead of the values of the rows.
     intercept_alpha : float, default=None
-        What A has for the intercept before the first row; alpha if left out.
+        The entry of A for the intercept before the first row; None: alpha.
     """
 
     cdef readonly Py_ssize_t n_classes
-    cdef Py_ssize_t n_lanes   # a score for each class, and what fills up a register
+    cdef Py_ssize_t n_lanes   # the number of scores, padded to whole registers
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
                   forgetting=1.0, FourierFeatures features=None, intercept_alpha=None):
@@ -88,9 +88,9 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         return type(self), (self.n_features, self.n_classes, self.alpha, self.fit_intercept, *self._moving())
 
     def with_classes(self, n_classes, numbers):
-        """A learner of more classes that goes on as this one would: of weights 0, but for those of `numbers`, its own.
+        """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
 
-        What they have in common, the metric, is that of all rows so far.
+        The metric, which all classes share, is copied.
         """
         cdef SoftmaxLearner learner
         cdef Py_ssize_t length = self.m * self.d
@@ -113,19 +113,19 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     def intercept(self):
         return self.weight_rows()[:, self.n_inputs].copy() if self.fit_intercept else np.zeros(self.m)
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint in_force(self, dict attributes):
         value = attributes.get("forgetting")
         return type(value) is float and 0.0 < value <= 1.0 and attributes.get("handle_unknown") in ("error", "add")
 
     def predict_fast(self, dict attributes, X, bint linked):
-        """Scores or probabilities for a plain float array or CSR without validation, or None if that is not safe."""
+        """Scores or probabilities for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
         return None if rows is None else self.predict_rows(rows, linked)
 
     def predict(self, X, bint linked):
-        """Scores of validated rows, or `linked`, the probabilities; None if a score is not finite."""
+        """Scores of validated rows or, if `linked`, probabilities; None if a score is not finite."""
         return self.predict_rows(open_rows(X), linked)
 
     # --- a row --------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         return LEARNED
 
     cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
-        """Turn to the classes' scores a: of two, the first one's is minus the second's, half of W x."""
+        """Set up the softmax of the scores a; for two classes they are -a/2 and a/2, a being the stored score."""
         cdef Py_ssize_t c
         for c in range(p.classes, p.n):
             a[c] = OB_NO_CLASS
@@ -161,7 +161,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         ob_softmax_of(p, a)
 
     cdef object predict_rows(self, Rows rows, bint linked):
-        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes; None if a score is not finite."""
+        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes; None if one is not finite."""
         cdef Py_ssize_t i, width = self.n_classes if linked else self.m
         cdef bint finite = True
         cdef double[::1] out

@@ -2,7 +2,7 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
-cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c, and where it is now
+cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c
     double intercept
     double bias               # 1 if the intercept moves too, else 0
     double a                  # the score at c = 0

@@ -1,10 +1,10 @@
-"""The scalar c of a step f(w') = f(w) - c x that looks beyond the point it starts from.
+"""The scalar c of implicit and importance-invariant steps f(w') = f(w) - c x.
 
 Along w(c) the row's score a(c) = w(c).x + intercept - bias c falls at the rate x'Sx + bias. The implicit step is the
-root of c = eta L'(a(c)), the importance-invariant one the time eta of the flow dc/ds = L'(a(c)).
+root of c = eta L'(a(c)); the importance-invariant step is the flow dc/ds = L'(a(c)), c(0) = 0, at time s = eta.
 
-Beside a pole of w(c), where the domain of c ends, c itself has lost the digits that tell; a root there is found as the
-distance from that end. The c of all functions below is counted from `work.origin`, which is 0 everywhere else.
+Near a pole of w(c), where the domain of c ends, c itself has too few significant digits; there a root is found as its
+distance from that end. In all functions below c is relative to `work.origin`, which is 0 elsewhere.
 """
 
 from libc.float cimport DBL_MAX
@@ -30,15 +30,15 @@ cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score
 
 cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
                       double* slope) noexcept nogil:
-    """The same for other modules."""
+    """`evaluate_score` for other modules."""
     evaluate_score(geometry, work, score, c, a, slope)
 
 
 cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double slope,
                            double c, double step) noexcept nogil:
-    """Is a step from c, to where L'(a(c)) continued as a straight line leads, exact to rounding?
+    """Whether a Newton step from c, with L'(a(c)) replaced by its tangent, is exact up to rounding.
 
-    Its error is at most half |psi''/psi'| step^2 for psi = L'(a(c)), a ratio that geometry and loss bound.
+    Its error is at most half |psi''/psi'| step^2 for psi = L'(a(c)); geometry and loss bound this ratio.
     """
     cdef double error, self_concordance = geometry.self_concordance(work, slope)
     if slope + score.bias > 0:
@@ -49,12 +49,12 @@ cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score*
     return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
 
 
-# How near to an end of its domain c is counted from there, relative to the end: three digits are gone by then.
+# Within this relative distance from an end of its domain, c is measured from there: it has lost three digits.
 cdef double BESIDE = 1e-3
 
 
 cdef inline double middle(double lo, double hi) noexcept nogil:
-    """Half way between the ends of a bracket on one side of 0: in orders of magnitude, as long as many lie between."""
+    """The middle of a bracket on one side of 0: the geometric mean while the ends differ by orders of magnitude."""
     cdef double far = hi if hi > -lo else lo, near = lo if hi > -lo else hi
     if fabs(near) < 1e-3 * fabs(far):
         return copysign(sqrt(max(fabs(near), 1e-16 * fabs(far))) * sqrt(fabs(far)), far)
@@ -65,8 +65,7 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
                  double bound) noexcept nogil:
     """The c between 0 and `bound` with keep c = eta L'(a(c)).
 
-    keep is 1, or 0 to bring the score to where L' = 0. The geometry's domain cuts the bracket where it ends before
-    `bound`.
+    keep is 1, or 0 to find the c at which L' = 0. The bracket is intersected with the geometry's domain.
     """
     cdef double a = score.a, slope = score.slope, c, lo, hi, low_end, high_end
     cdef double psi = -eta * loss.derivative(a, y)
@@ -93,7 +92,7 @@ cdef double logistic_step(double start, double fall, double eta, double y) noexc
 
 
 cdef double logistic_newton(double start, double fall, double eta, double y) noexcept nogil:
-    """What `newton` finds, without asking anybody: slower than what comes first, and sure."""
+    """`newton` for this case, without method calls: slower than `ob_logistic_step`, but it always converges."""
     cdef double a = start, c, lo, hi, psi, rise, step, slope, curvature, error
     cdef double last = INFINITY, before = INFINITY
     cdef int iteration
@@ -126,16 +125,16 @@ cdef double logistic_newton(double start, double fall, double eta, double y) noe
 
 
 cdef bint beside_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
-    """Is c so near to an end of its domain that it is counted from there, from now on?"""
+    """Whether c is so near to an end of its domain that it has to be measured from there; if so, it is from now on."""
     cdef double end = low_end if c < 0 else high_end
     return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(work, end)
 
 
 cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, double keep, double eta, double y,
                    double c, double a, double slope, double lo, double hi) noexcept nogil:
-    """The root between lo and hi of psi(c) = keep c - eta L'(a(c)), which increases, by safeguarded Newton from c on.
+    """The root between lo and hi of psi(c) = keep c - eta L'(a(c)), an increasing function, by safeguarded Newton.
 
-    `a` is the score at c and `slope` x'Sx there.
+    It starts at c, where the score is `a` and x'Sx is `slope`.
     """
     cdef double psi, rise, step, loss_slope, curvature
     cdef double last, before  # sizes of the last two steps
@@ -148,7 +147,7 @@ cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, 
         step = -psi / rise if isfinite(rise) and isfinite(psi) else NAN
         if converged(geometry, loss, work, score, a, slope, c, step):
             return c + step
-        # halve the bracket where Newton leaves it, overflows, or creeps (down an exponential its steps hardly shrink)
+        # halve the bracket if Newton leaves it, overflows, or is slow (along an exponential its steps hardly shrink)
         if not lo < c + step < hi or not fabs(step) <= 0.5 * before:
             step = middle(lo, hi) - c
             if not lo < c + step < hi:
@@ -166,7 +165,7 @@ cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, 
 
 
 cdef bint reaches(Geometry geometry, Workspace* work, Score* score, double c, double edge) noexcept nogil:
-    """Does the score pass the edge on the way to c? At the end of the geometry's domain it passes every edge."""
+    """Whether the score passes the edge between 0 and c. At an end of the geometry's domain it passes every edge."""
     cdef double lo, hi, a, slope
     geometry.domain(work, &lo, &hi)
     if not lo < c < hi:
@@ -179,7 +178,7 @@ cdef SquaredLoss TO_EDGE = SquaredLoss()
 
 
 cdef double to_edge(Geometry geometry, Workspace* work, Score* score, double edge, double bound) noexcept nogil:
-    """The c between 0 and `bound` that brings the score to an edge: the minimum of (a - edge)^2 / 2."""
+    """The c between 0 and `bound` at which the score is at an edge: the minimum of (a - edge)^2 / 2."""
     return root(geometry, TO_EDGE, work, score, 0.0, 1.0, edge, bound)
 
 
@@ -189,7 +188,7 @@ cdef inline double beyond(Edge* edge) noexcept nogil:
 
 
 cdef inline double explicit_step(double eta, double slope) noexcept nogil:
-    """eta L', finite: far up an exponential, where it overflows, the root is nearer."""
+    """eta L', limited to finite numbers: where it overflows, the root of the implicit step is nearer."""
     cdef double c = eta * slope
     return copysign(DBL_MAX, c) if isinf(c) else c
 
@@ -237,7 +236,7 @@ cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score
         if edge.near == speed and not reaches(geometry, work, score, c, edge.score):
             return c  # constant up to the edge
         if edge.near == speed and not edge.near * edge.far > 0:
-            return to_edge(geometry, work, score, edge.score, c)  # where the flow rests
+            return to_edge(geometry, work, score, edge.score, c)  # where the flow ends
         if edge.near == speed and loss.inner is not None:
             c = to_edge(geometry, work, score, edge.score, c)
             return carried(geometry, loss.inner, work, score, c, eta - (work.origin + c) / speed, y)
@@ -248,8 +247,8 @@ cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score
 
 cdef double carried(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
                     double y) noexcept nogil:
-    """`flow`, followed as distance from the end of c's domain if it comes to lie beside that end, or runs there so fast
-    that its first steps are nothing beside the time."""
+    """`flow`, repeated with c measured from the end of its domain if it ends near there, or at once if it gets there in
+    a negligible part of the time."""
     cdef double speed = loss.derivative(score.a, y), reached, end, low_end, high_end
     if work.origin == 0:
         geometry.domain(work, &low_end, &high_end)
@@ -262,7 +261,8 @@ cdef double carried(Geometry geometry, Loss loss, Workspace* work, Score* score,
     return flow(geometry, loss, work, score, c, time, y)
 
 
-# Gauss-Kronrod, 7 and 15 points on [0, 1]: nodes from 0 to the middle, their weights, and the weights of every other.
+# Gauss-Kronrod with 7 and 15 points on [0, 1]: the nodes from 0 to 1/2, their weights, and the Gauss weights of every
+# other node.
 cdef double[8] NODES = [
     0.004272314439593680, 0.025446043828620738, 0.067567788320115464, 0.129234407200302780, 0.206956382266154432,
     0.297077424311301417, 0.396107522496050773, 0.5,
@@ -274,16 +274,16 @@ cdef double[8] KRONROD = [
 cdef double[4] GAUSS = [0.064742483084434847, 0.139852695744638334, 0.190915025252559472, 0.208979591836734694]
 
 
-cdef struct Panel:            # what was found along a piece of the flow
-    double time               # how long the flow takes; NaN where the piece leads out of the domain or beyond rest
-    double error              # how far two quadratures are apart, in the c that is reached
+cdef struct Panel:            # the integral over a piece of the flow
+    double time               # the duration of the flow; NaN if the piece leaves the domain or crosses a fixed point
+    double error              # difference of two quadratures, as an error of the c at the end
     double end                # g at the last node
 
 
 cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
-    """About sum |w_i x_i|, which may be large against w.x: exactly where the weights are positive."""
+    """An estimate of sum |w_i x_i|, which may be much larger than |w.x|; exact for positive weights."""
     cdef const double* x = work.x
-    cdef double* other = scratch(work, 4)  # the working vector that no geometry uses
+    cdef double* other = scratch(work, 4)  # the vector reserved for the solver
     cdef double size
     cdef Py_ssize_t i
     work.x = other
@@ -309,7 +309,7 @@ cdef void follow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
     cdef int k, i
     geometry.domain(work, &lo, &hi)
     panel.time, panel.error, panel.end = NAN, INFINITY, g
-    if not lo < start + g * elapsed(decay, r) < hi:  # the nodes end before r
+    if not lo < start + g * elapsed(decay, r) < hi:  # the last node lies before r
         return
     for k in range(15):
         i = min(k, 14 - k)
@@ -321,7 +321,7 @@ cdef void follow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
         speed = loss.derivative(a, y)
         panel.end = speed
         ratio = g * exp(-decay * node) / speed
-        if not ratio > 0 or (k == 0 and not 0.5 < ratio < 2.0):  # also a layer at the start that the other nodes miss
+        if not ratio > 0 or (k == 0 and not 0.5 < ratio < 2.0):  # or a boundary layer that the other nodes would miss
             ratio = NAN
         total += KRONROD[i] * ratio
         if i % 2:
@@ -331,15 +331,15 @@ cdef void follow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
 
 
 cdef inline double elapsing(double decay, double s) noexcept nogil:
-    """The inverse: r with (1 - exp(-decay r)) / decay = s."""
+    """The inverse of `elapsed`: r with (1 - exp(-decay r)) / decay = s."""
     return -log1p(-decay * s) / decay if fabs(decay * s) > 1e-17 else s
 
 
 cdef double c_of_edge(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double bound, double y,
                       Edge* edge) noexcept nogil:
-    """The c of the next edge behind the score a that the flow passes on the way from 0 to `bound`; NaN for none.
+    """The c of the next edge beyond the score a that the flow passes between 0 and `bound`; NaN if there is none.
 
-    None is sought beside a pole, where c is counted from there.
+    Near a pole, where c is measured from the pole, none is searched for.
     """
     cdef double lo, hi
     if work.origin != 0 or not loss.next_edge(a, y, edge) or not fabs(edge.near) > 0:
@@ -353,12 +353,12 @@ cdef double c_of_edge(Geometry geometry, Loss loss, Workspace* work, Score* scor
 
 cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, double c, double time,
                  double y) noexcept nogil:
-    """Where the flow dc/ds = g(c), g(c) = L'(a(c)), is after `time`, from c on; NaN where it cannot be followed.
+    """The flow dc/ds = g(c), g(c) = L'(a(c)), at `time` after starting at c; NaN where it cannot be followed.
 
-    In closed form where g is a straight line. Otherwise that closed form of the linearised flow, c(r) at its own time
-    r, is a change of variables in which the true time ds/dr = c'(r) / g(c(r)) is nearly 1: it is integrated over panels
-    until what is left of the time is a straight line, or the flow is at rest to rounding. A panel ends where the loss
-    has an edge.
+    It has a closed form where g is linear. Otherwise the closed form of the linearised flow, c(r) at its own time r, is
+    a change of variables in which the true time has ds/dr = c'(r) / g(c(r)) near 1. This is integrated over panels
+    until the linear form is exact for the rest of the time, or the flow has stopped up to rounding. Panels end at the
+    edges of the loss.
     """
     cdef Edge edge
     cdef bint at_edge
@@ -369,7 +369,7 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
     evaluate_score(geometry, work, score, c, &a, &slope)
     g = loss.derivative(a, y)
     edge_c = c_of_edge(geometry, loss, work, score, a, c + time * g, y, &edge)
-    for iteration in range(300 if work.origin == 0 else 3000):  # beside a pole each may do no more than halve c
+    for iteration in range(300 if work.origin == 0 else 3000):  # near a pole a panel may only halve c
         curvature = loss.curvature(a, y)
         decay = curvature * (slope + score.bias)
         rounding = 4e-16 * max(fabs(a), terms) * curvature  # errors of g
@@ -379,14 +379,14 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
         if converged(geometry, loss, work, score, a, slope, c, move):
             return c + move
         if c == 0 and decay * time > 1e20:
-            # far up an exponential: the implicit step of a rate s lies on the flow, at a time of at most s
+            # L' is huge: begin with the implicit step of a rate s, which lies on the flow, at a time of at most s
             c = root(geometry, loss, work, score, 1.0, 1e-17 * time, y, 1e-17 * time * g)
             evaluate_score(geometry, work, score, c, &a, &slope)
             g = loss.derivative(a, y)
             continue
         last_r, r = r, time if fabs(time) < 4.0 * fabs(r) else copysign(4.0 * r, time)
         if fabs(last_g - g) < 1e-3 * fabs(g) * min(decay * fabs(last_r), 1.0):
-            decay = 0.0  # the score is at the end of its range: the slope is rounding errors
+            decay = 0.0  # the score is at the end of its range, and the slope consists of rounding errors
         if decay * fabs(r) > 8.0:
             r = copysign(8.0 / decay, r)
         while True:
@@ -399,8 +399,8 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
                     panel.time = 0.0
                     break
             if fabs(g) <= rounding or fabs(move) <= 1e-16 * fabs(c) or \
-                    (work.origin == 0 and fabs(r) <= 1e-30 * fabs(time)):  # beside a pole it can be as fast as that
-                return c  # at rest
+                    (work.origin == 0 and fabs(r) <= 1e-30 * fabs(time)):  # near a pole the flow can be this fast
+                return c  # the flow has stopped
             follow(geometry, loss, work, score, c, r, g, decay, y, &panel)
             if not at_edge:
                 next_c = c + move
@@ -409,7 +409,7 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
                 evaluate_score(geometry, work, score, next_c, &next_a, &next_slope)
                 if not at_edge:
                     next_g = loss.derivative(next_a, y)
-                if next_g / panel.end > 0.5:  # no layer that the nodes miss at the end, either
+                if next_g / panel.end > 0.5:  # otherwise there is a boundary layer that the nodes miss at the end
                     break
             r *= 0.25
         time -= panel.time
@@ -420,4 +420,4 @@ cdef double flow(Geometry geometry, Loss loss, Workspace* work, Score* score, do
             next_a, next_g = beyond(&edge), edge.far
             edge_c = c_of_edge(geometry, loss, work, score, next_a, next_c + time * next_g, y, &edge)
         c, a, slope, last_g, g = next_c, next_a, next_slope, g, next_g
-    return c  # so many panels are taken by rounding errors alone, at rest
+    return c  # only rounding errors around a fixed point take so many panels

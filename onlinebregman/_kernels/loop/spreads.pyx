@@ -1,8 +1,8 @@
-"""Instances X of the prediction tr(W X) at rates over the squares of spreads; their losses are (a - y)^2 / 2.
+"""Learning of instances X, predicted as tr(W X), with rates divided by squared spreads; the loss is (a - y)^2 / 2.
 
-The spread of an instance is the difference between the ends of an interval that holds its eigenvalues; that of a stream
-is the largest so far. What a stream has come to are attributes of its estimator: `spread_`, `n_collapsed_`, `_loss_sum`
-and `_largest_weight`. They change in one go with the learner: Ctrl-C comes before or after.
+The spread of an instance is the length of an interval that holds its eigenvalues; that of a stream is the largest so
+far. The statistics of the stream are attributes of its estimator: `spread_`, `n_collapsed_`, `_loss_sum` and
+`_largest_weight`. No KeyboardInterrupt can come between their changes and those of the learner.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from onlinebregman._kernels.rows.rows import all_finite
 
 
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
-    """Learn dense rows of weight 1 as `AtomicLearner.learn_fast`: False if that is not safe, nothing was learned."""
+    """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does; False if that is not safe."""
     cdef Rows rows
     if learner.busy or under_way(attributes) or not learner.in_force(attributes):
         return False
@@ -30,16 +30,16 @@ def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
 
 
 def learn_instances(Learner learner, dict attributes, instances, y, weights, order, bint scaled):
-    """Learn instances, in the order given; None, or (reason, row, spread) if one cannot be learned, and none was.
+    """Learn instances in the given order. Returns None, or (reason, row, spread) if one cannot be learned.
 
     Parameters
     ----------
     instances : Rows
     y, weights : ndarray of shape (n,)
-        Targets and weights; no weights are weights of 1.
+        Targets and weights; None for weights of 1.
     order : ndarray of intp or None
     scaled : bool
-        Divide the rates by the square of the spread of the stream?
+        Whether rates are divided by the square of the spread of the stream.
     """
     index, steps, spread, heaviest, n_collapsed, too_large = rates(
         instances.extremes, y, weights, order, attributes["spread_"], attributes["_loss_sum"], scaled
@@ -63,20 +63,21 @@ def learn_instances(Learner learner, dict attributes, instances, y, weights, ord
 
 def rates(const double[:, :] extremes, const double[::1] y, const double[::1] weights, const Py_ssize_t[::1] order,
           double spread, double loss, bint scaled):
-    """The instances to learn, in their order, and the multiples of the rate for them, over spread^2 if `scaled`.
+    """The instances to learn, in their order, and their weights, divided by spread^2 if `scaled`.
 
     Returns
     -------
     index : ndarray of intp
-        Those of positive weight, but for multiples of the identity, for which tr(W X) is the same for every W.
+        Instances of positive weight, without multiples of the identity, for which tr(W X) is the same for every W.
     rates : ndarray of shape (len(index),)
+        Their factors of the learning rate.
     spread : float
-        Of the stream, after them; of the one to blame where one is.
+        Spread of the stream after them, or after the instance `too_large`.
     largest_weight : float
     n_collapsed : int
-        Multiples of the identity.
+        Number of multiples of the identity.
     too_large : int
-        The first one whose square, or the loss to which those so far may add up, overflows; -1 for none.
+        The first instance whose squared spread, or with which a bound on the cumulative loss, overflows; -1 for none.
     """
     cdef Py_ssize_t i, k, n = 0, n_collapsed = 0, n_rows = y.shape[0] if order is None else order.shape[0]
     cdef double low, high, own, size, most, weight, largest_weight = 0.0
@@ -99,7 +100,7 @@ def rates(const double[:, :] extremes, const double[::1] y, const double[::1] we
         if not isfinite(spread * spread + loss):
             return taken[:n], multiples[:n], spread, largest_weight, n_collapsed, i
         largest_weight = max(largest_weight, weight)
-        # a row of rate 0 would be left out
+        # a row of rate 0 would be skipped
         index[n], rate[n] = i, max(weight / (spread * spread), DBL_MIN) if scaled else weight
         n += 1
     if n < n_rows:
@@ -109,7 +110,7 @@ def rates(const double[:, :] extremes, const double[::1] y, const double[::1] we
 
 def added_losses(double loss, const double[::1] scores, const double[::1] y, const double[::1] weights,
                  const Py_ssize_t[::1] index):
-    """The loss, with those of instances added one by one: however the stream is cut."""
+    """The loss plus those of instances, added one by one, so that it does not depend on how the stream is cut."""
     cdef Py_ssize_t k
     cdef double gap, weight
     for k in range(index.shape[0]):

@@ -1,4 +1,4 @@
-# What a step goes by, and what it moves besides the weights.
+# The settings of a step, the state of a run besides the weights, and the result of learning a row.
 
 from libc.math cimport pow, sqrt
 
@@ -16,12 +16,12 @@ cdef enum Status:
     BAD_TARGET      # the loss does not admit the target
     LEFT_DOMAIN     # the explicit step leaves the geometry's domain
     NEGATIVE        # the papers' gradient step needs x >= 0 and y >= 0
-    OVERFLOWED      # the step or the weights are not finite any more
-    NEEDS_BACKUP    # the geometry has to move all weights, and they are not all backed up
+    OVERFLOWED      # the step or the new weights are not finite
+    NEEDS_BACKUP    # the geometry has to move all weights, and not all of them are backed up
     FAILED          # a geometry in Python raised an exception
-    INTERRUPTED     # a signal raised one
-    LOSS_OVERFLOWED # the row's loss, or a sum that it goes into, is not finite any more
-    TOO_LARGE       # the squares of rows that are standardised add up to infinity
+    INTERRUPTED     # a signal raised an exception
+    LOSS_OVERFLOWED # the row's loss, or a sum that includes it, is not finite
+    TOO_LARGE       # the sum of squares of standardised rows is not finite
 
 
 cdef struct Settings:
@@ -33,21 +33,22 @@ cdef struct Settings:
     double average_from       # the row from which weights are averaged
 
 
-cdef struct RunState:         # the learner's state beside its geometry
+cdef struct RunState:         # the learner's state except for its geometry
     double t                  # rows learned
     double intercept
     double intercept_sum      # averaging
-    double averaged           # steps averaged over
+    double averaged           # number of steps averaged over
     double loss               # cumulative loss, each row's taken before it was learned
-    double moves              # rows that moved the weights
-    double weighted_loss      # regret certificate: the sum of eta L
-    double slack              # and S of its inequality
-    double rate_sum           # what a comparator's penalty counts there: the sum of eta
-    double plain_slack        # S with each row's term divided by its rate, for the regret itself,
-    double plain_rows         # the rows in it,
-    double first_rate         # their first and last rates, and whether one was above that before it
+    double moves              # number of rows that moved the weights
+    # regret certificate:
+    double weighted_loss      # the sum of eta L
+    double slack              # S of its inequality
+    double rate_sum           # the sum of eta, the factor of the comparator's penalty
+    double plain_slack        # S with each row's term divided by its rate, for the regret itself
+    double plain_rows         # number of penalised rows in it
+    double first_rate         # first and last rate of its rows
     double last_rate
-    double rate_rose
+    double rate_rose          # whether a rate exceeded the one before
 
 
 cdef inline double rate(const Settings* settings, double t) noexcept nogil:
@@ -73,12 +74,12 @@ cdef inline void add_slack(RunState* run, double s, double rate) noexcept nogil:
 
 
 cdef inline double linear_step(double residual, double slope, double eta) noexcept nogil:
-    """The root of c = eta (residual - c slope); the division does not have to wait for the residual."""
+    """The root of c = eta (residual - c slope), in a form whose division does not depend on the residual."""
     return eta * residual * (1.0 / (1.0 + eta * slope))
 
 
 cdef inline void count(RunState* run, double loss, double c, double bias) noexcept nogil:
-    """A row has been learned by the step c."""
+    """Record that a row has been learned by the step c."""
     run.t += 1.0
     run.loss += loss
     run.moves += c != 0

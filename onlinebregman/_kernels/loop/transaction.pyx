@@ -1,7 +1,7 @@
-"""All or nothing for estimators: a call that raises leaves them as they were, and one thread at a time learns.
+"""Transactions of estimators: a call that raises leaves them unchanged, and only one thread at a time can learn.
 
-Python looks for Ctrl-C between any two of its own instructions, but never within a compiled function: entering and
-leaving a transaction is one step each, and nothing is half put back.
+Python handles signals between any two of its bytecode instructions, but not within a compiled function. So entering and
+leaving a transaction cannot be interrupted halfway.
 """
 
 import copy
@@ -14,15 +14,15 @@ cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
-    PATIENCE = 1 << 24  # numbers touched between two looks for signals: some milliseconds
+    PATIENCE = 1 << 24  # numbers processed between two checks for signals: some milliseconds
 
 cdef tuple IN_PLACE = ("_learner", "_sampler")  # the attributes that learn in place
 cdef long main_thread = threading.main_thread().ident
-cdef dict learning = {}  # id of the attributes of an estimator that is learning: the thread that it learns in
+cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: the thread in which it learns
 
 
 cdef bint under_way(dict attributes):
-    """Is a transaction of the estimator with these attributes under way in another thread?"""
+    """Whether another thread is in a transaction of the estimator with these attributes."""
     if len(learning) == 0:
         return False
     thread = learning.get(id(attributes))
@@ -30,7 +30,7 @@ cdef bint under_way(dict attributes):
 
 
 def holds(dict attributes, tuple parameters):
-    """Are parameters, pairs of a name and a value, the very ones among the attributes?"""
+    """Whether the attributes contain these very objects; `parameters` are pairs of a name and a value."""
     for name, value in parameters:
         if attributes.get(name) is not value:
             return False
@@ -38,12 +38,12 @@ def holds(dict attributes, tuple parameters):
 
 
 cdef Py_ssize_t patience() noexcept:
-    """How many numbers a loop may touch before it looks for signals, which only the main thread receives."""
+    """How many numbers a loop may process before it checks for signals, which only the main thread receives."""
     return PATIENCE if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
 
 
 cdef object signal_raised():
-    """The exception that a signal has raised, such as KeyboardInterrupt; None for none."""
+    """The exception that a signal has raised, such as KeyboardInterrupt, or None."""
     try:
         PyErr_CheckSignals()
     except BaseException as error:
@@ -55,8 +55,8 @@ cdef int check_idle(bint busy) except -1:
     """Raise an error if a thread is learning."""
     if busy:
         raise RuntimeError(
-            "This model is learning in another thread. It can predict meanwhile; to learn, to copy or to save it, wait "
-            "for that call to end, for example by a threading.Lock."
+            "This model is learning in another thread: it can predict, but not learn, be copied or be saved before "
+            "that call has ended. Protect such calls by a threading.Lock."
         )
     return 0
 
@@ -70,17 +70,17 @@ cdef class Transaction:
     Parameters
     ----------
     *estimators : object
-        Those that a call may change.
+        Estimators that the body may change.
     copied : iterable of object, default=()
-        Others that a call may change in any way: their attributes are copied in one go, so that what they share is
-        still shared by what they get back.
+        Estimators that the body may change in any way: their attributes are copied together, so that objects shared
+        among them are still shared after they are restored.
     keep : tuple of str
-        Attributes that stay as the body left them.
+        Attributes that are not restored.
 
     Raises
     ------
     RuntimeError
-        On entry, if another thread is learning one of them.
+        On entry, if one of them is learning in another thread.
     """
 
     cdef tuple estimators, copied, keep
@@ -103,7 +103,7 @@ cdef class Transaction:
         return self
 
     def add(self, *estimators):
-        """Further estimators that the body may change."""
+        """Add estimators that the body may change."""
         cdef dict attributes
         thread = PyThread_get_thread_ident()
         for estimator in estimators:
@@ -136,7 +136,7 @@ cdef class Transaction:
         return False
 
     def __del__(self):
-        if self.claimed:  # what a debugger or a tracer raises at the end of the body keeps Python from `__exit__`
+        if self.claimed:  # Python does not call `__exit__` if a tracer raises at the end of the body
             self._leave()
 
     cdef object _leave(self):
@@ -152,6 +152,6 @@ cdef class Transaction:
 
 def _busy(estimator):
     return RuntimeError(
-        f"This {type(estimator).__name__} is learning in another thread; let one call end before the next begins, for "
-        "example by a threading.Lock, or give each thread a model of its own."
+        f"This {type(estimator).__name__} is learning in another thread. Protect calls that learn by a "
+        "threading.Lock, or use a separate model in each thread."
     )

@@ -6,17 +6,17 @@ cdef extern from "ops/logistic.h":
     void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil
 
 
-cdef struct Edge:             # where a smooth piece of a loss ends, on the way down
+cdef struct Edge:             # where a smooth piece of a loss ends, in the direction of the minimum
     double score
-    double near               # the derivative on this side; NaN if it could not be found
-    double far                # and on the other side; of the same size where the derivative bends and does not jump
+    double near               # the derivative on this side; NaN if it could not be computed
+    double far                # the derivative on the other side; the same if it is continuous there
 
 
 cdef class Loss:
-    cdef readonly bint linear     # is the derivative a - y everywhere? Of an inner loss: is it a straight line?
-    cdef readonly bint logistic   # are value and derivatives those of LogisticLoss?
-    cdef readonly Loss inner      # a smooth loss that goes on as this one around the minimum; None: the loss itself
-    cdef object interrupt         # Ctrl-C in the middle of a loss in Python
+    cdef readonly bint linear     # whether the derivative is a - y everywhere (of an inner loss: linear in a)
+    cdef readonly bint logistic   # whether value and derivatives are those of LogisticLoss
+    cdef readonly Loss inner      # a smooth loss equal to this one around its minimum; None: the loss itself
+    cdef object interrupt         # KeyboardInterrupt or MemoryError raised by a loss in Python
     cdef double value(self, double a, double y) noexcept nogil
     cdef double derivative(self, double a, double y) noexcept nogil
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil

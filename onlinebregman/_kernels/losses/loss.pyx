@@ -1,8 +1,8 @@
 """Losses as scalar methods of a score a and a target y; `onlinebregman.losses` is their readable definition.
 
-A matching loss has the derivative h(a) - y with a smooth link h. The others are of pieces: constant derivative away
-from the minimum, and around it a jump (hinge, absolute, quantile, epsilon-insensitive) or a squared loss (Huber,
-modified Huber); or a squared loss on one side of a bound and 0 on the other.
+A matching loss has the derivative h(a) - y with a smooth link h. The others are piecewise: away from the minimum the
+derivative is constant, and around it the derivative jumps (hinge, absolute, quantile, epsilon-insensitive) or the loss
+is a squared one (Huber, modified Huber); or the loss is squared on one side of a bound and 0 on the other.
 """
 
 from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit
@@ -19,11 +19,11 @@ cdef class Loss:
         return 0.0
 
     cdef double derivative(self, double a, double y) noexcept nogil:
-        """dL/da; at a kink the side on which the prediction is a mistake."""
+        """dL/da; at a kink the derivative of the side on which the prediction is a mistake."""
         return self.link(a) - y
 
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
-        """Is there an edge from a on towards the minimum, where the derivative jumps or ceases to be constant?"""
+        """Find the next edge from a in the direction of the minimum, where the derivative jumps or starts to change."""
         return False
 
     cdef double link(self, double a) noexcept nogil:
@@ -31,11 +31,11 @@ cdef class Loss:
         return a
 
     cdef double curvature(self, double a, double y) noexcept nogil:
-        """d^2L/da^2, h'(a) for a matching loss."""
+        """d^2L/da^2; h'(a) for a matching loss."""
         return 1.0
 
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
-        """Both derivatives at once, the same numbers."""
+        """Both derivatives at once, bit for bit those of the two methods."""
         slope[0], curvature[0] = self.derivative(a, y), self.curvature(a, y)
 
     cdef double self_concordance(self, double a) noexcept nogil:
@@ -43,18 +43,18 @@ cdef class Loss:
         return 0.0
 
     cdef bint admits(self, double y) noexcept nogil:
-        """Is y an admissible target?"""
+        """Whether y is a valid target."""
         return isfinite(y)
 
 
 cdef inline bint kink(Edge* edge, double score, double slope) noexcept nogil:
-    """A constant derivative, up to a score where it ends or changes its sign."""
+    """The derivative is constant up to this score and 0 or of the other sign behind it."""
     edge.score, edge.near, edge.far = score, slope, 0.0
     return True
 
 
 cdef inline bint bend(Edge* edge, double score, double slope) noexcept nogil:
-    """A constant derivative, up to a score from which on it is that of the inner loss."""
+    """The derivative is constant up to this score and that of the inner loss behind it."""
     edge.score, edge.near, edge.far = score, slope, slope
     return True
 
@@ -72,7 +72,7 @@ cdef class SquaredLoss(Loss):
         return a - y
 
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil:
-        slope[0], curvature[0] = a - y, 1.0  # short rows notice how many methods are called
+        slope[0], curvature[0] = a - y, 1.0  # one method call: for short rows calls take much of the time
 
 
 cdef class TwiceSquaredLoss(SquaredLoss):
@@ -92,7 +92,7 @@ cdef class TwiceSquaredLoss(SquaredLoss):
 
 
 cdef class DistanceLoss(SquaredLoss):
-    """(a - |y|)^2 / 2: both senses of a bound on the side where it does not hold."""
+    """(a - |y|)^2 / 2: the loss of a violated bound, see `BoundLoss`."""
 
     cdef double value(self, double a, double y) noexcept nogil:
         return 0.5 * (a - fabs(y)) * (a - fabs(y))
@@ -159,7 +159,7 @@ cdef class PoissonLoss(Loss):
         if y <= 0:
             return exp(a)
         gap = a - log(y)
-        if fabs(gap) < 1:  # keeps the digits near a = ln y; the direct form those of tiny y and large a
+        if fabs(gap) < 1:  # accurate near a = ln y; the direct form is accurate for tiny y and large a
             return max(y * (expm1(gap) - gap), 0.0)
         return max(exp(a) - y - y * gap, 0.0)
 
@@ -236,7 +236,7 @@ cdef class QuantileLoss(Loss):
 
 
 cdef class HuberLoss(Loss):
-    """(a - y)^2 / 2 up to |a - y| = epsilon, and from there on the tangent."""
+    """(a - y)^2 / 2 up to |a - y| = epsilon, and its tangent beyond."""
 
     cdef readonly double epsilon
 
@@ -261,7 +261,7 @@ cdef class HuberLoss(Loss):
 
 
 cdef class MarginLoss(Loss):
-    """Of labels y = -1 or 1; link the sign of the score."""
+    """Base class for labels y = -1 or 1; link the sign of the score."""
 
     cdef double link(self, double a) noexcept nogil:
         return 1.0 if a > 0 else -1.0 if a < 0 else 0.0
@@ -271,7 +271,7 @@ cdef class MarginLoss(Loss):
 
 
 cdef class HingeLoss(MarginLoss):
-    """max(0, margin - y a) for y = -1 or 1: the Perceptron's with margin 0, where a score of 0 is a mistake."""
+    """max(0, margin - y a) for y = -1 or 1; with margin 0 the Perceptron's, for which a score of 0 is a mistake."""
 
     cdef readonly double margin
 
@@ -308,7 +308,7 @@ cdef class SquaredHingeLoss(MarginLoss):
 
 
 cdef class ModifiedHuberLoss(MarginLoss):
-    """The squared hinge up to y a = -1, and from there on the tangent -4 y a; link the score, cut to [-1, 1]."""
+    """The squared hinge down to y a = -1, and its tangent -4 y a below; link the score clipped to [-1, 1]."""
 
     def __cinit__(self):
         self.inner = TwiceSquaredLoss()

@@ -18,22 +18,22 @@ cdef class NumPyLoss(Loss):
     def _arguments(self):
         return (self.definition,)
 
-    cdef double ask(self, str method, tuple arguments) noexcept:
+    cdef double call(self, str method, tuple arguments) noexcept:
         try:
             return getattr(self.definition, method)(*arguments)
         except (KeyboardInterrupt, MemoryError) as error:
             self.interrupt = error
             return NAN
         except Exception:
-            return NAN  # the row is refused as one whose prediction is not finite
+            return NAN  # then the row is refused, as for a prediction that is not finite
 
     cdef double value(self, double a, double y) noexcept nogil:
         with gil:
-            return self.ask("value", (a, y))
+            return self.call("value", (a, y))
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         with gil:
-            return self.ask("derivative", (a, y))
+            return self.call("derivative", (a, y))
 
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
         with gil:
@@ -41,7 +41,7 @@ cdef class NumPyLoss(Loss):
                 return self._next_edge(a, y, edge)
             except (KeyboardInterrupt, MemoryError) as error:
                 self.interrupt = error
-            except Exception:  # no step is found, and the row is refused
+            except Exception:  # then no step is found, and the row is refused
                 pass
             edge.near = NAN
             return True
@@ -59,11 +59,11 @@ cdef class NumPyLoss(Loss):
 
     cdef double link(self, double a) noexcept nogil:
         with gil:
-            return self.ask("link", (a,))
+            return self.call("link", (a,))
 
     cdef double curvature(self, double a, double y) noexcept nogil:
         with gil:
-            return self.ask("curvature", (a, y))
+            return self.call("curvature", (a, y))
 
     cdef double self_concordance(self, double a) noexcept nogil:
         return INFINITY

@@ -1,4 +1,4 @@
-"""The squared Frobenius geometry on positive semidefinite matrices: a linear step, and the cone by one eigenpair."""
+"""The squared Frobenius geometry on positive semidefinite matrices: linear steps, projected by one eigenpair."""
 
 import numpy as np
 
@@ -14,11 +14,11 @@ cdef extern from "ops/vector.h":
     double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
     void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
 
-# Eigenvalues are known to this fraction of the largest one: about what the rounding of W leaves.
+# Error of the eigenvalues relative to the largest one, about that of rounding W.
 cdef double ROUNDING = 1e-15
-# Where the trace has fallen to this part of what it was, rounding errors of the larger W are projected away.
+# When the trace has fallen to this fraction, the rounding errors of the larger W are projected away.
 cdef double FALLEN = 1e-2
-# So much times W taken from it is all there is along a row.
+# A step of more than this, relative to W, removes all of W along the row.
 cdef double ALL = 1e60
 
 
@@ -28,8 +28,8 @@ cdef class FrobeniusGeometry(MatrixGeometry):
     X = x x' - y y' with x'x = hi, y'y = -lo and x'y = 0; a pair has x = z, y = 0. From a positive semidefinite W at
     most one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
 
-    W is positive semidefinite to float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
-    `state.total` is the largest trace since all eigenvalues were known to be so.
+    W is positive semidefinite in float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
+    `state.total` is the largest trace since all negative eigenvalues were last set to zero.
     """
 
     cdef double[::1] memory  # a basis of up to d + 1 vectors, alpha, beta, s and r
@@ -91,12 +91,12 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         With q = x / norm(x) and taken = c x'x the negative eigenvalue theta is the root of taken q'(W - theta)^-1 q =
         1, and its vector (W - theta)^-1 q. Both lie in the Krylov space of q, where W is tridiagonal, T = [alpha,
         beta]. A basis of k vectors gives q'W^-1 q as a growing sum, and the rest as r'W^-1 r with r the residual of
-        W^-1 q: as long as the sum is below 1 / taken,
+        W^-1 q. While the sum is below 1 / taken,
 
             smallest eigenvalue  >=  -taken r'r / (1 - taken sum),
 
-        which ends the search where nothing is negative. Otherwise the smallest eigenvalue of T - taken e_1 e_1' is
-        followed until its residual in W is a rounding error.
+        which ends the search if there is no negative eigenvalue. Otherwise the basis grows until the residual of the
+        smallest eigenvalue of T - taken e_1 e_1' in W is a rounding error.
         """
         cdef Py_ssize_t d = self.n_features, k, j
         cdef double* q = &self.memory[0]
@@ -104,10 +104,10 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         cdef double* alpha = q + (d + 1) * d
         cdef double* beta = alpha + d
         cdef double* s = beta + d
-        cdef double before = self.trace(), scale = evenly(before)  # by a power of two: W may be of any size
+        cdef double before = self.trace(), scale = power_of_four(before)  # by a power of two: W may be of any size
         cdef double taken = min(c * square / scale, ALL), pivot = 1.0, rest = 1.0, total = 0.0, size = 0.0, gap = taken
         cdef bint negative = False
-        if before == 0 or not isfinite(before):  # W = 0 stays 0; what has overflowed is told later
+        if before == 0 or not isfinite(before):  # W = 0 stays 0; an overflow is reported later
             return
         self.state.total = max(self.state.total, before)
         for j in range(d):
@@ -120,7 +120,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             ob_axpy(w, q + k * d, alpha[k], d)
             if k > 0:
                 ob_axpy(w, q + (k - 1) * d, beta[k - 1], d)
-            for j in range(k + 1):  # what is left along the basis is rounding errors
+            for j in range(k + 1):  # reorthogonalise
                 ob_axpy(w, q + j * d, ob_dot(w, q + j * d, d), d)
             beta[k] = sqrt(ob_dot(w, w, d))
             size = max(size, fabs(alpha[k]) + beta[k] + (beta[k - 1] if k > 0 else 0.0))
@@ -128,7 +128,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
                 pivot = alpha[k] - beta[k - 1] * (beta[k - 1] / pivot) if k > 0 else alpha[k]
                 negative = not pivot > 0 or taken * (total + rest / pivot) > 1.0
             if negative:
-                if beta[k] * smallest(alpha, beta, k + 1, size, taken, &gap, s) <= ROUNDING * size:
+                if beta[k] * smallest_eigenpair(alpha, beta, k + 1, size, taken, &gap, s) <= ROUNDING * size:
                     break
             else:
                 total += rest / pivot
@@ -155,7 +155,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         return total
 
     cdef void drop_negative(self) noexcept nogil:
-        """A diagonal that rounding errors made negative is 0, and its row with it."""
+        """Set rows and columns to 0 whose diagonal has become negative by rounding errors."""
         cdef Py_ssize_t d = self.n_features, i, j
         for i in range(d):
             if self.weights[i * (d + 1)] < 0:
@@ -165,7 +165,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
                     self.weights[i * d + j] = 0.0
 
     cdef void project_all(self) noexcept nogil:
-        """Negative eigenvalues, all of them rounding errors, become zero."""
+        """Set negative eigenvalues, which are all rounding errors, to zero."""
         with gil:
             try:
                 values, vectors = np.linalg.eigh(self.state_weights)
@@ -176,7 +176,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
 
     cdef void take_out(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
                        double scale) noexcept nogil:
-        """W - taken q q' - theta v v' for v = s_1 q + p, in a form in which a large `taken` = gap - theta cancels:
+        """W - taken q q' - theta v v' for v = s_1 q + p, in a form in which a large taken = gap - theta cancels:
 
             W + q r' + r q' - theta p p',    r = -theta s_1 p - (gap - theta p'p) / 2 q.
 
@@ -200,20 +200,20 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             ob_syr(&self.weights[0], r, 2.0 * scale, d)
 
 
-cdef double evenly(double size) noexcept nogil:
-    """A power of four of about this size: also its square root scales without rounding."""
+cdef double power_of_four(double size) noexcept nogil:
+    """A power of four of about this size: division by it or by its square root does not round."""
     cdef int exponent = 0
     frexp(size, &exponent)
     return ldexp(1.0, exponent - (exponent & 1))
 
 
-cdef double smallest(const double* alpha, const double* beta, Py_ssize_t k, double size, double taken, double* gap,
-                     double* s) noexcept nogil:
-    """Newton for gap = theta + taken, theta the one negative eigenvalue of T - taken e_1 e_1', T of size k: from above,
-    from theta a rounding error below 0 or from that of a smaller k. Sets its unit vector s and returns |s_k|.
+cdef double smallest_eigenpair(const double* alpha, const double* beta, Py_ssize_t k, double size, double taken,
+                               double* gap, double* s) noexcept nogil:
+    """Find gap = theta + taken, theta the only negative eigenvalue of T - taken e_1 e_1', for T of size k.
 
-    The root is that of the first pivot of T - taken e_1 e_1' - theta, eliminated from the last row up: decreasing and
-    concave.
+    By Newton's method from above: from theta a rounding error below 0, or from the gap of a smaller k. The function is
+    the first pivot of T - taken e_1 e_1' - theta, eliminated from the last row up, which is decreasing and concave.
+    Sets the unit eigenvector s and returns |s_k|.
     """
     cdef Py_ssize_t i, iteration
     cdef double pivot, slope, ratio, move, norm = 1.0

@@ -1,8 +1,8 @@
-"""The LogDet geometry for many features: updates wait until one product with a matrix can make them together.
+"""The LogDet geometry for many features: rank-one updates are collected and applied together, as a matrix product.
 
-After m updates W = W_0 - sum_p s_p v_p v_p', and a step needs W_0 z and 2 m vector operations. W_0 z of many rows is
-one product, read from the cache and not, like a matrix and a vector, from memory; so is the update of rank m at the
-end.
+After m updates W = W_0 - sum_p s_p v_p v_p', and a step needs W_0 z and 2 m vector operations. W_0 z for many rows is a
+matrix product, which works in the cache, while a product of matrix and vector reads all of W_0 from memory; so is the
+update of rank m at the end.
 """
 
 import numpy as np
@@ -26,21 +26,21 @@ cdef extern from "ops/matrix.h":
     void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
     bint ob_any_below(const double* w, const double* first, double part, Py_ssize_t n) noexcept nogil
     void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
-# This many updates are made together, counted over the stream: how it is cut into calls changes nothing. A triplet may
-# add one more. Their vectors and those of as many rows to come fill whole tiles of the product.
+# This many updates are applied together, counted over the stream, so that the result does not depend on how it is cut
+# into calls. A triplet may add one more. The sizes are multiples of the tiles of the product.
 cdef enum:
     BLOCK = 64
     VECTORS = BLOCK + 1
     COMING = 66
-# They are made sooner where the diagonal has fallen below this part of that of W_0: what is left of it are few digits.
+# They are applied sooner if a diagonal entry falls below this fraction of that of W_0, as it then has few digits left.
 cdef double LOST = 1e-6
 
 
 cdef class BlockedLogDetGeometry(LogDetGeometry):
-    """LogDet divergence with updates of rank 64; the numbers of `LogDetGeometry` but for rounding.
+    """LogDet divergence with updates of rank 64; equal to `LogDetGeometry` up to rounding.
 
-    The state is W_0, all of it, then the rows v_p, the s_p in as many rows as they need, and the diagonal of W_0 before
-    those of W^-1 and W; `state.steps` is m.
+    The state is W_0 (both triangles), then the rows v_p, the s_p in as many rows as they need, and the diagonals of
+    W_0, W^-1 and W; `state.steps` is m.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     cdef double[::1] memory
     cdef Py_ssize_t n_coming, n_done
     cdef bint multiplied
-    cdef bint base_unsaved  # is W_0 not backed up?
+    cdef bint base_unsaved  # whether W_0 is not backed up
 
     def __cinit__(self):
         self.looks_ahead = True
@@ -71,7 +71,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     def set_state(self, state, averaging, threshold_stamp=None):
         super().set_state(state, averaging, threshold_stamp)
         if not 0 <= self.state.steps < BLOCK:
-            raise ValueError(f"the updates that wait must be 0 or more and fewer than {BLOCK}; got {self.state.steps}")
+            raise ValueError(f"the number of pending updates must be from 0 to {BLOCK - 1}; got {self.state.steps}")
 
     def _laid_out(self, weights):
         d = len(weights)
@@ -90,15 +90,15 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         return mirrored(weights[:d] - (v.T * s) @ v)
 
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
-        """That of the s_p and diagonals, if the v_p need not be worked in: vectors beyond the m-th count for nothing.
+        """If the updates will not be applied, the s_p and the diagonals: the content of unused v_p does not matter.
 
-        A call that `needs_backup` is repeated because they need be.
+        If they have to be applied after all, the call is repeated with W_0 backed up.
         """
         self.base_unsaved = self.state.steps + 2 * n_rows < BLOCK and not self.needs_backup
         return (self.n_features + VECTORS) * self.n_features if self.base_unsaved else 0
 
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
-        """Note the next rows, as many as updates still fit in before they are made, once those noted are all loaded."""
+        """When all announced rows have been loaded, collect the next ones, as many as updates still fit in."""
         cdef Py_ssize_t d = self.n_features, i
         cdef Row row
         if k > 0 and self.n_done < self.n_coming:
@@ -133,7 +133,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         return ob_dot(v, z, d)
 
     cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
-        self.work_in()  # the digits that the last part has lost are lost in W_0 minus the rest, too
+        self.apply_updates()  # W_0 minus the updates would have lost the same digits as the last part
         if self.needs_backup:
             return 0.0
         ob_times_one(&self.weights[0], z, v, scratch(work, 2), self.n_features)
@@ -160,8 +160,8 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         LogDetGeometry.unfold(self, matrix)
         self.update(matrix)
 
-    cdef void work_in(self) noexcept nogil:
-        """W_0 <- W, once it is backed up."""
+    cdef void apply_updates(self) noexcept nogil:
+        """Apply all updates, W_0 <- W, if W_0 is backed up."""
         cdef Py_ssize_t d = self.n_features, i
         if self.base_unsaved:
             self.needs_backup = True
@@ -175,4 +175,4 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         if not self.needs_backup and (self.state.steps >= BLOCK or ob_any_below(
                 self.diagonal(), self.first_diagonal(), LOST, self.n_features)):
-            self.work_in()
+            self.apply_updates()

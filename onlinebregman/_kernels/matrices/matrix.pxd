@@ -3,9 +3,9 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
 cdef struct Instance:         # X of the loaded row
     double score              # tr(W X)
-    # Its largest and smallest eigenvalue, hi >= 0 >= lo: of X itself, or against W (LogDet), or bounds (von Neumann)
+    # Largest and smallest eigenvalue, hi >= 0 >= lo: of X, of W X (LogDet), or bounds on those of X (von Neumann)
     double hi, lo
-    bint prepared             # has it been deflated (von Neumann)?
+    bint prepared             # whether it has been deflated (von Neumann)
 
 
 cdef class MatrixGeometry(Geometry):
@@ -14,7 +14,7 @@ cdef class MatrixGeometry(Geometry):
 
 
 cdef class LogDetGeometry(MatrixGeometry):
-    cdef double[::1] examined           # memory for a Cholesky factor, once it is needed
+    cdef double[::1] cholesky_memory    # allocated when a Cholesky factor is needed
     cdef double* inverse_diagonal(self) noexcept nogil
     cdef double* diagonal(self) noexcept nogil
     cdef void load_triplet(self, Workspace* work) noexcept nogil
@@ -24,8 +24,9 @@ cdef class LogDetGeometry(MatrixGeometry):
     cdef void unfold(self, double* matrix) noexcept nogil
     cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,
                        double scale) noexcept nogil
-    cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil
-    cdef bint examine(self) noexcept nogil
+    cdef void update_inverse_diagonal(self, const double* x, const double* y, double c, double above,
+                                      double below) noexcept nogil
+    cdef bint refactor(self) noexcept nogil
 
 
 cdef inline void turn(double* s, double* t, double k, Py_ssize_t n) noexcept nogil:

@@ -1,9 +1,9 @@
-"""Matrix geometries: they predict tr(W X) for instances X of rank one or two, and a step is an update of that rank.
+"""Matrix geometries: the prediction is tr(W X) for an instance X of rank one or two, and a step is a low-rank update.
 
-A row z of d values is a pair, X = z z'. A row (p, q) of 2 d values is a triplet, X = p p' - q q': with the differences
-p and q of an anchor to two other rows, tr(W X) is how much farther the first one is, in squared distance.
+A row z of d values is a pair, X = z z'. A row (p, q) of 2 d values is a triplet, X = p p' - q q': if p and q are the
+differences of an anchor to two other rows, tr(W X) is the difference of the two squared distances.
 
-Of the symmetric state W, shape (d, d), only the upper triangle is kept up to date.
+Only the upper triangle of the symmetric state W, shape (d, d), is kept up to date.
 """
 
 import numpy as np
@@ -31,15 +31,15 @@ cdef double EPS = 2.220446049250313e-16
 cdef double PART = 65536.0
 # A diagonal below this is about to underflow.
 cdef double LEAST = 1e-290
-# What rounding may do to the condition of W, by the estimate, before W is examined.
+# If rounding may have changed the condition of W by more than this fraction, W is checked by its Cholesky factor.
 cdef double DOUBT = 1e-2
 
 
-def trusted_diagonals(weights):
+def checked_diagonals(weights):
     """The diagonals of W^-1 and of W, as two rows.
 
-    Raises a ValueError unless W is positive definite to float64: the smallest eigenvalue of the balanced matrix
-    W_ij / sqrt(W_ii W_jj) is certain to exceed 10 d eps, d being its size.
+    Raises a ValueError unless W is positive definite in float64: the smallest eigenvalue of the balanced matrix
+    W_ij / sqrt(W_ii W_jj) must be certain to exceed 10 d eps, d being its size.
     """
     d = len(weights)
     diagonal = weights.diagonal()
@@ -54,18 +54,19 @@ def trusted_diagonals(weights):
         if is_sound(inverse.sum(), d):
             return np.vstack([inverse / diagonal, diagonal])
     raise ValueError(
-        f"a matrix of size {d} is not positive definite to float64: an eigenvalue of W_ij / sqrt(W_ii W_jj) is below "
-        f"{10 * d * EPS:.1g}, so that rounding errors decide about its sign; add a multiple of its diagonal"
+        f"the eigenvalues of W_ij / sqrt(W_ii W_jj) must be above {10 * d * EPS:.1g}, so that rounding errors do not "
+        f"change their signs; got a matrix of size {d} that is not positive definite to float64. Add a multiple of its "
+        "diagonal."
     )
 
 
 cdef bint is_sound(double condition, Py_ssize_t d) noexcept nogil:
-    """Is a matrix with ones on its diagonal positive definite to float64, for the trace of its inverse?"""
+    """Whether a matrix with ones on its diagonal and this trace of its inverse is positive definite in float64."""
     return condition * (10.0 * d * EPS) < 1.0
 
 
 cdef class MatrixGeometry(Geometry):
-    """What the geometries of symmetric matrices share: the upper triangle, and triplets taken apart.
+    """Base class for symmetric matrices: storage of the upper triangle, and the decomposition of triplets.
 
     Parameters
     ----------
@@ -76,12 +77,12 @@ cdef class MatrixGeometry(Geometry):
     def __init__(self, weights, state=None):
         weights = np.asarray(weights)
         if weights.ndim != 2 or weights.shape[0] != weights.shape[1] + self._more_rows(weights.shape[1]):
-            raise ValueError(f"weights must be a square matrix, or the state of one; got shape {weights.shape}")
+            raise ValueError(f"weights must be a square matrix, or a saved state; got shape {weights.shape}")
         self.per_feature = weights.shape[0]
         super().__init__(weights, state=state)
 
     def _more_rows(self, d):
-        """Rows of the state beyond those of the matrix."""
+        """Number of rows of the state in addition to those of the matrix."""
         return 0
 
     def _arguments(self):
@@ -102,19 +103,21 @@ cdef class MatrixGeometry(Geometry):
         pass
 
     cdef void split(self, const double* x, double* s, double* t) noexcept nogil:
-        """s = p + q and t = p - q, with which X = (s t' + t s') / 2: no digits are lost where p and q are near each
-        other."""
+        """s = p + q and t = p - q, so that X = (s t' + t s') / 2 without cancellation if p and q are close."""
         cdef Py_ssize_t i, d = self.n_features
         for i in range(d):
             s[i] = x[i] + x[d + i]
             t[i] = x[i] - x[d + i]
 
     cdef double balance(self, Workspace* work, double ss, double st, double tt) noexcept nogil:
-        """Set hi and lo, the eigenvalues of X against a matrix, from the products of s and t in it. Returns the scale k
-        with which X = x x' - y y', x'x = hi, y'y = -lo and x'y = 0 for x = (k s + t / k) / 2, y = (k s - t / k) / 2."""
+        """Set hi and lo, the eigenvalues of X in an inner product, from the inner products of s and t.
+
+        Returns the scale k for which x = (k s + t / k) / 2 and y = (k s - t / k) / 2 have X = x x' - y y', x'x = hi,
+        y'y = -lo and x'y = 0.
+        """
         cdef Instance* instance = <Instance*> work.notes
         cdef double length
-        if ss <= 0 or tt <= 0 or ss * tt == 0:  # X = 0, or nothing but rounding errors
+        if ss <= 0 or tt <= 0 or ss * tt == 0:  # X = 0 up to rounding errors
             instance.hi = instance.lo = 0.0
             return 1.0
         length = sqrt(ss * tt)
@@ -123,9 +126,9 @@ cdef class MatrixGeometry(Geometry):
 
 
 cdef inline double ratio(Workspace* work, double mu, double c) noexcept nogil:
-    """1 + c mu, by what an eigenvalue mu of X against W is divided.
+    """1 + c mu, by which a step divides an eigenvalue mu of W X.
 
-    Counted from the pole -1 / largest it is c mu for the largest mu, and keeps its digits for one near that.
+    If c is measured from the pole -1 / largest, it is computed without cancellation for mu near the largest.
     """
     cdef Instance* instance = <Instance*> work.notes
     cdef double largest
@@ -138,19 +141,20 @@ cdef inline double ratio(Workspace* work, double mu, double c) noexcept nogil:
 cdef class LogDetGeometry(MatrixGeometry):
     """LogDet divergence: W(c) = (W^-1 + c X)^-1.
 
-    On the eigenvalues mu of X against W, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
+    On the eigenvalues mu of W X, hi >= 0 >= lo, this is the Burg geometry: tr(W(c) X) = sum mu / (1 + c mu),
     S = sum mu^2 / (1 + c mu)^2. A pair has hi = z'Wz and lo = 0. A triplet is X = x x' - y y' with x'Wx = hi,
     y'Wy = -lo and x'Wy = 0, so that its step is that of two pairs,
 
         W(c) = W - c / (1 + c hi) v v' + c / (1 + c lo) u u',    v = W x, u = W y.
 
-    W stays positive definite to float64, or the step is refused. The last two rows of the state are the diagonals q of
-    W^-1, to which a step adds c (x_i^2 - y_i^2), and w of W. With R the matrix balanced to ones on its diagonal,
+    A step after which W is not positive definite in float64 is refused. The last two rows of the state are the
+    diagonals q of W^-1, to which a step adds c (x_i^2 - y_i^2), and w of W. With R the matrix balanced to ones on its
+    diagonal,
 
         kappa = tr R^-1 = sum w_i q_i,    1 / kappa <= smallest eigenvalue of R <= d / kappa,
 
-    in O(d) a step. The rounding errors of a step, relative to sqrt(w_i w_j), may change q by kappa times their size: q
-    is raised by as much, and where that is more than a little, W itself is examined by its Cholesky factor.
+    which costs O(d) a step. The rounding errors of a step, relative to sqrt(w_i w_j), may change q by kappa times their
+    size: q is raised by as much, and if that is not small, W is checked by its Cholesky factor.
 
     Parameters
     ----------
@@ -161,9 +165,9 @@ cdef class LogDetGeometry(MatrixGeometry):
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
-            weights = np.vstack([self._laid_out(weights), trusted_diagonals(weights)])
+            weights = np.vstack([self._laid_out(weights), checked_diagonals(weights)])
         super().__init__(weights, state)
-        self.examined = None
+        self.cholesky_memory = None
 
     def _more_rows(self, d):
         return 2
@@ -182,11 +186,11 @@ cdef class LogDetGeometry(MatrixGeometry):
         return &self.weights[(self.per_feature - 1) * self.n_features]
 
     cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil:
-        """v = W z, and z'W z."""
+        """Compute v = W z, and return z'W z."""
         return ob_symv(&self.weights[0], z, v, self.n_features)
 
     cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
-        """The same after a part of a step; 0 if the step has to be repeated."""
+        """`times` after a part of a step; 0 if the call has to be repeated with a backup."""
         return ob_symv(&self.weights[0], z, v, self.n_features)
 
     cdef void take(self, const double* v, double c) noexcept nogil:
@@ -195,7 +199,7 @@ cdef class LogDetGeometry(MatrixGeometry):
         ob_take_squares(self.diagonal(), v, c, self.n_features)
 
     cdef void unfold(self, double* matrix) noexcept nogil:
-        """The upper triangle of W."""
+        """Write the upper triangle of W."""
         memcpy(matrix, &self.weights[0], self.n_features * self.n_features * sizeof(double))
 
     cdef void load(self, Workspace* work) noexcept nogil:
@@ -206,7 +210,7 @@ cdef class LogDetGeometry(MatrixGeometry):
             self.load_triplet(work)
             return
         instance.hi = self.times(work, work.x, work.w)
-        if instance.hi <= 0:  # z = 0, or nothing but rounding errors
+        if instance.hi <= 0:  # z = 0 up to rounding errors
             instance.hi = 0.0
 
     cdef void load_triplet(self, Workspace* work) noexcept nogil:
@@ -234,7 +238,7 @@ cdef class LogDetGeometry(MatrixGeometry):
         lo[0] = -1.0 / instance.hi if instance.hi > 0 else -INFINITY
         hi[0] = -1.0 / instance.lo if instance.lo < 0 else INFINITY
         if work.origin != 0:
-            lo[0] -= work.origin  # exactly 0 at the end that c is counted from
+            lo[0] -= work.origin  # exactly 0 at the end that c is measured from
             hi[0] -= work.origin
 
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
@@ -267,14 +271,14 @@ cdef class LogDetGeometry(MatrixGeometry):
                 lo = -self.times_again(work, y, work.w + d)
             instance.lo = -self.follow(work, y, work.w + d, -lo, -c, below)
         if not self.needs_backup:
-            self.trust(x, y if lo < 0 else NULL, c, above, below)
+            self.update_inverse_diagonal(x, y if lo < 0 else NULL, c, above, below)
 
     cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,
                        double scale) noexcept nogil:
-        """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns what z'Wz has become.
+        """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns the new z'Wz.
 
-        A large c is added in parts, each from the W that the one before has left: what a step takes from W it takes
-        from its digits, and W z of a smaller W has them again.
+        A large c is applied in parts, with W z computed anew for each: an update that makes W much smaller loses
+        digits, and a new W z does not have that error.
         """
         cdef double part
         cdef int i
@@ -286,14 +290,15 @@ cdef class LogDetGeometry(MatrixGeometry):
             c -= part
             square = self.times_again(work, z, v)
             scale = 1.0 + c * square
-        if not square > 0:  # to be repeated, or lost: W is examined next
+        if not square > 0:  # the call is repeated, or digits are lost and W is checked next
             return 0.0
         self.take(v, c / scale)
         return square / scale
 
-    cdef void trust(self, const double* x, const double* y, double c, double above, double below) noexcept nogil:
-        """After a step, by these ratios on x and y: bring q along, examine W where rounding may have made it
-        indefinite, and refuse that."""
+    cdef void update_inverse_diagonal(self, const double* x, const double* y, double c, double above,
+                                      double below) noexcept nogil:
+        """After a step with these ratios on x and y: update q, check W if rounding may have made it indefinite, and
+        set `failure` if it has."""
         cdef Py_ssize_t d = self.n_features
         cdef double* q = self.inverse_diagonal()
         cdef double size = 0.0, factor, doubt
@@ -302,15 +307,18 @@ cdef class LogDetGeometry(MatrixGeometry):
         doubt = 4.0 * EPS * sqrt(<double> d) * factor * (1.0 + fabs(c) * size) * condition
         if doubt <= DOUBT and condition >= 0.9 * d and is_sound(condition, d):
             ob_axpy(q, q, -doubt, d)
-        elif not self.examine():
+        elif not self.refactor():
             with gil:
                 self.failure = ValueError(
                     "after it W is not positive definite to float64, as steps or features are of too different sizes; "
                     "lower eta0, or scale features and targets (sklearn.preprocessing.StandardScaler)"
                 )
 
-    cdef bint examine(self) noexcept nogil:
-        """Is W positive definite to float64? Sets the diagonals if it is. What is not finite is told later."""
+    cdef bint refactor(self) noexcept nogil:
+        """Compute the diagonals from the Cholesky factor of W; False if W is not positive definite in float64.
+
+        A W that is not finite is reported later.
+        """
         cdef Py_ssize_t d = self.n_features, i, j
         cdef double* q = self.inverse_diagonal()
         cdef double* w = self.diagonal()
@@ -318,12 +326,12 @@ cdef class LogDetGeometry(MatrixGeometry):
         cdef double condition = 0.0
         with gil:
             try:
-                if self.examined is None:
-                    self.examined = np.empty((d + 1) * d)
-            except MemoryError as error:  # comes through
+                if self.cholesky_memory is None:
+                    self.cholesky_memory = np.empty((d + 1) * d)
+            except MemoryError as error:
                 self.failure = error
                 return True
-        r = &self.examined[0]
+        r = &self.cholesky_memory[0]
         self.unfold(r)
         for i in range(d):
             w[i] = r[i * (d + 1)]
@@ -343,10 +351,10 @@ cdef class LogDetGeometry(MatrixGeometry):
         return is_sound(condition, d)
 
 
-cdef bint invert_factor(double* a, double* room, Py_ssize_t d) noexcept nogil:
+cdef bint invert_factor(double* a, double* buffer, Py_ssize_t d) noexcept nogil:
     """The upper triangle of A <- U^-1 with A = U'U; False if there is no such U.
 
-    Row by row, on one thread: a small factor is asked for in the middle of a loop.
+    Not by LAPACK, as starting its threads in the middle of the loop would take longer than a small factor.
     """
     cdef Py_ssize_t i, k
     for k in range(d):
@@ -356,10 +364,10 @@ cdef bint invert_factor(double* a, double* room, Py_ssize_t d) noexcept nogil:
         for i in range(k + 1, d):
             ob_axpy(a + i * (d + 1), a + k * d + i, a[k * d + i], d - i)
     for i in range(d - 1, -1, -1):
-        memset(room, 0, d * sizeof(double))
-        room[i] = 1.0
+        memset(buffer, 0, d * sizeof(double))
+        buffer[i] = 1.0
         for k in range(i + 1, d):
-            ob_axpy(room + k, a + k * (d + 1), a[i * d + k], d - k)
+            ob_axpy(buffer + k, a + k * (d + 1), a[i * d + k], d - k)
         for k in range(d - 1, i - 1, -1):
-            a[i * d + k] = room[k] / a[i * (d + 1)]
+            a[i * d + k] = buffer[k] / a[i * (d + 1)]
     return True

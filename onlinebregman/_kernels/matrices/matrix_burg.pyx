@@ -13,18 +13,18 @@ cdef extern from "ops/vector.h":
     double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
     void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
 
-# A step goes at most so far of the way to the bound, measured in N^-1 = W^-1 - I.
+# A step goes at most this fraction of the way to the bound, measured in N^-1 = W^-1 - I.
 cdef double STRICTLY_INSIDE = 0.9
-# Where N is above this, as v'Nv / v'v in the direction v = N^(1/2) z that a row moves, W is at its bound and stays.
+# If v'Nv / v'v exceeds this for the direction v = N^(1/2) z that a row moves, W is at its bound and the row is skipped.
 cdef double AT_BOUND = 1e8
-# Steps after which N is computed afresh.
+# Number of steps after which N is recomputed.
 cdef Py_ssize_t REFRESH = 1000
 
 
-cdef struct DualInstance:     # X of the loaded row, and
+cdef struct DualInstance:     # X of the loaded row
     Instance primal
     double dual               # z'Nz
-    double dual_square        # and the square of N z
+    double dual_square        # |N z|^2
 
 
 cdef class MatrixBurgGeometry(LogDetGeometry):
@@ -52,14 +52,14 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
 
     @property
     def left_out(self):
-        """Rows whose step was left out, as W is at its bound in their direction."""
+        """Number of rows that were skipped because W is at its bound in their direction."""
         return int(self.state.left_out)
 
     cdef double* dual(self) noexcept nogil:
         return &self.weights[self.n_features * self.n_features]
 
     cdef void refresh(self) noexcept nogil:
-        """N = (I - W)^-1 - I, which rank-one updates let drift."""
+        """Recompute N = (I - W)^-1 - I, in which rank-one updates accumulate rounding errors."""
         cdef int d = <int> self.n_features, info
         cdef Py_ssize_t i, n = d * self.n_features
         for i in range(n):
@@ -69,7 +69,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         dpotrf(b"L", &d, &self.memory[0], &d, &info)  # LAPACK's lower triangle is our upper one
         if info == 0:
             dpotri(b"L", &d, &self.memory[0], &d, &info)
-        if info != 0:  # W is at its bound, as far as rounding can tell
+        if info != 0:  # W is at its bound up to rounding
             return
         for i in range(n):
             self.dual()[i] = self.memory[i]

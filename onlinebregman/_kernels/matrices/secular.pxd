@@ -1,7 +1,7 @@
 cimport cython
 
 
-cdef struct Rotation:            # rows i and j of Q' that a rotation turns into each other
+cdef struct Rotation:            # a Givens rotation of rows i and j of Q'
     Py_ssize_t i, j
     double c, s
 
@@ -9,9 +9,9 @@ cdef struct Rotation:            # rows i and j of Q' that a rotation turns into
 @cython.final
 cdef class Secular:
     cdef Py_ssize_t d, n_poles, n_rotations
-    cdef Py_ssize_t k             # poles that `rho` moves: all, or none if that is below rounding
-    cdef bint found               # are there roots, for `rho`?
-    cdef double rho, largest      # largest: of the eigenvalues
+    cdef Py_ssize_t k             # number of poles that `rho` moves: all, or 0 if it is below rounding
+    cdef bint found               # whether the roots for `rho` have been computed
+    cdef double rho, largest      # largest: the largest |eigenvalue|
     cdef Py_ssize_t[::1] order, slot
     cdef double[::1] values       # of diag(g) after the rotations
     cdef double[::1] u, pole, v, w, origin, tau, energy, loewner, row
@@ -28,4 +28,4 @@ cdef class Secular:
     cdef void find_vectors(self) noexcept nogil
     cdef void eigenvector(self, Py_ssize_t i, double* out) noexcept nogil
     cdef void rotate(self, double* rows, Py_ssize_t n) noexcept nogil
-    cdef void carry(self, double* x, double* room) noexcept nogil
+    cdef void change_basis(self, double* x, double* buffer) noexcept nogil

@@ -1,7 +1,8 @@
-"""A rank-one change of an eigendecomposition: what deflates, the roots of a secular equation, and the eigenvectors.
+"""A rank-one change of an eigendecomposition: deflation, the roots of a secular equation, and the eigenvectors.
 
-The eigenvectors are those of a vector for which the computed roots are exact (Gu and Eisenstat, SIAM J. Matrix Anal.
-Appl. 15, 1994), so that they are orthogonal to rounding however close roots come. Deflation is that of LAPACK's dlaed2.
+The eigenvectors are computed from a vector for which the computed roots are exact (Gu and Eisenstat, SIAM J. Matrix
+Anal. Appl. 15, 1994), so that they are orthogonal up to rounding even if roots are close. Deflation is that of LAPACK's
+dlaed2.
 """
 
 import numpy as np
@@ -25,31 +26,30 @@ cdef extern from "ops/spectral.h":
 
 
 ROTATIONS = np.dtype([("i", np.intp), ("j", np.intp), ("c", float), ("s", float)])
-cdef double SMALLEST = 1e-80     # change of eigenvalues: below, squares of differences would underflow
+cdef double SMALLEST = 1e-80     # for changes of eigenvalues below this, squares of differences would underflow
 
 
 @cython.final
 cdef class Secular:
-    """Working memory of a rank-one change diag(g) + rho u u': what deflates, and the rest of its poles and roots.
+    """A rank-one change diag(g) + rho u u': its deflation, and the remaining poles and roots.
 
-    Entries of u that are zero to rounding leave their eigenvalue alone; of two eigenvalues that are equal to rounding
-    a rotation leaves one alone. The other k poles are in ascending order of sign(rho) g, and `slot` says where they
-    come from.
+    Where an entry of u is zero up to rounding, the eigenvalue does not change; if two eigenvalues are equal up to
+    rounding, a rotation makes one such entry zero. The other k poles are in ascending order of sign(rho) g, and `slot`
+    holds their indices.
     """
 
     def __cinit__(self, Py_ssize_t d):
         self.d = d
         self.order, self.slot = np.empty((2, d), dtype=np.intp)
         self.kept = np.empty(d, dtype=ROTATIONS)
-        cdef Py_ssize_t room = d + OB_SPARE
         self.values, self.u, self.pole, self.v, self.w, self.origin, self.tau, self.energy, self.loewner, self.row = (
-            np.zeros((10, room))
+            np.zeros((10, d + OB_SPARE))
         )
         cdef Py_ssize_t address = self.kept.ctypes.data
         self.rotations = <Rotation*> address
 
     cdef void deflate(self, const double* g, const double* u) noexcept nogil:
-        """Take over diag(g) and u."""
+        """Set diag(g) and u, and deflate."""
         cdef Py_ssize_t d = self.d, i, j, k, last = -1
         cdef double length = sqrt(ob_dot(u, u, d)), tolerance, t, c, s
         cdef Py_ssize_t* order = &self.order[0]
@@ -90,7 +90,7 @@ cdef class Secular:
             self.n_poles += 1
 
     cdef void solve(self, double rho) noexcept nogil:
-        """Roots for diag(g) + rho u u'."""
+        """Compute the roots for diag(g) + rho u u'."""
         cdef Py_ssize_t i, j, k = self.n_poles
         cdef double total = 0.0, length = sqrt(fabs(rho))
         cdef double growth = rho / self.rho - 1.0 if self.found else 0.0
@@ -115,7 +115,7 @@ cdef class Secular:
         self.check_energies(total)
 
     cdef void check_energies(self, double total) noexcept nogil:
-        """The energies sum to u'u. If not, roots as near to poles as rounding allows have spoilt some: do without u."""
+        """The energies must sum to u'u. If they do not, some roots are too near to poles: recompute them without u."""
         cdef Py_ssize_t i, j, k = self.k
         cdef double found = 0.0, part
         for i in range(k):
@@ -131,14 +131,14 @@ cdef class Secular:
             self.energy[i] = 1.0 / found
 
     cdef bint nudge(self, double rho) noexcept nogil:
-        """Move the roots along to a rho so near that their derivative is exact to rounding; False if it is not."""
+        """Move the roots to a nearby rho by their derivatives; False if that is not exact up to rounding."""
         cdef Py_ssize_t i
-        cdef double growth = rho / self.rho - 1.0 if self.found else 1.0, room
+        cdef double growth = rho / self.rho - 1.0 if self.found else 1.0, margin
         if not fabs(growth) < 1e-4:
             return False
         for i in range(self.k):
-            room = min(fabs(self.tau[i]), (self.pole[i + 1] - self.pole[i]) - fabs(self.tau[i]))
-            if not fabs(growth * self.energy[i]) <= 1e-8 * room:
+            margin = min(fabs(self.tau[i]), (self.pole[i + 1] - self.pole[i]) - fabs(self.tau[i]))
+            if not fabs(growth * self.energy[i]) <= 1e-8 * margin:
                 return False
         for i in range(self.k):
             self.tau[i] += growth * self.energy[i]
@@ -146,11 +146,11 @@ cdef class Secular:
         return True
 
     cdef Py_ssize_t place(self, Py_ssize_t i) noexcept nogil:
-        """Where root i goes."""
+        """The index of root i in diag(g)."""
         return self.slot[i if self.rho > 0 else self.k - 1 - i]
 
     cdef void write(self, double* g, double* shift) noexcept nogil:
-        """The new eigenvalues, and what has been added to each."""
+        """Write the new eigenvalues to g, and add their changes to `shift`."""
         cdef Py_ssize_t i, j
         cdef double sign = 1.0 if self.rho > 0 else -1.0
         for i in range(self.d):
@@ -162,7 +162,7 @@ cdef class Secular:
             g[j] = sign * (self.origin[i] + self.tau[i])
 
     cdef void energies(self, double* x) noexcept nogil:
-        """x = u in the new basis, up to signs."""
+        """Write u in the new basis, up to signs, to x."""
         cdef Py_ssize_t i
         cdef double scale = sqrt(fabs(self.rho))
         memcpy(x, &self.u[0], self.d * sizeof(double))
@@ -187,12 +187,12 @@ cdef class Secular:
                 self.rotations[i].s, n
             )
 
-    cdef void carry(self, double* x, double* room) noexcept nogil:
-        """A vector x in the old basis to the new one; after `find_vectors`."""
+    cdef void change_basis(self, double* x, double* buffer) noexcept nogil:
+        """Transform a vector x from the old basis to the new one; after `find_vectors`."""
         cdef Py_ssize_t i
         self.rotate(x, 1)
         for i in range(self.k):
-            room[i] = x[self.place(i)]
+            buffer[i] = x[self.place(i)]
         for i in range(self.k):
             self.eigenvector(i, &self.row[0])
-            x[self.place(i)] = ob_dot(&self.row[0], room, self.k)
+            x[self.place(i)] = ob_dot(&self.row[0], buffer, self.k)

@@ -9,12 +9,12 @@ from scipy.linalg.cython_lapack cimport dsyevr
 
 cdef Py_ssize_t size_of(const double[:, :] matrix) except -1:
     if not matrix.shape[0] == matrix.shape[1] > 0:
-        raise ValueError(f"matrices must be square; got {matrix.shape[0]} x {matrix.shape[1]}")
+        raise ValueError(f"a matrix must be square; got shape {(matrix.shape[0], matrix.shape[1])}")
     return matrix.shape[0]
 
 
 def mirrored(const double[:, :] upper):
-    """The symmetric matrix of which this is the upper triangle, whatever is below it."""
+    """The symmetric matrix with this upper triangle; the lower one is ignored."""
     cdef Py_ssize_t i, j, d = size_of(upper)
     matrix = np.empty((d, d))
     cdef double[:, ::1] out = matrix
@@ -27,7 +27,7 @@ def mirrored(const double[:, :] upper):
 def eigen_factor(const double[:, :] matrix):
     """L with W = L'L; rows are the principal directions, longest first, their largest entries positive.
 
-    Negative eigenvalues, which rounding makes of small ones, count as 0.
+    Negative eigenvalues are taken for rounding errors, and set to 0.
     """
     cdef Py_ssize_t i, j, k, d = size_of(matrix)
     cdef int info = 0, n_work = -1, n_integers = -1
@@ -56,15 +56,17 @@ def eigen_factor(const double[:, :] matrix):
             for j in range(d):
                 out[i, j] = vectors[d - 1 - i, j] * (length if vectors[d - 1 - i, k] > 0 else -length)
     if not finite:
-        raise ValueError("a matrix with a factor must be finite; got infinity or NaN")
+        raise ValueError("the matrix must be finite to have a factor; got infinity or NaN")
     if info != 0:
-        raise LinAlgError(f"the eigenvalues of a symmetric matrix of size {d} were not found (dsyevr: {info})")
+        raise LinAlgError(
+            f"LAPACK's dsyevr did not find the eigenvalues of a symmetric matrix of size {d} (info = {info})"
+        )
     return factor
 
 
 cdef int decompose(int d, double* a, double* values, double* vectors, int* support, double* work, int n_work,
                    int* integers, int n_integers) noexcept nogil:
-    """All eigenvalues, increasing, and eigenvectors, one after the other, of the lower triangle of A by columns."""
+    """Eigenvalues in increasing order and eigenvectors as rows, from the lower triangle of A in column-major order."""
     cdef int found = 0, info = 0, unused = 0
     cdef double zero = 0.0
     dsyevr("V", "A", "L", &d, a, &d, &zero, &zero, &unused, &unused, &zero, &found, values, vectors, &d, support,
@@ -73,10 +75,10 @@ cdef int decompose(int d, double* a, double* values, double* vectors, int* suppo
 
 
 def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, double[:, ::1] scatter):
-    """Take rows, one after the other, into the mean of `count` rows and the sum of squares around it (Welford 1962)."""
+    """Add rows, one after the other, to the mean of `count` rows and their scatter matrix (Welford 1962)."""
     cdef Py_ssize_t i, j, k, d = X.shape[1]
     if not d == mean.shape[0] == scatter.shape[0] == scatter.shape[1]:
-        raise ValueError(f"rows must have {mean.shape[0]} features, as those before; got {d}")
+        raise ValueError(f"rows must have {mean.shape[0]} features, the number in the rows before; got {d}")
     cdef double[::1] deviation = np.empty(d)
     with nogil:
         for i in range(X.shape[0]):

@@ -1,8 +1,8 @@
 """The von Neumann geometry on instances of low rank: each step is a rank-one change of an eigendecomposition.
 
-Of W = exp(G) the eigenvalues g and eigenvectors Q of G are held, and G itself, to which every step adds its c z z'. A
-row z is u = Q'z in that basis, and G - c z z' = Q (diag(g) - c u u') Q': the eigenvalues of the matrix in brackets are
-the roots of a secular equation, its eigenvectors follow from them, and one matrix product brings Q along.
+The state of W = exp(G) is G, which every step changes by -c z z', and its eigenvalues g and eigenvectors Q. A row z is
+u = Q'z in that basis, and G - c z z' = Q (diag(g) - c u u') Q': the eigenvalues of the matrix in brackets are the roots
+of a secular equation, its eigenvectors follow from them, and one matrix product updates Q.
 """
 
 import numpy as np
@@ -35,29 +35,29 @@ cdef extern from "ops/spectral.h":
     double ob_mean_square(const double* g, const double* p, const double* q, const double* x, Py_ssize_t vectors,
                           Py_ssize_t positive, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
-cdef Py_ssize_t REFRESH = 500    # steps after which the eigendecomposition is made afresh from G
-cdef double LARGEST = 1e100      # of |c z z'|: beyond, differences of eigenvalues say nothing
+cdef Py_ssize_t REFRESH = 500    # number of steps after which the eigendecomposition of G is recomputed
+cdef double LARGEST = 1e100      # bound on |c z z'|: beyond it, differences of eigenvalues have no digits
 
 
 cdef class VonNeumannGeometry(Geometry):
-    """Von Neumann divergence: W(c) = exp(log W - c X), divided by its trace and times `trace` if that is given.
+    """Von Neumann divergence: W(c) = exp(log W - c X), normalised to the trace `trace` if that is given.
 
-    A row of d values z is the instance X = z z', and W is predicted with as z'Wz = tr(W X). A row of 2 d values
-    (z_1, z_2) is X = z_1 z_1' - z_2 z_2'; in general the first `positive` parts of a row count positive. While
-    `matrices` is set, a row is a symmetric X, and a step costs a whole eigendecomposition.
+    A row z of d values is the instance X = z z', and its prediction is z'Wz = tr(W X). A row (z_1, z_2) of 2 d values
+    is X = z_1 z_1' - z_2 z_2'; in general the first `positive` parts of a row have a positive sign. While `matrices` is
+    set, a row is a symmetric X, and a step costs an eigendecomposition.
 
     Parameters
     ----------
     log_prior : ndarray of shape (d, d)
-        Logarithm of the W to start from; with a trace, plus any multiple of the identity.
+        Logarithm of the W to start from; with `trace`, up to a multiple of the identity.
     trace : float or None, default=None
     """
 
-    cdef readonly double trace   # 0 if free
+    cdef readonly double trace   # 0 if it is not given
     cdef public Py_ssize_t positive
     cdef public bint matrices
     cdef Secular secular
-    # along w(c): eigenvalues of log W(c) and W(c), the roots of those, what was added to log W's; LAPACK's memory
+    # along W(c): eigenvalues of log W(c) and W(c), the roots of the latter, the changes of log W's; memory for LAPACK
     cdef double[::1] g_line, p_line, q_line, shift, work
     cdef int[::1] integers
 
@@ -122,12 +122,12 @@ cdef class VonNeumannGeometry(Geometry):
 
     @property
     def log_scale(self):
-        """What is added to the eigenvalues of G to give those of log W."""
+        """The difference of the eigenvalues of log W and G."""
         return log(self.trace) - log_sum_exp(&self.weights[0], self.n_features) if self.trace else 0.0
 
     @property
     def state_weights(self):
-        return self.log_coef  # what a step moves
+        return self.log_coef  # a step is linear in log W
 
     def coef(self, average_over=0.0):
         factor = self.factor
@@ -180,7 +180,7 @@ cdef class VonNeumannGeometry(Geometry):
                 p[i] *= self.trace / total
 
     cdef void refresh(self) noexcept nogil:
-        """Eigenvalues and eigenvectors afresh from G, which with a given trace is moved to log W."""
+        """Recompute eigenvalues and eigenvectors from G; with a given trace, G is first set to log W."""
         cdef Py_ssize_t d = self.n_features, i
         cdef double scale = 0.0
         if self.trace and self.state.steps:
@@ -193,10 +193,10 @@ cdef class VonNeumannGeometry(Geometry):
 
     cdef void decompose(self, double* a, double* values) noexcept nogil:
         """Eigenvalues of a symmetric matrix of which the upper triangle is given, eigenvectors in its rows."""
-        cdef int d = self.n_features, room = self.work.shape[0] - d * d, integers = self.integers.shape[0], info = 0
-        dsyevd("V", "L", &d, a, &d, values, &self.work[d * d], &room, &self.integers[0], &integers, &info)
+        cdef int d = self.n_features, n_work = self.work.shape[0] - d * d, integers = self.integers.shape[0], info = 0
+        dsyevd("V", "L", &d, a, &d, values, &self.work[d * d], &n_work, &self.integers[0], &integers, &info)
         if info != 0:
-            values[0] = NAN  # is refused as an overflow
+            values[0] = NAN  # the row is then refused as an overflow
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ cdef class VonNeumannGeometry(Geometry):
         return 1.0 if part < self.positive else -1.0
 
     cdef void nonzeros(self, Workspace* work, Py_ssize_t part, Py_ssize_t* start, Py_ssize_t* end) noexcept nogil:
-        """Which values of a sparse row belong to a part."""
+        """The range of the values of a sparse row that belong to a part."""
         start[0] = 0
         while start[0] < work.n and work.row.index[start[0]] < part * self.n_features:
             start[0] += 1
@@ -220,7 +220,7 @@ cdef class VonNeumannGeometry(Geometry):
         while end[0] < work.n and work.row.index[end[0]] < (part + 1) * self.n_features:
             end[0] += 1
 
-    cdef void turn(self, Workspace* work, Py_ssize_t part, double* u) noexcept nogil:
+    cdef void rotate_part(self, Workspace* work, Py_ssize_t part, double* u) noexcept nogil:
         """u = Q'z for a part z of a row."""
         cdef Py_ssize_t d = self.n_features, start, end
         if work.row.index == NULL:
@@ -238,15 +238,15 @@ cdef class VonNeumannGeometry(Geometry):
         instance.score = instance.lo = instance.hi = 0.0
         instance.prepared = False
         if self.matrices:
-            self.turn_matrix(work, self.vectors())
+            self.rotate_matrix(work, self.vectors())
             for part in range(d):
-                instance.score += self.eigenvalues()[part] * self.turned()[part * (d + 1)]
+                instance.score += self.eigenvalues()[part] * self.rotated()[part * (d + 1)]
             instance.hi = sqrt(ob_dot(work.x, work.x, d * d))
             instance.lo = -instance.hi
             return
         for part in range(self.parts(work)):
             u = work.w + part * d
-            self.turn(work, part, u)
+            self.rotate_part(work, part, u)
             instance.score += self.sign(part) * ob_weighted_square(self.eigenvalues(), u, d)
             norm = ob_dot(u, u, d)
             if part < self.positive:
@@ -259,7 +259,7 @@ cdef class VonNeumannGeometry(Geometry):
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         cdef Instance* instance = <Instance*> work.notes
-        if work.w == NULL:  # W has moved since
+        if work.w == NULL:  # W has moved since the row was loaded
             self.load(work)
         return instance.score
 
@@ -273,7 +273,7 @@ cdef class VonNeumannGeometry(Geometry):
         return instance.hi - instance.lo  # of X's eigenvalues
 
     cdef void walk(self, Workspace* work, double c, double* x) noexcept nogil:
-        """To G - c X without eigenvectors: its eigenvalues, and in their basis the parts x of the row."""
+        """Compute the eigenvalues of G - c X and the parts x of the row in its eigenbasis, without eigenvectors."""
         cdef Instance* instance = <Instance*> work.notes
         cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, other, parts = self.parts(work)
         memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
@@ -294,7 +294,7 @@ cdef class VonNeumannGeometry(Geometry):
                 return
             self.secular.find_vectors()
             for other in range(parts):
-                self.secular.carry(x + other * stride, &self.work[0])
+                self.secular.change_basis(x + other * stride, &self.work[0])
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Py_ssize_t d = self.n_features, stride = d + OB_SPARE, part, i
@@ -345,12 +345,12 @@ cdef class VonNeumannGeometry(Geometry):
             return
         for part in range(parts):
             if part > 0:
-                self.turn(work, part, work.w)
+                self.rotate_part(work, part, work.w)
             if parts > 1 or not instance.prepared:
                 self.secular.deflate(&self.weights[0], work.w)
             if not self.secular.nudge(-c * self.sign(part)):
                 self.secular.solve(-c * self.sign(part))
-            self.bring_along()
+            self.update_vectors()
             self.secular.write(&self.weights[0], &self.shift[0])
             self.subtract(work, part, c * self.sign(part))
         self.state.steps += 1
@@ -360,13 +360,13 @@ cdef class VonNeumannGeometry(Geometry):
             self.scale_weights(&self.weights[0], self.eigenvalues())
         work.w = NULL
 
-    cdef void bring_along(self) noexcept nogil:
+    cdef void update_vectors(self) noexcept nogil:
         """Q <- Q times the eigenvectors of the rank-one change."""
         cdef Py_ssize_t i, width = self.n_features * sizeof(double)
         cdef int d = self.n_features, k = self.secular.k
         cdef double one = 1.0, zero = 0.0
         cdef double* q = self.vectors()
-        cdef double* turn = &self.work[0]
+        cdef double* rotation = &self.work[0]
         cdef double* old = &self.work[d * d]
         cdef double* new = &self.work[2 * d * d]
         self.secular.rotate(q, d)
@@ -374,9 +374,9 @@ cdef class VonNeumannGeometry(Geometry):
             return
         self.secular.find_vectors()
         for i in range(k):
-            self.secular.eigenvector(i, turn + i * k)
+            self.secular.eigenvector(i, rotation + i * k)
             memcpy(old + i * d, q + self.secular.place(i) * d, width)
-        dgemm("N", "N", &d, &k, &k, &one, old, &d, turn, &k, &zero, new, &d)
+        dgemm("N", "N", &d, &k, &k, &one, old, &d, rotation, &k, &zero, new, &d)
         for i in range(k):
             memcpy(q + self.secular.place(i) * d, new + i * d, width)
 
@@ -395,19 +395,19 @@ cdef class VonNeumannGeometry(Geometry):
 
     # --- symmetric matrices as rows --------------------------------------------------------------------------------
 
-    cdef inline double* turned(self) noexcept nogil:
+    cdef inline double* rotated(self) noexcept nogil:
         return &self.work[2 * self.n_features * self.n_features]
 
-    cdef void turn_matrix(self, Workspace* work, double* vectors) noexcept nogil:
+    cdef void rotate_matrix(self, Workspace* work, double* vectors) noexcept nogil:
         """V'XV for eigenvectors V."""
         cdef int d = self.n_features
         cdef double one = 1.0, zero = 0.0
         cdef double* half = &self.work[d * d]
         dgemm("N", "N", &d, &d, &d, &one, work.x, &d, vectors, &d, &zero, half, &d)
-        dgemm("T", "N", &d, &d, &d, &one, vectors, &d, half, &d, &zero, self.turned(), &d)
+        dgemm("T", "N", &d, &d, &d, &one, vectors, &d, half, &d, &zero, self.rotated(), &d)
 
     cdef void walk_matrix(self, Workspace* work, double c) noexcept nogil:
-        """To G - c X: its eigenvalues, and what they have grown by; eigenvectors in `work`."""
+        """Compute the eigenvalues of G - c X, their changes, and the eigenvectors, in `work`."""
         cdef Py_ssize_t d = self.n_features, i
         memcpy(&self.g_line[0], &self.weights[0], d * sizeof(double))
         memcpy(&self.work[0], self.vectors() if c == 0 else self.logarithm(), d * d * sizeof(double))
@@ -419,9 +419,9 @@ cdef class VonNeumannGeometry(Geometry):
 
     cdef void evaluate_matrix(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Py_ssize_t d = self.n_features, i, j
-        cdef double* x = self.turned()
+        cdef double* x = self.rotated()
         self.walk_matrix(work, c)
-        self.turn_matrix(work, &self.work[0])
+        self.rotate_matrix(work, &self.work[0])
         self.scale_weights(&self.g_line[0], &self.p_line[0])
         value[0] = slope[0] = 0.0
         for i in range(d):

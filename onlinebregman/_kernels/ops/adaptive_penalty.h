@@ -1,6 +1,6 @@
-/* Penalties in the metrics of the geometries that adapt, see adaptive.h: 1 / h of a coordinate, 0 where no row had a
- * value, and the flow of a penalty by it, v' = -(l1 sign(v) + l2 v) / h for some time, the limit of many small proximal
- * steps. One flow after the other is one, for the sum of their times.
+/* Penalties in the metrics of the adaptive geometries, see adaptive.h: 1 / h of a coordinate, 0 where no row had a
+ * value, and the flow of a penalty, v' = -(l1 sign(v) + l2 v) / h for some time, the limit of many small proximal
+ * steps. Consecutive flows are one flow, for the sum of their times.
  */
 #ifndef ONLINEBREGMAN_ADAPTIVE_PENALTY_H
 #define ONLINEBREGMAN_ADAPTIVE_PENALTY_H
@@ -9,7 +9,7 @@
 #include "exp.h"
 #include "penalty.h"
 
-#define OB_LARGEST_RECIPROCAL 1e300 /* finite, so that it can be multiplied by 0 */
+#define OB_LARGEST_RECIPROCAL 1e300 /* finite, so that its product with 0 is 0 */
 
 /* h = sqrt(g) / r^2, or (1 + g) / r^2 with a prior */
 OB_INLINE double ob_reciprocal(double g, double r, int prior) {
@@ -17,7 +17,7 @@ OB_INLINE double ob_reciprocal(double g, double r, int prior) {
     return r == OB_UNSEEN || (!prior && g < DBL_MIN) ? 0.0 : t < OB_LARGEST_RECIPROCAL ? t : OB_LARGEST_RECIPROCAL;
 }
 
-/* A weight after the time t h: (abs(w) + l1 / l2) exp(-l2 t) - l1 / l2 as long as that is above 0, then 0; t = 0: w */
+/* A weight after the time t h: max(0, (abs(w) + l1 / l2) exp(-l2 t) - l1 / l2), with the sign of w */
 OB_INLINE double ob_flow(double w, double t, double l1, double l2) {
     if (l2 == 0.0)
         return ob_soft_threshold(w, l1 * t);
@@ -26,7 +26,7 @@ OB_INLINE double ob_flow(double w, double t, double l1, double l2) {
     return ob_soft_threshold(w * left, l1 / l2 * lost);
 }
 
-/* The same for weights w and their times t, or the time 1 for all; without r, r = 1. Each case is a loop of its own. */
+/* The same for weights w and times t, or the time 1 if t is NULL; r = 1 if r is NULL. Each case has its own loop. */
 #define OB_FLOWS(TIME, R, PRIOR, L2)                                                \
     for (ptrdiff_t i = 0; i < n; ++i)                                               \
         w[i] = ob_flow(w[i], (TIME) * ob_reciprocal(g[i], R, PRIOR), l1, L2)

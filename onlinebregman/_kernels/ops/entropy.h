@@ -4,9 +4,9 @@
 
 #include "exp.h"
 
-/* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores where L(p) loads; OB_FLOOR is v, but never below f; OB_RAISE is
- * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP comes before a short
- * loop, which gcc would unroll for every length it can have. */
+/* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores to where L(p) loads from; OB_FLOOR is max(v, f); OB_RAISE is
+ * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP before a short loop
+ * keeps gcc from unrolling it for every possible length. */
 #define OB_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define OB_STORE(L, p, v) L##_STORE(p, v)
 #define OB_LOAD1_STORE(p, v) ((p)[i] = (v))
@@ -51,7 +51,7 @@ typedef int64_t ob_bits[15];
 #define OB_KEEP_LOOP
 #endif
 
-/* The largest of running maxima, and the product of running products: eight lanes, four, two and one. */
+/* The maximum of the running maxima, and the product of the running products, of eight, four, two and one lanes. */
 OB_INLINE double ob_largest(const ob_bits *lanes) {
     const int64_t *h = (const int64_t *)lanes;
     int64_t most[4];
@@ -72,10 +72,10 @@ OB_INLINE double ob_product(const ob_lanes *lanes) {
     return (product[0] * product[1]) * p[14];
 }
 
-/* sum ln a over positive numbers: the logarithm of products of their mantissas, taken between sqrt(1/2) and sqrt(2),
- * and of the sum of their exponents */
+/* sum ln a over positive numbers: the logarithm of products of their mantissas, which lie between sqrt(1/2) and
+ * sqrt(2), plus ln 2 times the sum of their exponents */
 OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
-    const uint64_t half_octave = 0x3ff0000000000000ULL - 0x3fe6a09e667f3bcdULL; /* 1 against sqrt(1/2), in bits */
+    const uint64_t half_octave = 0x3ff0000000000000ULL - 0x3fe6a09e667f3bcdULL; /* bits of 1 minus bits of sqrt(1/2) */
     double total = 0.0, exponents = 0.0;
     for (ptrdiff_t start = 0; start < n; start += 64 * OB_LANES) {
         const ptrdiff_t end = n - start < 64 * OB_LANES ? n : start + 64 * OB_LANES;
@@ -130,7 +130,7 @@ static const double ob_taylor[15] = {
     2.08767569878681e-09, 1.6059043836821613e-10, 1.1470745597729725e-11,
 };
 
-/* Up to which |z| seven terms each of sinh z and cosh z - 1 give exp(z) to 5e-17. */
+/* The largest |z| for which seven terms each of sinh z and cosh z - 1 give exp(z) within 5e-17. */
 #define OB_SHORT_REACH 0.52
 
 /* sums of w x (returned) and w x^2, and the largest |x| */
@@ -189,8 +189,8 @@ OB_CLONES static void ob_entropy_moments(const double *restrict w, const double 
 
 /* v = w exp(-c x) for |c x| <= reach <= OB_SHORT_REACH, never below OB_TINY; v may be w. Returns the sum.
  *
- * Both factors exp(-z) and exp(z) of twins are made of the same polynomials, sinh z and cosh z - 1, of as many terms as
- * `reach` asks for.
+ * Both factors exp(-z) and exp(z) of twins are computed from the polynomials of sinh z and cosh z - 1, with the number
+ * of terms that `reach` requires.
  */
 OB_CLONES static double ob_entropy_move(double *v, const double *w, const double *restrict x, double c, double reach,
                                         ptrdiff_t n, int twins) {
@@ -267,15 +267,15 @@ OB_CLONES static void ob_burg_step(double *restrict w, const double *restrict x,
     }
 }
 
-/* r = 1 + c x w, by what Burg's weights are divided */
+/* r = 1 + c x w, which Burg's weights are divided by */
 OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict w, const double *restrict x, double c,
                                      ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         r[i] = 1.0 + c * (w[i] * x[i]);
 }
 
-/* The same for c counted from the end of its domain, -1 / largest with `largest` one of the x w: the ratio of that one
- * is c x w, and those of others near it keep their digits, too. */
+/* The same for c measured from the end of its domain, -1 / largest, where `largest` is one of the x w: its ratio is
+ * c x w, and those near it are computed without cancellation, too. */
 OB_CLONES static void ob_burg_ratios_beside(double *restrict r, const double *restrict w, const double *restrict x,
                                             double largest, double c, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
@@ -305,7 +305,7 @@ OB_CLONES static void ob_dot_square(const double *restrict w, const double *rest
     *square = q;
 }
 
-/* sum ln(1 + c x w) if all |c x w| <= 1/2: logarithms of products of 512 factors, which neither over- nor underflow */
+/* sum ln(1 + c x w) if all |c x w| <= 1/2: by logarithms of products of 512 factors, which do not over- or underflow */
 OB_CLONES static double ob_burg_log(const double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
     double total = 0.0;
     for (; n > 0; w += 64 * OB_LANES, x += 64 * OB_LANES, n -= 64 * OB_LANES) {
@@ -340,7 +340,7 @@ OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *
     }
 }
 
-/* r = 1 - w + w e, by what the weights' odds are normalised; r may be e */
+/* r = 1 - w + w e, the denominator of the moved weights; r may be e */
 OB_CLONES static void ob_binary_ratios(double *r, const double *w, const double *e, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         r[i] = 1.0 - w[i] + w[i] * e[i];

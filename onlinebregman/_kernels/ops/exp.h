@@ -7,7 +7,7 @@
 #define OB_ROUNDING 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer held in the low bits */
 #define OB_LN2 0.6931471805599453
 
-/* 2^k, for the k that was rounded by adding OB_ROUNDING, whose own bits are shifted out */
+/* 2^k, for a k that was rounded by adding OB_ROUNDING, whose own bits are shifted out */
 OB_INLINE double ob_two_to(double shifted) {
     uint64_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -35,7 +35,8 @@ OB_INLINE double ob_exp_near(double r) {
     return p * r + 1.0;
 }
 
-/* The rest r of z = k ln 2 + r, with abs(r) <= ln 2 / 2 and `shifted` as `ob_two_to` takes it, for z within 709 */
+/* The remainder r of z = k ln 2 + r, with abs(r) <= ln 2 / 2 and k as the argument `shifted` of `ob_two_to`; abs(z) <=
+ * 709 */
 OB_INLINE double ob_ln2_rest(double z, double *shifted) {
     const double log2e = 1.4426950408889634, ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
     *shifted = z * log2e + OB_ROUNDING;
@@ -53,7 +54,7 @@ OB_INLINE double ob_exp1(double z0) {
     return z0 > 709.0 ? HUGE_VAL : v;
 }
 
-/* The same polynomial from r^4 on, r^4 / 4! + ... + r^13 / 13!, in pieces that do not wait for each other (Estrin) */
+/* The terms of the same polynomial from r^4 on, r^4 / 4! + ... + r^13 / 13!, by Estrin's scheme */
 OB_INLINE double ob_exp_tail(double r) {
     const double r2 = r * r, r4 = r2 * r2;
     const double p4 = (0.041666666666666664 + 0.008333333333333333 * r) +
@@ -64,8 +65,8 @@ OB_INLINE double ob_exp_tail(double r) {
     return r4 * (p4 + r4 * (p8 + r4 * p12));
 }
 
-/* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. For a few numbers that are waited
- * for. */
+/* exp(z) for z below some hundred, within 1.5 units in the last place; 0 below -708. It has a lower latency than
+ * ob_exp1, for single numbers. */
 OB_INLINE double ob_exp_soon(double z0) {
     double shifted;
     const double r = ob_ln2_rest(z0 < -708.0 ? -708.0 : z0, &shifted);
@@ -73,7 +74,7 @@ OB_INLINE double ob_exp_soon(double z0) {
     return z0 < -708.0 ? 0.0 : p * ob_two_to(shifted);
 }
 
-/* exp(-z) for z >= 0, 0 above 708, and in *lost 1 - exp(-z), each to its last digits */
+/* exp(-z) for z >= 0, 0 above 708, and in *lost 1 - exp(-z), both without cancellation */
 OB_INLINE double ob_decay(double z, double *lost) {
     double shifted;
     const double r = ob_ln2_rest(z > 708.0 ? -708.0 : -z, &shifted), unit = ob_two_to(shifted);
@@ -88,8 +89,7 @@ OB_CLONES static void ob_exp(double *restrict e, const double *restrict x, doubl
         e[i] = ob_exp1(-(c * x[i] + shift));
 }
 
-/* e = exp(-(c (x - origin) + shift)): near the origin to all digits, however large c x is; the halves do not overflow
- * */
+/* e = exp(-(c (x - origin) + shift)): accurate near the origin even for a large c x; the halves do not overflow */
 OB_CLONES static void ob_exp_from(double *restrict e, const double *restrict x, double c, double origin, double shift,
                                   ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)

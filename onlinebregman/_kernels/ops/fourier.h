@@ -4,7 +4,7 @@
 
 #include "row.h"
 
-/* z = scale cos(2 pi z), of z in turns: to about 1e-15 of the scale, as long as z has digits behind the point */
+/* z = scale cos(2 pi z), within about 1e-15 times the scale, as long as z has digits after the decimal point */
 OB_CLONES static void ob_cosines(double *z, double scale, ptrdiff_t n) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     for (ptrdiff_t i = 0; i < n; ++i) {

@@ -1,11 +1,11 @@
-/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: one by one, or side by side to the same numbers.
- * */
+/* The logistic loss L(a) = ln(1 + e^a) - y a and its implicit steps: single ones, or several at a time, bit for bit the
+ * same. */
 #ifndef ONLINEBREGMAN_LOGISTIC_H
 #define ONLINEBREGMAN_LOGISTIC_H
 
 #include "exp.h"
 
-#define OB_ABREAST 16 /* equations that are solved side by side: vectors of them are multiples of this long */
+#define OB_ABREAST 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
 #define OB_ROUNDS 6
 
 /* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
@@ -20,7 +20,7 @@ OB_INLINE double ob_softplus(double a) {
 OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
     const double e = ob_exp_soon(-fabs(a)), share = 1.0 / (1.0 + e);
     const double above = a >= 0.0 ? share : e * share, below = a <= 0.0 ? share : e * share;
-    /* as a weighted sum of the errors against 0 and 1: neither loses its digits where h(a) is near y = 0 or 1 */
+    /* a weighted sum of the errors for y = 0 and 1, without cancellation where h(a) is near y = 0 or 1 */
     *slope = (1.0 - y) * above - y * below;
     *curvature = above * below;
     *skew = below - above;
@@ -31,7 +31,7 @@ OB_INLINE void ob_logistic_derivatives(double a, double y, double *slope, double
     ob_logistic_slopes(a, y, slope, curvature, &skew);
 }
 
-/* About ln v of v >= 1, by the bits: within 0.06 */
+/* ln v for v >= 1 within 0.06, from the bits of v */
 OB_INLINE double ob_about_log(double v) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -52,7 +52,7 @@ OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double
     return cut ? (step < 0.0 ? -most : most) : step;
 }
 
-/* One of Halley's steps towards that root. Is what it leads to exact to rounding? Its error is at most
+/* One step of Halley's method; returns whether the result is exact up to rounding. Its error is at most
  * fall^2 |step|^3 / 2, as the loss is self-concordant. */
 OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double eta, double y) {
     double slope, curvature, skew;

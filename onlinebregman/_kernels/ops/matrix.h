@@ -1,7 +1,7 @@
-/* Products of a symmetric matrix with several vectors, and updates of many ranks, at the speed of registers.
+/* Products of a symmetric matrix with several vectors, and updates of higher rank, blocked for registers and cache.
  *
- * The digits of a vector do not depend on which vectors come with it: each sum runs in the order of its terms, in parts
- * of OB_PART terms, whether one vector is multiplied or sixty.
+ * The result for a vector does not depend on how many vectors are multiplied together: each sum runs in the order of
+ * its terms, in parts of OB_PART terms.
  */
 #ifndef ONLINEBREGMAN_MATRIX_H
 #define ONLINEBREGMAN_MATRIX_H
@@ -15,7 +15,7 @@
 
 #define OB_LEAST(a, b) ((a) < (b) ? (a) : (b))
 
-/* c[r, l] += sum_p a[r, p] b[p, l] for at most so many rows r and columns l of a tile of 6 x 8. All of the tile is
+/* c[r, l] += sum_p a[r, p] b[p, l] for the given number of rows r and columns l of a tile of 6 x 8. The whole tile is
  * computed: a has six rows of length `a_width`, b is packed in rows of eight. */
 OB_CLONES static void ob_tile(double *restrict c, ptrdiff_t c_width, ptrdiff_t rows, ptrdiff_t columns,
                               const double *restrict a, ptrdiff_t a_width, const double *restrict b, ptrdiff_t n) {
@@ -50,8 +50,8 @@ OB_CLONES static void ob_tile(double *restrict c, ptrdiff_t c_width, ptrdiff_t r
             c[r * c_width + l] += s[r][l];
 }
 
-/* b = n rows of a, of so many columns, as one tile of eight columns after the other; the last one filled with zeros.
- * Whole rows are read, as the columns of a large matrix are far from each other. */
+/* Pack n rows of a into b, one tile of eight columns after the other, the last one padded with zeros. Whole rows are
+ * read, as the values of a column of a large matrix are far apart in memory. */
 static void ob_pack(double *restrict b, const double *restrict a, ptrdiff_t a_width, ptrdiff_t columns, ptrdiff_t n) {
     for (ptrdiff_t p = 0; p < n; ++p) {
         double *to = b + p * OB_COLUMNS;
@@ -66,7 +66,7 @@ static void ob_pack(double *restrict b, const double *restrict a, ptrdiff_t a_wi
     }
 }
 
-/* y = W z for one vector; t is room for another */
+/* y = W z for one vector; t is scratch of the same length */
 OB_CLONES static void ob_times_one(const double *restrict w, const double *restrict z, double *restrict y,
                                    double *restrict t, ptrdiff_t d) {
     memset(y, 0, d * sizeof(double));
@@ -88,8 +88,8 @@ OB_CLONES static void ob_times_one(const double *restrict w, const double *restr
     }
 }
 
-/* Y = Z W for k rows of Z and Y, whose memory goes on to a multiple of six rows; W (d, d) is symmetric, all of it. b is
- * room for OB_PART * OB_PANEL values, and for d. */
+/* Y = Z W for k rows of Z and Y, padded to a multiple of six rows; both triangles of the symmetric W (d, d) are read. b
+ * is scratch of max(OB_PART * OB_PANEL, d) values. */
 static void ob_times(const double *restrict w, const double *restrict z, double *restrict y, ptrdiff_t k, ptrdiff_t d,
                      double *restrict b) {
     if (k < 4) {
@@ -110,7 +110,7 @@ static void ob_times(const double *restrict w, const double *restrict z, double 
     }
 }
 
-/* y -= sum_p s_p (v_p.z) v_p for m rows of V: what updates that are not worked in yet take from W z */
+/* y -= sum_p s_p (v_p.z) v_p for m rows of V: the contribution of pending updates to W z */
 OB_CLONES static void ob_correct(double *restrict y, const double *restrict v, const double *restrict s,
                                  const double *restrict z, ptrdiff_t m, ptrdiff_t d) {
     ptrdiff_t p = 0;
@@ -136,7 +136,7 @@ OB_CLONES static void ob_correct(double *restrict y, const double *restrict v, c
         ob_axpy(y, v + p * d, s[p] * ob_dot(v + p * d, z, d), d);
 }
 
-/* W -= sum_p s_p v_p v_p' for m rows of V, both triangles; t is room for (2 d + 12) m values. */
+/* W -= sum_p s_p v_p v_p' for m rows of V, both triangles; t is scratch of (2 d + 12) m values. */
 static void ob_update(double *restrict w, const double *restrict v, const double *restrict s, ptrdiff_t m, ptrdiff_t d,
                       double *restrict t) {
     double *b = t + (d + 5) * m;
@@ -145,7 +145,7 @@ static void ob_update(double *restrict w, const double *restrict v, const double
             for (ptrdiff_t l = i; l < d && l < i + OB_COLUMNS; ++l)
                 t[l * m + p] = -s[p] * v[p * d + l];
     ob_pack(b, v, d, d, m);
-    for (ptrdiff_t left = 0; left < d; left += OB_PANEL) { /* columns of which b stays in the cache */
+    for (ptrdiff_t left = 0; left < d; left += OB_PANEL) { /* as many columns as keep b in the cache */
         const ptrdiff_t right = left + OB_LEAST(d - left, OB_PANEL);
         for (ptrdiff_t i = 0; i < right; i += OB_ROWS)
             for (ptrdiff_t j = i < left ? left : i / OB_COLUMNS * OB_COLUMNS; j < right; j += OB_COLUMNS)
@@ -163,7 +163,7 @@ OB_CLONES static void ob_take_squares(double *restrict w, const double *restrict
         w[i] -= c * v[i] * v[i];
 }
 
-/* Is any w below so small a part of what it was first? */
+/* Whether any w is below this fraction of its first value. */
 OB_CLONES static int ob_any_below(const double *restrict w, const double *restrict first, double part, ptrdiff_t n) {
     int64_t below = 0;
     for (ptrdiff_t i = 0; i < n; ++i)

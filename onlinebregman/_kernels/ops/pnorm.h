@@ -1,6 +1,6 @@
-/* Vector helpers of the p-norm geometry: powers, and the sums over them.
+/* Vector helpers of the p-norm geometry: powers and sums over them.
  *
- * Of theta and its powers v = sgn(theta) abs(theta / unit)^(p-1), with `inverse` the exact inverse of the unit, a power
+ * The powers of theta are v = sgn(theta) abs(theta / unit)^(p-1). `inverse` is the exact inverse of the unit, a power
  * of two.
  */
 #ifndef ONLINEBREGMAN_PNORM_H
@@ -8,8 +8,8 @@
 
 #include "exp.h"
 
-/* x^y for x >= 0 and abs(y) <= 1000, within about 1 + y/2 units in the last place, however far x is from 1; 0 below
- * 2^-1022, 2^1000 above it.
+/* x^y for x >= 0 and abs(y) <= 1000, within about 1 + y/2 units in the last place; results below 2^-1022 are 0, those
+ * above 2^1000 are 2^1000.
  *
  * Branch-free, so that it vectorises: x = 2^k m with m between sqrt(1/2) and sqrt(2), log2 m by the series of the
  * inverse hyperbolic tangent at (m - 1) / (m + 1), and 2^z as in ob_exp1. y k is exact for the leading 24 bits of y, so
@@ -39,14 +39,14 @@ static inline double ob_pow(double x, double y) {
     z = z > 1000.0 ? 1000.0 : z;
     const double shifted = z + OB_ROUNDING;
     double r = (whole - (shifted - OB_ROUNDING)) + rest;
-    r = r < -1.0 ? -1.0 : r; /* where z was cut */
+    r = r < -1.0 ? -1.0 : r; /* where z was clipped */
     r = r > 1.0 ? 1.0 : r;
     double v = ob_exp_near(r * OB_LN2) * ob_two_to(shifted);
     v = under ? 0.0 : v;
     return over ? 0x1p1000 : v;
 }
 
-/* v = sgn(theta) abs(theta / unit)^exponent; by products for a small whole exponent */
+/* v = sgn(theta) abs(theta / unit)^exponent; by products for a small integer exponent */
 OB_CLONES static void ob_power(double *restrict v, const double *restrict theta, double inverse, double exponent,
                                ptrdiff_t n) {
     if (exponent == floor(exponent) && exponent <= 8.0) {

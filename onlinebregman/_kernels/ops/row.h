@@ -1,4 +1,4 @@
-/* Helpers for rows that are not just contiguous doubles, and for several models on one row. */
+/* Helpers for rows that are not contiguous doubles, and for several models on one row. */
 #ifndef ONLINEBREGMAN_ROW_H
 #define ONLINEBREGMAN_ROW_H
 
@@ -36,8 +36,8 @@ OB_CLONES static double ob_average_dot(const double *restrict total, const doubl
     return OB_SUM8(s);
 }
 
-/* place = how many of n columns are smaller; does that give each a place of its own, as they differ? Both have room for
- * a multiple of 16. Every pair is compared: for few that is faster than to sort, as no branch has to be guessed. */
+/* place[k] = the number of columns smaller than column[k]; returns whether all columns differ. Arrays are padded to a
+ * multiple of 16. Every pair is compared: for few columns that is faster than sorting, as there are no branches. */
 OB_CLONES static int ob_places(int32_t *restrict place, const int32_t *restrict column, ptrdiff_t n) {
     int64_t total = 0;
     for (ptrdiff_t j = 0; j < n; j += 16) {
@@ -75,8 +75,8 @@ static double ob_sparse_nonfinite(const double *w, const ptrdiff_t *index, ptrdi
     return i < n ? s0 + (s1 + 0.0 * w[index[i]]) : s0 + s1;
 }
 
-/* A row of floats as doubles, stored in the very pieces that OB_REDUCE loads: a load across several stores has to wait
- * for them */
+/* Convert a row of floats to doubles, stored in the same pieces in which OB_REDUCE loads it: a load that spans several
+ * recent stores would have to wait for them */
 OB_CLONES static void ob_widen_values(double *restrict x, const float *restrict a, ptrdiff_t n) {
     ptrdiff_t i = 0;
 #if defined(__GNUC__)
@@ -97,13 +97,13 @@ OB_CLONES static void ob_widen_values(double *restrict x, const float *restrict 
         x[i] = a[i];
 }
 
-/* Narrow column numbers as the helpers take them */
+/* Convert 32-bit column indices to ptrdiff_t */
 OB_CLONES static void ob_widen_columns(ptrdiff_t *restrict index, const int32_t *restrict a, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         index[i] = a[i];
 }
 
-/* sum w x for four models: the numbers of ob_dot, reading x once */
+/* sum w x for four models, bit for bit as by ob_dot, reading x once */
 OB_CLONES static void ob_dot4(const double *restrict w0, const double *restrict w1, const double *restrict w2,
                               const double *restrict w3, const double *restrict x, ptrdiff_t n, double *restrict dots) {
     ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO;

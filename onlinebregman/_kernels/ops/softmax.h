@@ -1,6 +1,6 @@
-/* Vectors of one number for each class: the softmax of scores, and Newton steps of the implicit step on its log loss.
+/* The softmax of scores, and Newton steps of the implicit step on its log loss.
  *
- * They are filled up to whole registers, scores with OB_NO_CLASS, of probability 0.
+ * Vectors have one number for each class and are padded to whole registers, scores with OB_NO_CLASS, of probability 0.
  */
 #ifndef ONLINEBREGMAN_SOFTMAX_H
 #define ONLINEBREGMAN_SOFTMAX_H
@@ -11,12 +11,12 @@
 
 typedef struct {
     ptrdiff_t classes;
-    ptrdiff_t n;    /* values of a vector: the next multiple of OB_LANES */
+    ptrdiff_t n;    /* length of a vector: the next multiple of OB_LANES */
     ptrdiff_t y;    /* the class of the row */
     double *e;      /* exp(z - the largest z) */
     double largest;
-    double rest;    /* the sum of e but for the row's class: 1 - s_y keeps its digits */
-    double total;   /* and with it */
+    double rest;    /* the sum of e without the row's class, for 1 - s_y without cancellation */
+    double total;   /* the sum of e */
 } ob_softmax;
 
 static void ob_softmax_sum(ob_softmax *p) {
@@ -40,7 +40,7 @@ static double ob_softmax_loss(const ob_softmax *p, const double *z) {
     return own == p->largest ? log1p(p->rest) : (p->largest - own) + log(p->total);
 }
 
-/* s, the probabilities, which may take the place of e */
+/* s, the probabilities; s may be e */
 OB_CLONES static void ob_softmax_probabilities(const ob_softmax *p, double *s) {
     const double share = 1.0 / p->total, *e = p->e;
     for (ptrdiff_t c = 0; c < p->n; ++c)
@@ -72,20 +72,20 @@ OB_CLONES static double ob_softmax_residual(const ob_softmax *p, const double *r
 }
 
 /* r <- (I + q (diag s - s s'))^-1 r for an r that sums to 0, as z - a + q g does: (I + q diag s)^-1 r and so much of
- * (I + q diag s)^-1 q s that the sum is 0 again; `room` has n values */
-OB_CLONES static void ob_softmax_newton(const ob_softmax *p, double q, double *restrict r, double *restrict room) {
+ * (I + q diag s)^-1 q s that the sum is 0 again; `scratch` has n values */
+OB_CLONES static void ob_softmax_newton(const ob_softmax *p, double q, double *restrict r, double *restrict scratch) {
     const double share = q / p->total, *restrict e = p->e;
     for (ptrdiff_t c = 0; c < p->n; ++c) {
         const double s = share * e[c], w = 1.0 / (1.0 + s);
-        room[c] = s * w;
+        scratch[c] = s * w;
         r[c] *= w;
     }
-    const double surplus = ob_sum(r, p->n) / fmax(ob_sum(room, p->n), DBL_MIN);
+    const double surplus = ob_sum(r, p->n) / fmax(ob_sum(scratch, p->n), DBL_MIN);
     for (ptrdiff_t c = 0; c < p->n; ++c)
-        r[c] -= surplus * room[c];
+        r[c] -= surplus * scratch[c];
 }
 
-/* p of z - r for an r of which the third power is nothing beside 1 */
+/* p of z - r for an r whose third power is negligible */
 OB_CLONES static void ob_softmax_shift(ob_softmax *p, const double *restrict r) {
     double *restrict e = p->e;
     for (ptrdiff_t c = 0; c < p->n; ++c)
@@ -93,11 +93,12 @@ OB_CLONES static void ob_softmax_shift(ob_softmax *p, const double *restrict r) 
     ob_softmax_sum(p);
 }
 
-/* p of the scores z = a - q g with g = softmax(z) - e_y, from p of a. The problem is strongly convex, so Newton steps
- * get there that are halved where the residual would grow; none is larger than its residual. `room` has 4 n values. */
-static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, double *room) {
+/* p of the scores z = a - q g with g = softmax(z) - e_y, from p of a. The problem is strongly convex, so that Newton's
+ * method converges if steps are halved where the residual would grow; no step is larger than its residual. `scratch`
+ * has 4 n values. */
+static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, double *scratch) {
     const ptrdiff_t n = p->n;
-    double *z = room, *r = z + n, *trial = r + n, *next = trial + n;
+    double *z = scratch, *r = z + n, *trial = r + n, *next = trial + n;
     /* No score moves farther: where z_y > a_y + gap + m, all |g| < (k - 1) exp(-m). */
     const double gap = p->largest - a[p->y], reach = fmax(1.0, gap + log(1.0 + q * (double)(p->classes - 1)));
     const double rounding = fmin(1e-13 * fabs(p->largest), 1e-3);

@@ -1,8 +1,8 @@
 /* Rank-one change of an eigendecomposition: diag(pole) + u u' with poles in ascending order and w = u^2.
  *
  * Its eigenvalues are the roots of f(t) = 1 + sum w_j / (pole_j - t), one between each pole and the next and one above
- * the last. A root is held as an offset tau from the nearer pole, `origin`: differences pole_j - root then keep their
- * digits however close they are. Eight roots at a time, one a lane: lanes do not meet, so that every instruction set
+ * the last. A root is stored as an offset tau from the nearer pole, `origin`, so that differences pole_j - root have no
+ * cancellation. Eight roots are computed at a time, one per lane: lanes are independent, so that every instruction set
  * gives the same digits.
  */
 #ifndef ONLINEBREGMAN_SPECTRAL_H
@@ -10,7 +10,7 @@
 
 #include "vector.h"
 
-/* Arrays indexed by roots, and the poles, have room for so many values beyond the last one. */
+/* Arrays indexed by roots, and the poles, are padded by this number of values. */
 #define OB_SPARE 16
 
 #if defined(__GNUC__)
@@ -54,7 +54,7 @@ typedef int ob_mask;
         x = OB_PICK(up, 2.0 * (b), (a) - q) / OB_PICK(up, (a) + q, 2.0 * (c));                                         \
     } while (0)
 
-/* Gap above each of the k poles: the last root is below pole_k + sum w, the pole put beyond it has no weight. */
+/* Set the gap above each of the k poles: the last root is below pole_k + sum w, where a pole without weight is put. */
 OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total) {
     for (ptrdiff_t j = 0; j < OB_SPARE; ++j) {
         pole[k + j] = pole[k - 1] + 2.0 * (double)(j + 1) * total;
@@ -63,9 +63,9 @@ OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total
 }
 
 /* All k roots, and 1 / f' there: an eigenvector's (v'u)^2. f is interpolated by c + s / (pole_i - t) + S /
- * (pole_i+1 - t), with f, f' and f'' as they are (Gragg): convergence is cubic from either side, and bisection where
- * rounding errors lead out of the bracket. Poles and w are followed by those of ob_close_poles. If `growth` is not
- * zero, what is there are the roots for w / (1 + growth), to start from.
+ * (pole_i+1 - t) with the same f, f' and f'' (Gragg): convergence is cubic from either side, and bisection is used
+ * where rounding errors lead out of the bracket. Poles and w are padded by ob_close_poles. If `growth` is not zero, the
+ * iteration starts at the given roots for w / (1 + growth).
  */
 OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t k, double growth, double *origin,
                                  double *tau, double *energy) {
@@ -78,14 +78,14 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
             if (warm) {
                 from = OB_AT(origin + i);
                 x = OB_AT(tau + i) + growth * OB_AT(energy + i);
-            } else { /* which half of the gap, and the root if the other poles stood still */
+            } else { /* choose the half of the gap, and start at the root for constant terms of the other poles */
                 const ob_group below = OB_AT(w + i), above = OB_AT(w + i + 1);
                 from = low;
                 OB_SECULAR(0.5 * gap)
                 ob_mask right = f < 0.0;
                 for (int l = 0; l < OB_WIDTH; ++l)
                     if (i + l >= k - 1)
-                        OB_LANE_OF(right, l) = 0; /* nothing is known to be above the last root */
+                        OB_LANE_OF(right, l) = 0; /* there is no pole above the last root */
                 from = OB_PICK(right, high, low);
                 const ob_group c = f - 2.0 * (above - below) / gap, a = OB_PICK(right, -gap, gap) * c + below + above;
                 const ob_group b = OB_PICK(right, -(above * gap), below * gap);
@@ -114,7 +114,7 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
                 if (!left)
                     break;
             }
-            const ob_mask far = OB_SIZE(x) > 0.75 * gap; /* has come near the other pole, and is measured from there */
+            const ob_mask far = OB_SIZE(x) > 0.75 * gap; /* near the other pole: measure the root from there */
             astray = 0;
             for (int l = 0; l < OB_WIDTH; ++l)
                 astray |= warm && i + l < k - 1 && OB_LANE_OF(far, l);
@@ -126,9 +126,9 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
     }
 }
 
-/* The vector v, of u's signs, for which these roots are exact (Gu and Eisenstat 1994, after Loewner):
- * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It replaces u: eigenvectors then are orthogonal.
- * */
+/* The vector v, with the signs of u, for which these roots are exact (Gu and Eisenstat 1994, after Loewner):
+ * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It is used instead of u to make the eigenvectors
+ * orthogonal. */
 OB_CLONES static void ob_loewner(const double *pole, const double *u, ptrdiff_t k, const double *origin,
                                  const double *tau, double *v) {
     const ob_group zero = {0};
@@ -145,7 +145,7 @@ OB_CLONES static void ob_loewner(const double *pole, const double *u, ptrdiff_t 
     }
 }
 
-/* The eigenvector of one root, of length one: v / (pole - root) */
+/* The unit eigenvector of one root, proportional to v / (pole - root) */
 OB_CLONES static void ob_eigenvector(const double *restrict pole, const double *restrict v, ptrdiff_t k, double origin,
                                      double tau, double *restrict out) {
     for (ptrdiff_t j = 0; j < k; ++j)
@@ -166,7 +166,7 @@ OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, dou
 
 /* sum_ij K_ij x_ij^2 with the logarithmic means K_ij = (p_i - p_j) / (g_i - g_j), p = exp(g), q = sqrt(p), and
  * x = sum_b sign_b x_b x_b' over the first `positive` vectors (sign +) and the other ones (sign -), of `stride` each.
- * g, p and q are followed by OB_SPARE values, x_b by zeros. */
+ * g, p and q are padded by OB_SPARE values, x_b by zeros. */
 OB_CLONES static double ob_mean_square(const double *g, const double *p, const double *q, const double *x,
                                        ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
     const ob_group zero = {0};

@@ -1,26 +1,26 @@
-/* Rows in units of their columns' deviations, by statistics that move from row to row. */
+/* Rows standardised by running means and deviations of their columns. */
 #ifndef ONLINEBREGMAN_STANDARDIZE_H
 #define ONLINEBREGMAN_STANDARDIZE_H
 
 #include "vector.h"
 
-/* (x - mean) / deviation, the deviation being 1 / (root unit) and root 0 where there is none, kept within `limit`: NaN
- * where x is not finite. In this order of factors none overflows. */
+/* (x - mean) / deviation, clipped to [-limit, limit]; NaN where x is not finite. The deviation is 1 / (root unit), and
+ * root is 0 for constant columns. In this order of factors none overflows. */
 OB_INLINE double ob_standardized(double x, double mean, double root, double unit, double limit) {
     const double z = ((x - mean) * root) * unit, low = z < -limit ? -limit : z;
     return (low > limit ? limit : low) + 0.0 * x;
 }
 
-/* z = the row x, standardised */
+/* z = the standardised row x */
 OB_CLONES static void ob_standardize(double *restrict z, const double *restrict x, const double *restrict mean,
                                      const double *restrict root, double unit, double limit, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)
         z[i] = ob_standardized(x[i], mean[i], root[i], unit, limit);
 }
 
-/* The same, and then the row counts as one of weight h, which is `share` of the weight of all rows, itself included,
- * that is `total`: mean and squares = sum h (x - mean)^2 (Welford), root = 1 / sqrt(squares), but 0 if the deviation is
- * below `least` times the mean. */
+/* The same, and then the row, of weight h, is added to the statistics: mean, squares = sum h (x - mean)^2 (Welford),
+ * and root = 1 / sqrt(squares), or 0 if the deviation is below `least` times the mean. `total` is the weight of all
+ * rows, this one included, and share = h / total, or 0 where the mean is not subtracted. */
 OB_CLONES static void ob_standardize_and_count(double *restrict z, const double *restrict x, double *restrict mean,
                                                double *restrict squares, double *restrict root, double unit,
                                                double limit, double h, double share, double total, double least,
@@ -35,7 +35,7 @@ OB_CLONES static void ob_standardize_and_count(double *restrict z, const double 
     }
 }
 
-/* Without means, for a sparse row: `squares` and `root` belong to all columns, of which the row has some */
+/* Without means, for a sparse row; `squares` and `root` are those of all columns */
 static void ob_sparse_standardize(double *restrict z, const double *restrict x, const ptrdiff_t *restrict index,
                                   const double *restrict root, double unit, double limit, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; ++k)

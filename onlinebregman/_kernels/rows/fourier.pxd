@@ -7,14 +7,14 @@ cimport cython
 cdef class FourierFeatures:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t n_components
-    cdef double[:, ::1] frequencies  # in turns, of each component a row
-    cdef double[::1] phases
+    cdef double[:, ::1] frequencies  # omega / (2 pi), a row for each component
+    cdef double[::1] phases   # b / (2 pi)
 
     cdef void apply(self, const Row* row, double* z) noexcept nogil
 
 
 cdef inline const Row* mapped(FourierFeatures features, const Row* row, double* z, Row* image) noexcept nogil:
-    """The row as it is learned: its features in z, in a row of their own; or as it comes."""
+    """The features of a row, stored in z; the row itself if `features` is None."""
     if features is None:
         return row
     features.apply(row, z)

@@ -21,14 +21,14 @@ cdef extern from "ops/fourier.h":
 
 @cython.final
 cdef class FourierFeatures:
-    """The features of rows.
+    """The map from rows to random Fourier features.
 
     Parameters
     ----------
     frequencies : ndarray of shape (n_components, n_features)
-        omega / 2 pi.
+        omega / (2 pi).
     phases : ndarray of shape (n_components,)
-        b / 2 pi.
+        b / (2 pi).
     """
 
     def __cinit__(self, frequencies, phases):
@@ -36,7 +36,10 @@ cdef class FourierFeatures:
         self.phases = np.array(phases, dtype=np.float64)
         self.n_components, self.n_features = self.frequencies.shape[0], self.frequencies.shape[1]
         if self.n_features == 0 or self.n_components == 0 or self.phases.shape[0] != self.n_components:
-            raise ValueError(f"phases must be as many as frequencies; got {self.phases.shape[0]}, {self.n_components}")
+            raise ValueError(
+                "frequencies must be of shape (n_components, n_features), neither of them 0, and phases of shape "
+                f"(n_components,); got {np.shape(frequencies)} and {np.shape(phases)}"
+            )
 
     def __reduce__(self):
         return type(self), (np.asarray(self.frequencies).copy(), np.asarray(self.phases).copy())

@@ -2,12 +2,12 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 
-cdef struct Row:              # a row as it comes; what is worked out about it goes elsewhere
+cdef struct Row:              # a read-only view of one row; what is computed from it is stored elsewhere
     const double* x           # the values
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
-    Py_ssize_t n              # how many values
+    Py_ssize_t n              # the number of values
 
-# What is sorted: the number of a column, and where in the row its value is.
+# A sort key: the column in the upper half, the position of its value in the row in the lower half.
 ctypedef uint64_t Entry
 
 
@@ -20,42 +20,42 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer[4] buffers    # what keeps the memory alive: of one array or three (CSR), and of an order
-    cdef int held
-    cdef void* memory
-    cdef void* room
-    cdef double* x               # where a float32 row is widened
-    cdef Py_ssize_t* index       # where a row's narrow indices are
-    cdef double* z               # where a row is written to that is changed before it is learned; see `make_room`
-    cdef double* filled          # and a sparse one that is made dense
-    cdef void* order_room
-    cdef double* ordered_x       # where a sparse row is put in order; NULL if all are
+    cdef Py_buffer[4] buffers    # of one array or three (CSR), and of `order`: they keep the memory alive
+    cdef int held                # the number of buffers in use
+    cdef void* x_memory          # unaligned blocks that `x`, `z` and `ordered_x` point into
+    cdef void* z_memory
+    cdef void* sort_memory
+    cdef double* x               # a float32 row converted to float64
+    cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
+    cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
+    cdef double* filled          # a sparse row made dense
+    cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
-    cdef Entry* entries
-    cdef Entry* other_entries  # as many
-    cdef const Py_ssize_t* order  # in which the rows are taken; NULL for the one they are in
+    cdef Entry* entries          # keys to sort, and as many for the other side of a pass
+    cdef Entry* other_entries
+    cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
 
     cdef bint take(self, array, int ndim)
     cdef int allocate(self) except -1
-    cdef int make_room(self, bint filled) except -1
-    cdef int take_in_order(self, order) except -1
+    cdef int allocate_scratch(self, bint filled) except -1
+    cdef int set_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void fill(self, Row* row) noexcept nogil
-    cdef void put_in_order(self, Row* row) noexcept nogil
-    cdef int make_order(self) except -1
+    cdef void sort_columns(self, Row* row) noexcept nogil
+    cdef int allocate_sort(self) except -1
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
     cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 
 
 cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
-    """Which row is the k-th to be taken?"""
+    """The number of the row that is learned as the k-th."""
     return k if rows.order == NULL else rows.order[k]
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept
-cpdef object in_doubles(values)
-cdef bint hold_doubles(values, Py_buffer* buffer)
+cpdef object as_float64(values)
+cdef bint hold_float64(values, Py_buffer* buffer)
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
 cdef Rows try_rows(X)

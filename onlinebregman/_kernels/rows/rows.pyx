@@ -1,4 +1,4 @@
-"""Blocks of rows, read where they lie: C-contiguous float64 or float32 arrays, and canonical CSR matrices."""
+"""Blocks of rows, read in place: C-contiguous float64 or float32 arrays, and CSR matrices."""
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
@@ -20,7 +20,7 @@ cdef extern from "ops/row.h":
 
 cdef type ndarray = np.ndarray
 
-# From this many columns on the weights do not stay in a core's own cache, and each row's are asked for a row ahead.
+# From this many columns on the weights do not fit into a core's own cache, and those of the next row are prefetched.
 cdef Py_ssize_t LARGE = 1 << 16
 
 
@@ -30,7 +30,7 @@ ctypedef fused Column:
 
 
 cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
-    """Is each number larger than the one before?"""
+    """Whether the numbers increase strictly."""
     cdef Py_ssize_t i
     cdef Column descents = 0
     for i in range(n - 1):
@@ -39,7 +39,7 @@ cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """Are all numbers from 0 to the bound, less one?"""
+    """Whether all numbers are at least 0 and below the bound."""
     cdef Py_ssize_t i
     cdef Column least = 0, largest = 0
     for i in range(n):
@@ -48,12 +48,12 @@ cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noex
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept:
-    """Can its values be read as what they are? Memory that NumPy has not laid out itself may begin anywhere."""
+    """Whether the values are aligned to their size: memory that NumPy did not allocate itself may begin anywhere."""
     return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
 
 
-cpdef object in_doubles(values):
-    """A plain array of numbers, or a list of int and float, copied to C-contiguous float64; None for all others."""
+cpdef object as_float64(values):
+    """A copy of an array of numbers or a list of int and float, C-contiguous in float64; None for anything else."""
     if type(values) is list:
         for value in values:
             if type(value) is not float and type(value) is not int:
@@ -67,7 +67,7 @@ cpdef object in_doubles(values):
 
 
 def all_finite(values):
-    """Is it certain, at one look, that values are finite? False may mean that they are no array of floats, too."""
+    """Whether values are a C-contiguous array of floats, all of them finite; False is also returned for other types."""
     cdef Py_buffer buffer
     cdef Py_ssize_t i, k, n
     cdef const float* a
@@ -95,12 +95,12 @@ def all_finite(values):
     return total == 0
 
 
-cdef bint hold_doubles(values, Py_buffer* buffer):
-    """Hold the buffer of numbers as float64, where they are or in a copy; False for all others: nothing is held."""
+cdef bint hold_float64(values, Py_buffer* buffer):
+    """Hold the buffer of numbers as float64, in place or copied; False, and nothing is held, for anything else."""
     cdef int attempt
     for attempt in range(2):
         if attempt == 1 or type(values) is not ndarray:
-            values = in_doubles(values)
+            values = as_float64(values)
             if values is None:
                 return False
         try:
@@ -125,13 +125,13 @@ cdef class Rows:
         while self.held:
             self.held -= 1
             PyBuffer_Release(&self.buffers[self.held])
-        free(self.memory)
+        free(self.x_memory)
         free(self.index)
-        free(self.room)
-        free(self.order_room)
+        free(self.z_memory)
+        free(self.sort_memory)
 
     cdef bint take(self, array, int ndim):
-        """Hold the buffer of one more aligned, C-contiguous array of plain numbers; False if it is something else."""
+        """Hold the buffer of one more aligned, C-contiguous array of numbers; False if it is something else."""
         cdef Py_buffer* buffer = &self.buffers[self.held]
         try:
             PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
@@ -141,47 +141,47 @@ cdef class Rows:
         return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
 
     cdef int allocate(self) except -1:
-        """The memory to widen rows that are not float64 with Py_ssize_t for indices."""
+        """Memory to convert rows that are not float64 with indices of type Py_ssize_t."""
         if self.value_size != sizeof(double):
-            self.memory = malloc(max(self.widest, 1) * sizeof(double) + 64)
-            if self.memory == NULL:
+            self.x_memory = malloc(max(self.widest, 1) * sizeof(double) + 64)
+            if self.x_memory == NULL:
                 raise MemoryError()
-            self.x = <double*> ((<size_t> self.memory + 63) & ~<size_t> 63)
+            self.x = <double*> ((<size_t> self.x_memory + 63) & ~<size_t> 63)
         if self.indices != NULL and self.index_size != sizeof(Py_ssize_t):
             self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
             if self.index == NULL:
                 raise MemoryError()
         return 0
 
-    cdef int make_room(self, bint filled) except -1:
-        """The memory for a row that is changed before it is learned; `filled`: which has all columns then."""
+    cdef int allocate_scratch(self, bint filled) except -1:
+        """Memory for a row that is transformed before it is learned; with `filled`, sparse rows are made dense."""
         if self.z != NULL:
             return 0
         filled = filled and self.indices != NULL
         if filled:
             self.widest, self.stored = self.n_columns, self.n_rows * self.n_columns
-        self.room = malloc((1 + filled) * max(self.widest, 1) * sizeof(double) + 64)
-        if self.room == NULL:
+        self.z_memory = malloc((1 + filled) * max(self.widest, 1) * sizeof(double) + 64)
+        if self.z_memory == NULL:
             raise MemoryError()
-        self.z = <double*> ((<size_t> self.room + 63) & ~<size_t> 63)
+        self.z = <double*> ((<size_t> self.z_memory + 63) & ~<size_t> 63)
         if filled:
             self.filled = self.z + self.widest
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:
-        """Make a sparse row dense, if there is room for it."""
+        """Make a sparse row dense, if memory was allocated for that."""
         if self.filled != NULL:
             memset(self.filled, 0, self.n_columns * sizeof(double))
             ob_scatter(self.filled, row.x, row.index, row.n)
             row.x, row.index, row.n = self.filled, NULL, self.n_columns
 
-    cdef int take_in_order(self, order) except -1:
-        """Take the rows in this order, an array of intp, or in the one they are in if it is None."""
+    cdef int set_order(self, order) except -1:
+        """Learn the rows in this order, an array of intp; None: as they are stored."""
         cdef int held = self.held
         if order is not None:
             if not (self.take(order, 1) and self.buffers[held].format[0] in b"lq"
                     and self.buffers[held].itemsize == sizeof(Py_ssize_t)):
-                raise TypeError("an order of rows has to be a C-contiguous array of intp")
+                raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
             self.order = <const Py_ssize_t*> self.buffers[held].buf
         return 0
 
@@ -204,10 +204,10 @@ cdef class Rows:
             ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
             row.x = self.x
         if self.entries != NULL and not self.increases(start, start + row.n):
-            self.put_in_order(row)
+            self.sort_columns(row)
 
-    cdef void put_in_order(self, Row* row) noexcept nogil:
-        """The row with its columns in order; values of one column are added up as they come, in their precision."""
+    cdef void sort_columns(self, Row* row) noexcept nogil:
+        """Sort the columns of a row; duplicate entries are summed in their stored order and precision."""
         cdef Py_ssize_t k, n = 0
         cdef Entry* sorted_entries
         cdef double value
@@ -219,7 +219,7 @@ cdef class Rows:
             return
         for k in range(row.n):
             self.entries[k] = <Entry> row.index[k] << 32 | <Entry> k
-        sorted_entries = by_digits(self.entries, self.other_entries, row.n, self.n_columns)
+        sorted_entries = radix_sort(self.entries, self.other_entries, row.n, self.n_columns)
         for k in range(row.n):
             value = row.x[<uint32_t> sorted_entries[k]]
             if n > 0 and self.ordered_index[n - 1] == <Py_ssize_t> (sorted_entries[k] >> 32):
@@ -231,19 +231,19 @@ cdef class Rows:
                 n += 1
         row.x, row.index, row.n = self.ordered_x, self.ordered_index, n
 
-    cdef int make_order(self) except -1:
-        """The memory to put rows in order."""
-        self.order_room = malloc(4 * max(self.widest, 1) * sizeof(double) + 64)
-        if self.order_room == NULL:
+    cdef int allocate_sort(self) except -1:
+        """Memory to sort the columns of rows."""
+        self.sort_memory = malloc(4 * max(self.widest, 1) * sizeof(double) + 64)
+        if self.sort_memory == NULL:
             raise MemoryError()
-        self.ordered_x = <double*> ((<size_t> self.order_room + 63) & ~<size_t> 63)
+        self.ordered_x = <double*> ((<size_t> self.sort_memory + 63) & ~<size_t> 63)
         self.ordered_index = <Py_ssize_t*> (self.ordered_x + self.widest)
         self.entries = <Entry*> (self.ordered_index + self.widest)
         self.other_entries = self.entries + self.widest
         return 0
 
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil:
-        """Have the weights of row i brought near, if it is sparse and they may be far."""
+        """Prefetch the weights of row i, if it is sparse and the weights do not fit into the cache."""
         cdef Py_ssize_t b, k
         if self.indices == NULL or self.n_columns < LARGE:
             return
@@ -252,7 +252,7 @@ cdef class Rows:
                 OB_PREFETCH(weights + b * self.n_columns + integer(self.indices, self.index_size, k))
 
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-        """Are these columns in range, and each larger than the one before?"""
+        """Whether these columns are in range and increase strictly."""
         if start == end:
             return True
         if integer(self.indices, self.index_size, start) < 0:
@@ -264,21 +264,21 @@ cdef class Rows:
         return increasing((<const int64_t*> self.indices) + start, end - start)
 
     cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-        """Are these columns ones that there are?"""
+        """Whether these columns are in range."""
         if self.index_size == 4:
             return all_below((<const int32_t*> self.indices) + start, end - start, self.n_columns)
         return all_below((<const int64_t*> self.indices) + start, end - start, self.n_columns)
 
 
 cdef enum:
-    DIGIT = 6                 # bits by which entries are sorted at a time
-    FEW = 64                  # columns of which each is compared with each; a multiple of 16
+    DIGIT = 6                 # bits of a digit of the radix sort
+    FEW = 64                  # up to so many columns all pairs are compared instead; a multiple of 16
 
 
-def in_order(X):
-    """A copy of a sound CSR matrix whose rows have their columns in order; equal ones stay as they come.
+def with_sorted_columns(X):
+    """A copy of a valid CSR matrix with the columns of each row sorted; duplicates keep their order.
 
-    By digits, which takes a quarter of the time that comparisons do: on short keys no branch has to be guessed.
+    A radix sort takes a quarter of the time of a comparison sort: on short keys there is no branch to mispredict.
     """
     indices = np.empty_like(X.indices)
     if X.indices.dtype == np.int32:
@@ -289,14 +289,13 @@ def in_order(X):
 
 
 cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
-    """Write the columns in order, and return from where the values come."""
+    """Write the sorted columns, and return the positions that their values come from."""
     cdef Py_ssize_t i, k, start, n, widest = 0, n_rows = ends.shape[0] - 1
     cdef Py_ssize_t[::1] places
     for i in range(n_rows):
         widest = max(widest, ends[i + 1] - ends[i])
     order = np.empty(given.shape[0], dtype=np.intp)
-    room = np.empty((2, max(widest, 1)), dtype=np.uint64)
-    cdef Entry[:, ::1] entries = room
+    cdef Entry[:, ::1] entries = np.empty((2, max(widest, 1)), dtype=np.uint64)
     cdef int32_t[FEW] place
     cdef Entry* sorted_entries
     places = order
@@ -309,7 +308,7 @@ cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] 
                 continue
             for k in range(n):
                 entries[0, k] = <Entry> given[start + k] << 32 | <Entry> k
-            sorted_entries = by_digits(&entries[0, 0], &entries[1, 0], n, n_columns)
+            sorted_entries = radix_sort(&entries[0, 0], &entries[1, 0], n, n_columns)
             for k in range(n):
                 columns[start + k] = <Column> (sorted_entries[k] >> 32)
                 places[start + k] = start + <Py_ssize_t> <uint32_t> sorted_entries[k]
@@ -317,7 +316,7 @@ cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] 
 
 
 cdef inline bint find_places(const Column* columns, Py_ssize_t n, int32_t* place) noexcept nogil:
-    """Where few columns, all different, belong; False for others."""
+    """The sorted positions of at most FEW different columns; False for others."""
     cdef int32_t[FEW] narrow
     cdef Py_ssize_t k
     if n > FEW:
@@ -328,8 +327,8 @@ cdef inline bint find_places(const Column* columns, Py_ssize_t n, int32_t* place
     return ob_places(place, narrow, n)
 
 
-cdef Entry* by_digits(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """Sort entries of columns below the bound; they end in a or in b."""
+cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
+    """Sort entries of columns below the bound, and return the array, a or b, in which they end."""
     cdef Py_ssize_t[1 << DIGIT] begin
     cdef Py_ssize_t k, digit, total, count
     cdef int shift = 32
@@ -366,7 +365,7 @@ cdef Rows dense_rows(X):
 cdef Rows sparse_rows(X):
     """Rows of a CSR matrix of float64 or float32; None if it is something else.
 
-    Rows whose columns do not increase are put in order when they are fetched.
+    Rows whose columns do not increase are sorted when they are fetched.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_ssize_t i, start, end
@@ -400,17 +399,17 @@ cdef Rows sparse_rows(X):
         start = end
     rows.allocate()
     if not ordered:
-        rows.make_order()
+        rows.allocate_sort()
     return rows
 
 
 cdef Rows try_rows(X):
-    """The rows of X if it is an array of numbers, or CSR as the kernels read it, and no subclass; else None."""
+    """The rows of X if it is an array of numbers or a readable CSR matrix, and not of a subclass; None otherwise."""
     cdef Rows rows
     if type(X) is ndarray:
         rows = dense_rows(X)
         if rows is None and X.ndim == 2:
-            X = X.copy() if X.dtype == np.float32 else in_doubles(X)
+            X = X.copy() if X.dtype == np.float32 else as_float64(X)
             rows = None if X is None else dense_rows(X)
         return rows
     if type(X) is csr_matrix or type(X) is csr_array:
@@ -422,5 +421,8 @@ cdef Rows open_rows(X):
     """The rows of validated X, dense or CSR."""
     cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
     if rows is None:
-        raise TypeError("X has to be a C-contiguous array of float64 or float32, or CSR in canonical format")
+        raise TypeError(
+            "X must be a C-contiguous array of float64 or float32, or a CSR matrix of these with column indices in "
+            f"range; got {type(X).__name__}"
+        )
     return rows

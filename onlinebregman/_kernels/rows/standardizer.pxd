@@ -3,7 +3,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 cimport cython
 
 
-cdef struct Change:           # of a column that a sparse row is about to count in
+cdef struct Change:           # a column and its sum of squares before a sparse row was added
     Py_ssize_t column
     double square
 
@@ -12,9 +12,9 @@ cdef struct Change:           # of a column that a sparse row is about to count 
 cdef class Standardizer:
     cdef readonly Py_ssize_t n_features
     cdef readonly bint centred
-    cdef double weight        # of all rows that count
-    cdef double[::1] state    # of each column: sum h (x - mean)^2, 1 / its root, and the mean, one after the other
-    # What the last call has to put back: all of it, or what rows have changed
+    cdef double weight        # sum of the weights of all rows so far
+    cdef double[::1] state    # all sums h (x - mean)^2, then all 1 / their square roots, then all means
+    # What `undo` restores: a copy of the whole state if `complete`, otherwise a log of the changed columns
     cdef double weight_before
     cdef bint complete
     cdef double[::1] before
@@ -32,7 +32,7 @@ cdef class Standardizer:
 
 
 cdef inline void fetch_standardized(Standardizer standardizer, Rows rows, Py_ssize_t i, Row* row) noexcept nogil:
-    """Row i as it is predicted: as it comes, without a standardizer."""
+    """Row i as it is predicted: standardised, if there is a standardizer."""
     rows.fetch(i, row)
     if standardizer is not None:
         rows.fill(row)
@@ -42,7 +42,7 @@ cdef inline void fetch_standardized(Standardizer standardizer, Rows rows, Py_ssi
 
 cdef inline void fetch_to_learn(Standardizer standardizer, Rows rows, Py_ssize_t i, double weight,
                                 Row* row) noexcept nogil:
-    """The same, and the row counts from now on: how rows are standardised depends on nothing but rows."""
+    """The same, and then the row is added to the statistics."""
     rows.fetch(i, row)
     if standardizer is not None:
         rows.fill(row)

@@ -1,13 +1,12 @@
-"""Rows in units of their columns' deviations: centred and scaled by the rows that were learned before.
+"""Rows standardised online: centred and scaled by the statistics of the rows that were learned before.
 
-With h the weights of these rows and H their sum, the columns of a row x become
+With h the weights of these rows and H their sum, a value x of a column becomes
 
     z = (x - mean) / deviation,   mean = sum h x / H,   deviation^2 = sum h (x - mean)^2 / H,
 
-kept within LIMIT, and 0 in a column that has been constant. The sums move by Welford's rule, which loses no digits to a
-large mean. Or the mean is taken to be 0, for sparse rows, which centring would fill: of a row only the columns that it
-stores are looked at then, as all others are 0 and stay it. Either way the same rows, dense or sparse, give the same
-numbers.
+clipped to [-LIMIT, LIMIT], and 0 in a column that has been constant. The sums are updated by Welford's rule, which is
+accurate for a large mean, too. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then
+costs O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
 """
 
 import numpy as np
@@ -31,25 +30,25 @@ cdef extern from "ops/standardize.h":
     void ob_sparse_count(const double* x, const Py_ssize_t* index, double* squares, double* root, double h,
                          Py_ssize_t n) noexcept nogil
 
-# Deviations beyond which a value counts no more.
+# Standardised values are clipped to this many deviations.
 cdef double LIMIT = 5.0
-# A column whose deviation is below this share of its mean is constant but for rounding.
+# A column whose deviation is below this fraction of its mean is constant up to rounding.
 cdef double LEAST = 1e-14
 
 
 @cython.final
 cdef class Standardizer:
-    """The statistics of the rows that were learned, and rows standardised by them.
+    """The statistics of the rows that were learned, which standardise the next ones.
 
     Parameters
     ----------
     n_features : int
     centred : bool
-        Are means subtracted?
+        Whether means are subtracted.
     state : ndarray, default=None
-        What another one knows of the columns, to go on as it would,
+        The statistics of the columns to continue from.
     weight : float, default=0.0
-        and the weight of its rows.
+        The sum of the weights of their rows.
     """
 
     def __cinit__(self, n_features, centred, state=None, weight=0.0):
@@ -66,26 +65,26 @@ cdef class Standardizer:
 
     @property
     def n_samples_seen(self):
-        """The weight of all rows that count."""
+        """Sum of the weights of all rows so far."""
         return self.weight
 
     @property
     def mean(self):
-        """What is subtracted: a new array."""
+        """Means that are subtracted; a new array."""
         return np.asarray(self.state)[2 * self.n_features:].copy()
 
     @property
     def scale(self):
-        """What is divided by: a new array; 1 for columns that were constant."""
+        """Deviations that are divided by, 1 for constant columns; a new array."""
         inverse = self.inverse()
         return np.divide(1.0, inverse, out=np.ones(self.n_features), where=inverse > 0)
 
     cdef object inverse(self):
-        """1 / deviation, or 0."""
+        """1 / deviation, 0 for constant columns."""
         return np.asarray(self.state)[self.n_features:2 * self.n_features] * self.unit()
 
     def in_units_of_data(self, coef, intercept):
-        """Weights and intercept that say of rows what the given ones say of standardised rows."""
+        """Weights and intercept that predict from rows what the given ones predict from standardised rows."""
         coef = coef * self.inverse()
         return coef, intercept - coef @ self.mean
 
@@ -103,7 +102,7 @@ cdef class Standardizer:
             fetch_standardized(self, rows, i, &row)
             if row.n:
                 memcpy(&values[start], row.x, row.n * sizeof(double))
-                if row.index != NULL:  # in order, which they may not be in X
+                if row.index != NULL:  # sorted, which they may not be in X
                     memcpy(&columns[start], row.index, row.n * sizeof(Py_ssize_t))
             start += row.n
             ends[i + 1] = start
@@ -115,14 +114,17 @@ cdef class Standardizer:
     # --- rows ---------------------------------------------------------------------------------------------------
 
     cdef int open(self, Rows rows) except -1:
-        """Get ready for rows that are standardised one by one; centring fills them."""
+        """Allocate what it takes to standardise rows one by one; centring makes them dense."""
         if rows.n_columns != self.n_features:
-            raise ValueError(f"rows must have {self.n_features} features, as those before; got {rows.n_columns}")
-        rows.make_room(self.centred)
+            raise ValueError(
+                f"rows must have {self.n_features} features, the number in the rows learned before; got "
+                f"{rows.n_columns}"
+            )
+        rows.allocate_scratch(self.centred)
         return 0
 
     cdef double unit(self) noexcept nogil:
-        """What the inverse roots of sums of squares have to be multiplied by."""
+        """The factor from 1 / sqrt(sum of squares) to 1 / deviation."""
         return sqrt(self.weight)
 
     cdef void standardize(self, const Row* row, double* z) noexcept nogil:
@@ -133,7 +135,7 @@ cdef class Standardizer:
             ob_sparse_standardize(z, row.x, row.index, root, self.unit(), LIMIT, row.n)
 
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil:
-        """Standardise a row and let it count."""
+        """Standardise a row, then add it to the statistics."""
         cdef double* squares = &self.state[0]
         cdef double* root = squares + self.n_features
         cdef double before = self.unit()
@@ -156,7 +158,7 @@ cdef class Standardizer:
         ob_sparse_count(row.x, row.index, squares, root, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
-        """Is everything finite that the last call may have changed?"""
+        """Whether all numbers are finite that the last call may have changed."""
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
@@ -165,10 +167,10 @@ cdef class Standardizer:
             total += 0.0 * self.state[self.log[k].column]
         return isfinite(total)
 
-    # --- a call, which may have to be undone ----------------------------------------------------------------------
+    # --- undoing a call -------------------------------------------------------------------------------------------
 
     cdef int begin(self, Rows rows) except -1:
-        """Get ready for rows to learn, and note what to go back to."""
+        """Before rows are learned: save what `undo` needs."""
         cdef Change* log
         self.weight_before, self.logged = self.weight, 0
         self.complete = rows.indices == NULL or rows.stored >= self.n_features
@@ -184,7 +186,7 @@ cdef class Standardizer:
         return 0
 
     cdef void undo(self) noexcept:
-        """Forget the rows of the last call."""
+        """Restore the statistics from before the last call."""
         cdef Change change
         self.weight = self.weight_before
         if self.complete:
