@@ -161,6 +161,7 @@ def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
         (3, lambda kept: (kept[0], kept[1], [10**6, *kept[2][1:]])),
         (5, lambda prior: np.eye(2)),
         (4, lambda per_row: 0),
+        (8, lambda n_rows: -1),
         (1, lambda size: -1),
         (6, lambda bounds: Percentiles(None, [5], 2)),
     ],

@@ -8,6 +8,7 @@ from libc.math cimport fabs
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_of
 from onlinebregman._kernels.matrices.percentiles cimport Percentiles
@@ -59,8 +60,8 @@ cdef class Sampler(Reservoir):
         self.prior = None if prior is None else np.array(prior, dtype=np.float64)
         if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
             raise ValueError(f"the prior of rows of {n_features} features must be a matrix of that size")
-        if per_row < 1 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
-            raise ValueError("1 instance or more must be made of a row, by two bounds and one margin")
+        if per_row < 1 or n_rows < 0 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
+            raise ValueError("1 instance or more must be made of 0 rows or more, by two bounds and one margin")
         self.instances, self.gap, self.image = None, np.empty(n_features), np.empty(n_features)
 
     def _arguments(self):
@@ -100,6 +101,7 @@ cdef class Sampler(Reservoir):
         if not numbers.shape[0] == sample_weight.shape[0] == rows.n_rows or self.loss is None:
             raise ValueError(f"there must be a class and a weight for each of {rows.n_rows} rows, and a loss")
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
+        check_idle(self.busy)
         self.waiting, self.again, self.noted = learner, again, True
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
