@@ -300,6 +300,8 @@ def examples():
 NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
+    "Chunk",
+    "Crew",
     "DensityLearner",
     "Drawing",
     "Ensemble",

@@ -82,7 +82,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             raise ValueError(f"features and scores must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {m}")
         self.d, self.m, self.room = self.n_inputs + self.fit_intercept, m, room
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
-        self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
+        self.n_targets, self.target_ndim, self.n_scores, self.apart = 1, 1, m, True
         self.gamma_before = self.gamma
         self.spare = np.zeros(3 * self.padded)
         self.memory, self.before = np.zeros(self.vectors() + self.start_of(self.padded)), None
