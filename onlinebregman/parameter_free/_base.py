@@ -42,7 +42,7 @@ class ParameterFree(HedgedMixin):
     random_features : int
         For the default set: also include models with this many random Fourier features, for kernels of three widths,
         and one with twice as many, for up to 128 columns. The cost of each is quadratic in its number of features, in
-        time and memory: three with 128 and one with 256 take about 20 microseconds per row and a megabyte. 0: only
+        time and memory: three with 128 and one with 256 take 10 to 15 microseconds per row and a megabyte. 0: only
         linear members.
     n_jobs : int or None
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
