@@ -317,6 +317,8 @@ def examples():
 NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
+    "Chunk",
+    "Crew",
     "DensityLearner",
     "Ensemble",
     "ExpertLearner",

@@ -82,7 +82,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return MixtureLearner([estimator._learner for estimator in self.estimators_], self._make_mixer(), books)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights)
+        refused = self._learner.learn(data.X, data.y, data.weights, vars(self).get("n_jobs", 1))
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

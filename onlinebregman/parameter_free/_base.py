@@ -42,8 +42,11 @@ class ParameterFree(HedgedMixin):
     random_features : int
         For the default set: also include models with this many random Fourier features, for kernels of three widths,
         and one with twice as many, for up to 128 columns. The cost of each is quadratic in its number of features, in
-        time and memory: three with 128 and one with 256 take about 20 microseconds per row and a megabyte. 0: only
+        time and memory: three with 128 and one with 256 take 10 to 15 microseconds per row and a megabyte. 0: only
         linear members.
+    n_jobs : int or None
+        Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
+        each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
     random_state : int, RandomState instance or None
         For drawing the features. A number, such as the default, gives the same features every time.
 
@@ -63,6 +66,7 @@ class ParameterFree(HedgedMixin):
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
 
@@ -71,6 +75,7 @@ class ParameterFree(HedgedMixin):
     share: float
     standardize: bool
     random_features: int
+    n_jobs: int | None
     random_state: RandomState
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:

@@ -34,7 +34,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
     Parameters
     ----------
-    {members, stacking, share, standardize, random_features, class_weight, random_state}
+    {members, stacking, share, standardize, random_features, class_weight, n_jobs, random_state}
 
     Attributes
     ----------
@@ -78,6 +78,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         standardize: bool = True,
         random_features: int = 128,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())

@@ -36,7 +36,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     {members}
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
-    {stacking, share, standardize, random_features, random_state}
+    {stacking, share, standardize, random_features, n_jobs, random_state}
 
     Attributes
     ----------
@@ -81,6 +81,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
+        n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
         self._keep(locals())

@@ -31,6 +31,7 @@ cdef class AtomicLearner:
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
+    cdef bint apart           # has it a matrix and no Python, so that rows are best learned in turn, in any thread?
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
     cpdef bint in_force(self, dict attributes)
@@ -49,6 +50,8 @@ cdef class AtomicLearner:
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
     cdef int check_all(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef int undo(self, Rows rows) except -1

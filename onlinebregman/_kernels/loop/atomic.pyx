@@ -242,6 +242,18 @@ cdef class AtomicLearner:
         """
         return LEARNED
 
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
+        """The same for n rows of positive weight, one after the other; their scores go `stride` numbers apart."""
+        cdef Py_ssize_t i
+        cdef int status
+        for i in range(n):
+            failed[0] = i
+            status = self.learn_row(&rows[i], work, y[i], weight[i], scores + i * stride)
+            if status != LEARNED:
+                return status
+        return LEARNED
+
     cdef int check_all(self) noexcept nogil:
         """After the last row: check that everything is finite that was not checked row by row."""
         return LEARNED

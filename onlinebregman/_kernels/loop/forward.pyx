@@ -100,7 +100,7 @@ cdef class ForwardLearner(AtomicLearner):
             check_columns(features.n_features, self.n_features)
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
             raise ValueError(f"features and targets must be 1 to 2^30 - 1; got {self.n_inputs}, {self.m}")
-        self.n_targets = self.n_scores = self.m
+        self.n_targets, self.n_scores, self.apart = self.m, self.m, True
         self.target_ndim = 1 + len(target_shape)
         self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
         self.free_intercept = fit_intercept and not penalize_intercept
@@ -267,48 +267,72 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Take up to BATCH rows of positive weight at a time, rotate them in, and book what is left of them."""
-        cdef Py_ssize_t i = 0, j, n, width = self.d + self.m
+        cdef Py_ssize_t i = 0, learned, n, width = self.d + self.m
         cdef Py_ssize_t[BATCH] number
-        cdef double[BATCH] weight, left
-        cdef bint forward = self.forward
+        cdef double[BATCH] weight
+        cdef const double* y[BATCH]
         cdef double* z = block.work.vectors
         cdef Row row
         while i < rows.n_rows:
             n = 0
             while i < rows.n_rows and n < BATCH:
-                weight[n] = left[n] = weight_of(block, i)
+                weight[n] = weight_of(block, i)
                 if weight[n] != 0:
                     fetch_to_learn(self.standardizer, rows, i, weight[n], &row)
                     self.load(&row, z + n * width)
-                    memcpy(z + n * width + self.d, block.y + i * self.m, self.m * sizeof(double))
-                    number[n] = i
+                    number[n], y[n] = i, block.y + i * self.m
                     n += 1
                 i += 1
-            self.rotate(z, left, n)
+            learned = self.learn_loaded(z, n, y, weight, NULL, 0)
             if interrupted(self, n * self.effort(row.n)):
                 return INTERRUPTED
-            for j in range(n):
-                block.failed = number[j]
-                if not self.book(z + j * width + self.d, block.y + number[j] * self.m, weight[j], left[j], forward):
-                    return OVERFLOWED
+            if learned < n:
+                block.failed = number[learned]
+                return OVERFLOWED
         block.failed = rows.n_rows - 1
         return self.check_all()
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         cdef Py_ssize_t q
-        cdef double left = weight
-        cdef double* residuals = work.vectors + self.d
         if weight == 0:
             for q in range(self.m if scores != NULL else 0):
                 scores[q] = NAN
             return LEARNED
         self.load(row, work.vectors)
-        memcpy(residuals, y, self.m * sizeof(double))
-        self.rotate(work.vectors, &left, 1)
-        for q in range(self.m if scores != NULL else 0):
-            scores[q] = self.prediction(y[q], residuals[q], left / weight, self.forward)
-        return LEARNED if self.book(residuals, y, weight, left, self.forward) else OVERFLOWED
+        return LEARNED if self.learn_loaded(work.vectors, 1, &y, &weight, scores, 0) == 1 else OVERFLOWED
+
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
+        cdef Py_ssize_t i = 0, j, learned, some
+        while i < n:
+            some = min(n - i, BATCH)
+            for j in range(some):
+                self.load(&rows[i + j], work.vectors + j * (self.d + self.m))
+            learned = self.learn_loaded(work.vectors, some, y + i, weight + i, scores + i * stride, stride)
+            if learned < some:
+                failed[0] = i + learned
+                return OVERFLOWED
+            i += some
+        return LEARNED
+
+    cdef Py_ssize_t learn_loaded(self, double* z, Py_ssize_t n, const double** y, const double* weight, double* scores,
+                                 Py_ssize_t stride) noexcept nogil:
+        """Rotate up to BATCH rows in, and book what is left of them; how many could be learned."""
+        cdef Py_ssize_t j, q, width = self.d + self.m
+        cdef double* residuals
+        cdef double[BATCH] left
+        for j in range(n):
+            left[j] = weight[j]
+            memcpy(z + j * width + self.d, y[j], self.m * sizeof(double))
+        rotate_rows(&self.factor[0], self.d, self.m, z, left, n, self.gamma)
+        for j in range(n):
+            residuals = z + j * width + self.d
+            for q in range(self.m if scores != NULL else 0):
+                scores[j * stride + q] = self.prediction(y[j][q], residuals[q], left[j] / weight[j], self.forward)
+            if not self.book(residuals, y[j], weight[j], left[j], self.forward):
+                return j
+        return n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.factor.shape[0]
@@ -342,9 +366,6 @@ cdef class ForwardLearner(AtomicLearner):
                 z[row.index[k]] = row.x[k]
         if self.fit_intercept:
             z[self.n_inputs] = 1.0
-
-    cdef void rotate(self, double* z, double* weight, Py_ssize_t n) noexcept nogil:
-        rotate_rows(&self.factor[0], self.d, self.m, z, weight, n, self.gamma)
 
     cdef bint book(self, const double* residual, const double* y, double weight, double left,
                    bint forward) noexcept nogil:

@@ -20,6 +20,7 @@ from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
 from onlinebregman._kernels.loop.solver cimport Score, implicit_step
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
@@ -67,6 +68,7 @@ cdef class MatchingLearner(SecondOrderLearner):
         self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
         self.features = features
         self.arrange(1, LANES, memory, state)
+        self.apart = not isinstance(loss, NumPyLoss)
 
     def __reduce__(self):
         return type(self), (self.n_features, self.loss, self.alpha, self.fit_intercept, *self._moving())

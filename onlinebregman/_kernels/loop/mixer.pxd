@@ -11,7 +11,7 @@ cdef class Mixer:
     cdef double[::1] room     # for learning
 
     cdef Py_ssize_t room_length(self) noexcept nogil
-    cdef double target(self, double y) noexcept nogil
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept

@@ -51,9 +51,9 @@ cdef class Mixer:
         """How many numbers `mix` needs room for."""
         return 0 if self.hedge is None else self.hedge.lanes
 
-    cdef double target(self, double y) noexcept nogil:
-        """What learners are to learn for the target y."""
-        return y
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
+        """What learners are to learn for the targets y of the next n rows."""
+        memcpy(targets, y, n * sizeof(double))
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         """Count the losses of a row's scores, as they were before it was learned; the `Status`."""
@@ -94,6 +94,12 @@ cdef class Unmixed(Mixer):
         memcpy(out, scores, self.n_scores * sizeof(double))
 
 
+cdef inline void see(Targets* seen, double y, double weight) noexcept nogil:
+    seen.weight += weight
+    seen.mean += weight / seen.weight * (y - seen.mean)
+    seen.lo, seen.hi = min(seen.lo, y), max(seen.hi, y)
+
+
 cdef class ScoreMixer(Mixer):
     """The weighted mean of scores.
 
@@ -127,8 +133,12 @@ cdef class ScoreMixer(Mixer):
         cdef Py_ssize_t n = self.hedge.n_experts
         return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
 
-    cdef double target(self, double y) noexcept nogil:
-        return y - self.seen.mean if self.centred else y
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef Targets seen = self.seen
+        for i in range(n):
+            targets[i] = y[i] - seen.mean if self.centred else y[i]
+            see(&seen, y[i], weight[i])
 
     cdef double within(self, double score) noexcept nogil:
         """The expert's prediction that goes with a score."""
@@ -193,9 +203,7 @@ cdef class ScoreMixer(Mixer):
             losses[k] = weight * self.loss.value(p[k], y)
         self.hedge.count(losses, v, weight * self.loss.value(m, y))
         if self.centred:
-            self.seen.weight += weight
-            self.seen.mean += weight / self.seen.weight * (y - self.seen.mean)
-            self.seen.lo, self.seen.hi = min(self.seen.lo, y), max(self.seen.hi, y)
+            see(&self.seen, y, weight)
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
     cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
@@ -303,8 +311,7 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"there must be a state of each of {hedge.n_experts} experts; got {len(state)}")
         if stack is not None and stack.n_experts != hedge.n_experts:
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
-        self.width = n
-        self.n_scores, self.n_outputs = n * hedge.n_experts, n_classes
+        self.width, self.n_scores, self.n_outputs = n, n * hedge.n_experts, n_classes
         self.room = np.zeros(
             2 * hedge.lanes + max(hedge.lanes, n_classes)
             + (0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.room_length())

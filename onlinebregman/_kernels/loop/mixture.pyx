@@ -1,21 +1,30 @@
-"""Learners of the same rows, and the mixture of what they say: all in one pass."""
+"""Learners of the same rows, and the mixture of what they say: all in one pass.
+
+Rows are taken in chunks. Learners that have a matrix pass over a chunk one after the other, so that the matrix is read
+from a near cache, or at the same time in several threads; then their scores are mixed, row after row. No learner
+depends on another one, so the numbers are the same however rows are cut and whoever learns them.
+"""
+
+from numbers import Integral
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from libc.stdlib cimport free, malloc
 
-from onlinebregman._kernels.geometries.geometry cimport (
-    Workspace, free_workspace, make_workspace
-)
+from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
 from onlinebregman._kernels.loop.abreast cimport Abreast
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.crew cimport Crew
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
 cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -23,6 +32,13 @@ cdef extern from "ops/vector.h":
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef enum:
+    MOST = 256                # rows of a chunk,
+    ROOM = 1 << 16            # the numbers that they and their scores consist of,
+    WORK = 1 << 24            # and those that are touched to learn them: some milliseconds
+    WORTH = 1 << 22           # what has to be touched in a call for threads to pay, which take 50 microseconds to start
 
 
 cdef class MixtureLearner(Ensemble):
@@ -52,12 +68,17 @@ cdef class MixtureLearner(Ensemble):
         self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.single = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
-        self.abreast = Abreast(self.n)
-        if self.parts == NULL or self.single == NULL:
+        self.apart = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
+        if self.parts == NULL or self.single == NULL or self.apart == NULL or self.outcomes == NULL:
             raise MemoryError()
+        self.abreast, self.chunk, self.crew, self.works = Abreast(self.n), Chunk(), Crew(), Workspaces()
         self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
+            if learner.apart:
+                self.apart[self.n_apart] = k
+                self.n_apart += 1
             start += learner.n_scores
             if self.books[k] is not None:
                 book = self.books[k]
@@ -67,13 +88,23 @@ cdef class MixtureLearner(Ensemble):
                 self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
             elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
                 raise ValueError(f"a learner of {learner.n_targets} targets must have a book")
-        self.scores = np.empty(sum([learner.n_scores for learner in self.learners]))
-        if self.scores.shape[0] != mixer.n_scores:
-            raise ValueError(f"the learners have {self.scores.shape[0]} scores, the mixer mixes {mixer.n_scores}")
+        self.largest_first()
+        self.targets, self.scores = np.empty(1), np.empty(mixer.n_scores)
+        if start != mixer.n_scores:
+            raise ValueError(f"the learners have {start} scores, the mixer mixes {mixer.n_scores}")
+
+    cdef void largest_first(self) noexcept:
+        """Put those that learn apart in the order in which they are given to threads."""
+        efforts = [(<AtomicLearner> self.parts[self.apart[k]].learner).effort(0) for k in range(self.n_apart)]
+        order = sorted(range(self.n_apart), key=efforts.__getitem__, reverse=True)
+        for k, number in enumerate([self.apart[i] for i in order]):
+            self.apart[k] = number
 
     def __dealloc__(self):
         free(self.parts)
         free(self.single)
+        free(self.apart)
+        free(self.outcomes)
 
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.books)
@@ -84,8 +115,11 @@ cdef class MixtureLearner(Ensemble):
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None):
-        """Learn validated rows with their targets, or the numbers of their classes.
+    cdef void read(self, dict attributes) noexcept:
+        self.n_jobs = attributes.get("n_jobs", 1)
+
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, n_jobs=1):
+        """Learn validated rows with their targets, or the numbers of their classes, by up to `n_jobs` threads.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
         """
@@ -93,6 +127,8 @@ cdef class MixtureLearner(Ensemble):
         cdef Block block
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        check_idle(self.busy)
+        self.n_jobs = n_jobs
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
@@ -112,7 +148,7 @@ cdef class MixtureLearner(Ensemble):
         cdef Row row
         cdef Workspace work
         cdef bint finite
-        cdef double[::1] out, room = np.empty(self.scores.shape[0] + self.mixer.room_length())
+        cdef double[::1] out, room = np.empty(self.mixer.n_scores + self.mixer.room_length())
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
@@ -134,19 +170,30 @@ cdef class MixtureLearner(Ensemble):
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Py_ssize_t length = self.vector_length(rows.widest), most = 1, n_jobs = 1
         Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
-        self.bind(self.vector_length(rows.widest))
-        return 0
+        self.bind(length)
+        self.touched = self.effort(rows.widest)
+        if self.n_apart > 0:  # else rows are best learned by all learners in turn, and mixed at once
+            most = min(rows.n_rows, MOST, ROOM // (rows.widest + self.mixer.n_scores), WORK // self.touched)
+            most = max(most, 1)
+        self.chunk.reserve(rows, most)
+        if self.targets.shape[0] < most:
+            self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
+        if self.n_apart > 0 and rows.n_rows > WORTH // self.touched:
+            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_apart)
+        self.crew.reserve(n_jobs - 1)
+        return self.works.reserve(n_jobs - 1, length)
 
     cdef int bind(self, Py_ssize_t length) except -1:
         """Find those that learn abreast."""
-        cdef Py_ssize_t k, i = 0
+        cdef Py_ssize_t k
         self.abreast.gather(tuple([alone(learner) for learner in self.learners]), length)
         together = {self.abreast.place[k] for k in range(self.abreast.n)}
         self.n_single = 0
         for k in range(self.n):
-            if k not in together:
+            if k not in together and not (<AtomicLearner> self.parts[k].learner).apart:
                 self.single[self.n_single] = k
                 self.n_single += 1
         return 0
@@ -157,23 +204,113 @@ cdef class MixtureLearner(Ensemble):
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t k, i
         cdef int status
-        cdef double none = 0.0
-        cdef Row row
-        for i in range(rows.n_rows):
-            block.failed = i
-            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
-            if interrupted(self, self.effort(row.n)):
+        self.work, self.block_rows = &block.work, <void*> rows
+        self.crew.start()
+        status = self.learn_chunks(rows, block)
+        self.crew.stop()
+        block.failed = block.failed if status != LEARNED else rows.n_rows - 1
+        return status if status != LEARNED else self.check_all()
+
+    cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
+        cdef Py_ssize_t i = 0
+        cdef int status
+        while i < rows.n_rows:
+            i = self.load(rows, block, i)
+            if interrupted(self, self.chunk.n * self.touched):
                 return INTERRUPTED
+            status = self.learn_chunk(block)
+            if status != LEARNED:
+                return status
+            if i < rows.n_rows and self.unknown(block, i):
+                block.failed, self.refusing = i, -1
+                return BAD_TARGET
+        return LEARNED
+
+    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Is this a row of a class that there is not?"""
+        return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
+
+    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Make a chunk of the rows from the i-th on, up to one of an unknown class; which row comes next."""
+        self.chunk.n = 0
+        while i < rows.n_rows and self.chunk.n < self.chunk.most and not self.unknown(block, i):
+            if weight_of(block, i) != 0:
+                self.chunk.add(self.standardizer, rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
+            i += 1
+        return i
+
+    cdef int learn_chunk(self, Block* block) noexcept nogil:
+        """Every learner learns the rows, and what they had predicted is counted."""
+        cdef Py_ssize_t i, k, n = self.chunk.n
+        cdef int status
+        cdef Outcome* first = &self.outcomes[0]  # the one that would have been first, row after row
+        cdef Outcome* other
+        self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, &self.targets[0])
+        self.crew.run(learn_by, <void*> self, 1 + self.n_apart)
+        for k in range(self.n_apart):
+            other = &self.outcomes[1 + k]
+            if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
+                first = other
+        for i in range(n if first.status == LEARNED else first.row):
+            block.failed, self.refusing = self.chunk.number[i], -1
+            status = self.mixer.learn(&self.scores[i * self.mixer.n_scores], self.chunk.y[i], self.chunk.weight[i])
+            if status != LEARNED:
+                return status
+        if first.status != LEARNED:
+            block.failed, self.refusing = self.chunk.number[first.row], first.refusing
+        return first.status
+
+    cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil:
+        """Those that have no matrix learn the chunk row after row."""
+        cdef Py_ssize_t i, k
+        for i in range(self.chunk.n):
             for k in range(self.n):
-                (<AtomicLearner> self.parts[k].learner).prefetch(rows, i + 1)
-            status = self.learn_row(
-                &row, &block.work, &none if block.y == NULL else block.y + i, weight_of(block, i), NULL
+                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
+            outcome.row = i
+            outcome.status = self.learn_row_abreast(i, work, outcome)
+            if outcome.status != LEARNED:
+                return
+
+    cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        cdef const Row* row = &self.chunk.rows[i]
+        cdef double y = self.chunk.y[i], weight = self.chunk.weight[i]
+        cdef const double* target = &self.targets[i]
+        cdef double* scores = &self.scores[i * self.mixer.n_scores]
+        cdef Part* part
+        for k in range(self.abreast.n):
+            self.abreast.y[k] = targets_of(&self.parts[self.abreast.place[k]], y, target)[0]
+        if self.abreast.n > 0:
+            outcome.turn = -1
+            status = self.abreast.learn_row(row, weight, &outcome.refusing)
+            for k in range(self.abreast.n):
+                scores[self.parts[self.abreast.place[k]].start] = self.abreast.a[k]
+            if status != LEARNED:
+                return status
+        for k in range(self.n_single):
+            part = &self.parts[self.single[k]]
+            outcome.turn = outcome.refusing = self.single[k]
+            status = (<AtomicLearner> part.learner).learn_row(
+                row, work, targets_of(part, y, target), weight, scores + part.start
             )
             if status != LEARNED:
                 return status
-        return self.check_all()
+        return LEARNED
+
+    cdef void learn_apart(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A learner that has a matrix learns the chunk."""
+        cdef Py_ssize_t i
+        cdef const double* y[MOST]
+        cdef Part* part = &self.parts[k]
+        for i in range(self.chunk.n):
+            y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
+        outcome.turn = outcome.refusing = k
+        outcome.status = (<AtomicLearner> part.learner).learn_rows(
+            self.chunk.rows, self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start], self.mixer.n_scores,
+            &outcome.row,
+        )
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t k, total = 0
@@ -191,43 +328,28 @@ cdef class MixtureLearner(Ensemble):
                 return status
         return LEARNED
 
-    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
-                       double* scores) noexcept nogil:
-        """Every learner learns the row, and what they had predicted is counted."""
-        cdef Py_ssize_t i
-        cdef int status
-        cdef double target
-        cdef Part* part
-        if weight == 0:
-            return LEARNED
-        if self.n_labels < PY_SSIZE_T_MAX and not 0 <= y[0] < self.n_labels:
-            self.refusing = -1
-            return BAD_TARGET
-        target = self.mixer.target(y[0])
-        if self.abreast.n > 0:
-            status = self.learn_abreast(row, y[0], target, weight)
-            if status != LEARNED:
-                return status
-        for i in range(self.n_single):
-            part = &self.parts[self.single[i]]
-            status = (<AtomicLearner> part.learner).learn_row(
-                row, work, targets_of(part, y[0], &target), weight, &self.scores[part.start]
-            )
-            if status != LEARNED:
-                self.refusing = self.single[i]
-                return status
-        self.refusing = -1
-        return self.mixer.learn(&self.scores[0], y[0], weight)
 
-    cdef int learn_abreast(self, const Row* row, double y, double target, double weight) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef int status
-        for k in range(self.abreast.n):
-            self.abreast.y[k] = targets_of(&self.parts[self.abreast.place[k]], y, &target)[0]
-        status = self.abreast.learn_row(row, weight, &self.refusing)
-        for k in range(self.abreast.n):
-            self.scores[self.parts[self.abreast.place[k]].start] = self.abreast.a[k]
-        return status
+cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+    """A task of a MixtureLearner."""
+    cdef Workspace* work = (<MixtureLearner> mixture).work
+    cdef Outcome* outcome = &(<MixtureLearner> mixture).outcomes[task]
+    if worker > 0:
+        work = &(<MixtureLearner> mixture).works.each[worker - 1]
+    outcome.status = LEARNED
+    if task == 0:
+        (<MixtureLearner> mixture).learn_abreast(work, outcome)
+    else:
+        (<MixtureLearner> mixture).learn_apart((<MixtureLearner> mixture).apart[task - 1], work, outcome)
+
+
+cdef Py_ssize_t n_threads(n_jobs) except -1:
+    if not (n_jobs is None or isinstance(n_jobs, Integral) and n_jobs != 0):
+        raise ValueError(f"n_jobs must be an int other than 0, or None; got {n_jobs!r}.")
+    return effective_n_jobs(n_jobs)
+
+
+cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
+    return a.row < b.row or (a.row == b.row and a.turn < b.turn)
 
 
 cdef AtomicLearner alone(AtomicLearner learner):

@@ -12,11 +12,11 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.experts cimport BrierLearner, ExpertLearner
 from onlinebregman._kernels.loop.mixer cimport Mixer
-from onlinebregman._kernels.loop.mixture cimport MixtureLearner
+from onlinebregman._kernels.loop.mixture cimport MixtureLearner, Outcome
 from onlinebregman._kernels.loop.state cimport BAD_TARGET
 from onlinebregman._kernels.loop.transaction cimport under_way
 from onlinebregman._kernels.loop.transaction import holds
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Rows
 
 cdef enum Link:
     IDENTITY                  # the score is the forecast,
@@ -159,13 +159,15 @@ cdef class OnlineExpertsLearner(MixtureLearner):
             (<ForecastMixer> self.mixer).asked[k] = not learner.scores_predict()
         return 0
 
-    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
-                       double* scores) noexcept nogil:
+    cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+        """The chunk is of one row, as none of these learners learns apart."""
         cdef Py_ssize_t k
         for k in range(self.n):
             if (<ForecastMixer> self.mixer).asked[k]:
-                (<AtomicLearner> self.parts[k].learner).score_row(row, work, &(<ForecastMixer> self.mixer).said[k])
-        return MixtureLearner.learn_row(self, row, work, y, weight, scores)
+                (<AtomicLearner> self.parts[k].learner).score_row(
+                    &self.chunk.rows[i], work, &(<ForecastMixer> self.mixer).said[k]
+                )
+        return MixtureLearner.learn_row_abreast(self, i, work, outcome)
 
     cdef int claim(self) except -1:
         self.weigher().claim()

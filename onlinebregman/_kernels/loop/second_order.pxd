@@ -22,7 +22,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's
     # diagonal
     cdef double[::1] memory
-    cdef double[::1] spare    # room for two columns, and one of zeros
+    cdef double[::1] spare    # what a pass over U needs, and zeros
     cdef SecondOrderState state
     cdef bint passed          # has a row of this call passed over U?
     cdef double size          # sum of U's squares then
@@ -42,8 +42,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef Py_ssize_t n_backed_up(self) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* scale(self) noexcept nogil
-    cdef Py_ssize_t start_of(self, Py_ssize_t j) noexcept nogil
-    cdef double* column(self, Py_ssize_t j) noexcept nogil
+    cdef Py_ssize_t eights(self) noexcept nogil
+    cdef Py_ssize_t place(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil
     cdef void score(self, const Row* row, double* a) noexcept nogil

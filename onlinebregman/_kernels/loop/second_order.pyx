@@ -14,7 +14,7 @@ A^-1 = U D U' is kept, U unit upper triangular and D diagonal, and moves by Bier
 
 from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^-1 stays positive definite whatever the
 data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
-Givens rotation without square roots that keeps all of v: four columns go side by side, as in `forward`.
+Givens rotation without square roots that keeps all of v: four columns go side by side, in aligned tiles of memory.
 
 The columns of U are moved by one row while they are read for the next one: so U is passed over once a row, and a call
 of one row, which leaves it where it was, has nothing to put back but vectors.
@@ -50,7 +50,7 @@ cdef extern from "ops/forward.h":
     double ob_bierman(double* d, double* f, const double* b, double* e, double h, double gamma, double most,
                       Py_ssize_t n) noexcept nogil
     double ob_turn(double* u, double* move, double* gain, const double* d, const double* x, const Py_ssize_t* index,
-                   Py_ssize_t m, Py_ssize_t one, double* v, double* last, Py_ssize_t n, bint measured) noexcept nogil
+                   Py_ssize_t m, Py_ssize_t one, double* v, double* room, Py_ssize_t n, bint measured) noexcept nogil
 
 cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
@@ -60,6 +60,13 @@ cdef enum:
 cdef double LARGEST = 1e100
 # Numbers below this are far from infinity, whatever the rounding.
 cdef double FINITE = 1e300
+
+
+cdef object aligned(Py_ssize_t length, Py_ssize_t start):
+    """Zeros, of which number `start` begins a line of the cache."""
+    memory = np.zeros(length + 7)
+    first = -(memory.ctypes.data // 8 + start) % 8
+    return memory[first:first + length]
 
 
 cdef class SecondOrderLearner(AtomicLearner):
@@ -82,13 +89,13 @@ cdef class SecondOrderLearner(AtomicLearner):
             raise ValueError(f"features and scores must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {m}")
         self.d, self.m, self.room = self.n_inputs + self.fit_intercept, m, room
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
-        self.n_targets, self.target_ndim, self.n_scores = 1, 1, m
+        self.n_targets, self.target_ndim, self.n_scores, self.apart = 1, 1, m, True
         self.gamma_before = self.gamma
-        self.spare = np.zeros(3 * self.padded)
-        self.memory, self.before = np.zeros(self.vectors() + self.start_of(self.padded)), None
+        self.spare = np.zeros(4 * self.eights())
+        self.memory, self.before = aligned(self.vectors() + self.place(self.padded, 0), self.vectors()), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
-            self.column(j)[j] = 1.0
+            self.memory[self.vectors() + self.place(j, j)] = 1.0
         if self.fit_intercept:
             self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
         if memory is not None:
@@ -109,7 +116,6 @@ cdef class SecondOrderLearner(AtomicLearner):
         """
         cdef Py_ssize_t j, n = self.padded
         cdef SecondOrderLearner learner
-        cdef double* column
         arguments = self.__reduce__()[1]
         first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
         before, after = self.__reduce__()[1][5], [each.__reduce__()[1][5] for each in learners]
@@ -125,9 +131,8 @@ cdef class SecondOrderLearner(AtomicLearner):
             learner.scale()[j] = root[j, j] ** 2
             values = np.zeros(n)
             values[:self.d] = root[:, j] / root[j, j]
-            column = learner.column(j)
-            for k in range(j - j % BATCH + BATCH):
-                column[k] = values[k]
+            for k in range(j + 1):
+                learner.memory[learner.vectors() + learner.place(j, k)] = values[k]
         return learner
 
     @property
@@ -146,7 +151,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double[::1] memory = self.turned()
         for j in range(n):
             for k in range(j + 1):
-                columns[j, k] = memory[self.column(j) - &self.memory[0] + k]
+                columns[j, k] = memory[self.vectors() + self.place(j, k)]
         scale = np.asarray(memory)[self.m * self.d:self.m * self.d + n]
         return (np.asarray(columns).T @ (scale[:, np.newaxis] * np.asarray(columns)))[:self.d, :self.d]
 
@@ -166,21 +171,28 @@ cdef class SecondOrderLearner(AtomicLearner):
         """D"""
         return &self.memory[self.m * self.d]
 
-    cdef Py_ssize_t start_of(self, Py_ssize_t j) noexcept nogil:
-        """Where column j of U starts, if it is the first of four: each four take four times their length."""
-        return j * (j + BATCH) // 2
+    cdef Py_ssize_t eights(self) noexcept nogil:
+        """How much room a vector needs that U is multiplied by."""
+        return (self.padded + 7) // 8 * 8
 
-    cdef double* column(self, Py_ssize_t j) noexcept nogil:
-        cdef Py_ssize_t first = j - j % BATCH
-        return &self.memory[self.vectors()] + self.start_of(first) + (j - first) * (first + BATCH)
+    cdef Py_ssize_t place(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
+        """Where U[k, j] is: four columns follow four others, in tiles of eight rows."""
+        cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
+        return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
 
     cdef object stored(self):
-        """Which numbers are all that counts when the last row's step has been made."""
-        return np.r_[:self.m * self.d + self.padded, self.vectors():self.memory.shape[0]]
+        """Which numbers are all that counts when the last row's step has been made: columns of U in fours, each down to
+        the last one's diagonal."""
+        cdef Py_ssize_t j
+        places = []
+        for j in range(self.padded):
+            k = np.arange(j - j % BATCH + BATCH)
+            places.append(self.vectors() + self.place(j, 0) + k // 8 * 32 + k % 8)
+        return np.r_[:self.m * self.d + self.padded, np.concatenate(places)]
 
     cdef object turned(self):
         """A copy of the memory with the last row's step made in U."""
-        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.zeros(3 * self.padded)
+        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.zeros(4 * self.eights())
         self.settle(&memory[0], &room[0])
         return np.asarray(memory)
 
@@ -188,8 +200,9 @@ cdef class SecondOrderLearner(AtomicLearner):
         """Make the last row's step in U as if a row of zeros came, in `room` the last ones; none is left to make."""
         cdef double* d = memory + self.m * self.d
         cdef double* move = d + self.padded
-        cdef Py_ssize_t n = self.padded
-        ob_turn(memory + self.vectors(), move, move + n, d, room + 2 * n, NULL, n, -1, room, room + n, n, False)
+        cdef Py_ssize_t n = self.padded, length = self.eights()
+        cdef double* row = room + 3 * length
+        ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, room, room + length, n, False)
         memset(move, 0, 2 * n * sizeof(double))
 
     # --- ways in ------------------------------------------------------------------------------------------------
@@ -218,7 +231,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return 2 * max(self.padded, self.room)
+        return 3 * max(self.eights(), self.room)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
@@ -288,7 +301,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double* f = self.scale() + self.padded  # of the row: before the pass over U the last row's move and gain
         cdef double* gain = f + self.padded
         cdef double* v = scratch(work, 1)
-        cdef double* room = v + self.padded
+        cdef double* room = v + self.eights()
         cdef double* a = scratch(work, 2)
         cdef double h
         cdef Row image
@@ -304,8 +317,8 @@ cdef class SecondOrderLearner(AtomicLearner):
             memcpy(scores, a, self.m * sizeof(double))
         self.passed = True
         self.size = ob_turn(
-            self.column(0), f, gain, self.scale(), row.x, row.index, row.n, self.n_inputs if self.fit_intercept else -1,
-            v, room, self.padded, not self.backed_up,
+            &self.memory[self.vectors()], f, gain, self.scale(), row.x, row.index, row.n,
+            self.n_inputs if self.fit_intercept else -1, v, room, self.padded, not self.backed_up,
         )
         self.state.t += 1.0
         status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)

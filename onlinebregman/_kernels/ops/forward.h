@@ -32,90 +32,167 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
     }
 }
 
-/* u -= move v, v += gain u as it was for four columns u, one after the other, and then u'x in the place of move: of m
- * values x, or of those in the columns `index`. If `measured`, returns sum u^2. */
+/* U is kept four columns at a time, down to the last one's diagonal, in tiles of 4 columns x 8 rows: one stream of
+ * aligned memory. What is below the diagonal is 0. OB_TILED runs over a tile's rows, or takes them all at once. */
+#define OB_TILE 32
+#if defined(__GNUC__)
+typedef ob_8 ob_tile_rows;
+#define OB_ROWS8 ob_8
+#define OB_TILED
+#define OB_AT(p) (*(ob_unaligned8 *)(p))
+#define OB_OF(s) (s)
+#else
+typedef double ob_tile_rows[8];
+#define OB_ROWS8 double
+#define OB_TILED for (int l = 0; l < 8; ++l)
+#define OB_AT(p) ((p)[l])
+#define OB_OF(s) ((s)[l])
+#endif
+
+/* The sum that OB_REDUCE has: of whole eights s, and of the first `left` of the t that come after them. */
+OB_INLINE double ob_tiled_sum(const ob_tile_rows *s, const ob_tile_rows *t, ptrdiff_t left) {
+    ob_lanes lanes = OB_ZERO;
+    int k = 0;
+#if defined(__GNUC__)
+    lanes.by8 = *s;
+    if (left & 4) {
+        lanes.by4 = (ob_4){(*t)[0], (*t)[1], (*t)[2], (*t)[3]};
+        k = 4;
+    }
+    if (left & 2) {
+        lanes.by2 = (ob_2){(*t)[k], (*t)[k + 1]};
+        k += 2;
+    }
+    if (left & 1)
+        lanes.by1 = (*t)[k];
+#else
+    for (int l = 0; l < 8; ++l)
+        lanes[l] = (*s)[l];
+    for (; k < (left & 4); ++k)
+        lanes[8 + k] = (*t)[k];
+    for (int l = 0; l < (left & 2); ++l, ++k)
+        lanes[12 + l] = (*t)[k];
+    if (left & 1)
+        lanes[14] = (*t)[k];
+#endif
+    return OB_SUM8(lanes);
+}
+
+/* ob_sparse_dot of a column of tiles */
+OB_INLINE double ob_tiled_sparse_dot(const double *u, const ptrdiff_t *index, const double *x, ptrdiff_t n) {
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+    ptrdiff_t i = 0;
+#define OB_TILED_AT(i) u[((i) >> 3) * OB_TILE + ((i) & 7)]
+    for (; i + 4 <= n; i += 4) {
+        s0 += OB_TILED_AT(index[i]) * x[i];
+        s1 += OB_TILED_AT(index[i + 1]) * x[i + 1];
+        s2 += OB_TILED_AT(index[i + 2]) * x[i + 2];
+        s3 += OB_TILED_AT(index[i + 3]) * x[i + 3];
+    }
+    for (; i < n; ++i)
+        s0 += OB_TILED_AT(index[i]) * x[i];
+#undef OB_TILED_AT
+    return (s0 + s1) + (s2 + s3);
+}
+
+/* u -= move v, v += gain u as it was for four columns u of n tiles, one after the other, and then u'x in the place of
+ * move, of the first m values x. Beside it next += gain u for the four columns before, by their new gain. If
+ * `measured`, returns sum u^2. */
 OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restrict move, const double *restrict gain,
-                          const double *restrict x, const ptrdiff_t *restrict index, ptrdiff_t m, ptrdiff_t n,
+                          const double *restrict x, ptrdiff_t m, ptrdiff_t n, double *restrict next,
+                          const double *restrict before, const double *restrict gain_before, ptrdiff_t n_before,
                           int measured) {
-    double *restrict u1 = u + n, *restrict u2 = u1 + n, *restrict u3 = u2 + n;
-    const ptrdiff_t dense = index != NULL ? 0 : m < n ? m : n;
+    const ptrdiff_t whole = m / 8;
     const double m0 = move[0], m1 = move[1], m2 = move[2], m3 = move[3];
     const double g0 = gain[0], g1 = gain[1], g2 = gain[2], g3 = gain[3];
-    ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO, squares = OB_ZERO;
-#define OB_TURN(T, L)                                                                                                  \
-    const T a0 = L(u), a1 = L(u1), a2 = L(u2), a3 = L(u3), r0 = L(v);                                                  \
-    const T r1 = r0 + g0 * a0, r2 = r1 + g1 * a1, r3 = r2 + g2 * a2, r4 = r3 + g3 * a3;                                \
-    const T b0 = a0 - m0 * r0, b1 = a1 - m1 * r1, b2 = a2 - m2 * r2, b3 = a3 - m3 * r3;                                \
-    memcpy(u + i, &b0, sizeof(T));                                                                                     \
-    memcpy(u1 + i, &b1, sizeof(T));                                                                                    \
-    memcpy(u2 + i, &b2, sizeof(T));                                                                                    \
-    memcpy(u3 + i, &b3, sizeof(T));                                                                                    \
-    memcpy(v + i, &r4, sizeof(T));
-#define OB_BODY(T, L, A)                                                                                               \
+    const double h0 = gain_before[0], h1 = gain_before[1], h2 = gain_before[2], h3 = gain_before[3];
+    ob_tile_rows s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0}, squares = {0};
+    ptrdiff_t k = 0;
+#define OB_BODY(S0, S1, S2, S3, BEFORE)                                                                                \
     {                                                                                                                  \
-        const T y = L(x);                                                                                              \
-        OB_TURN(T, L)                                                                                                  \
-        A(s0) += b0 * y;                                                                                               \
-        A(s1) += b1 * y;                                                                                               \
-        A(s2) += b2 * y;                                                                                               \
-        A(s3) += b3 * y;                                                                                               \
-        if (measured)                                                                                                  \
-            A(squares) += (b0 * b0 + b1 * b1) + (b2 * b2 + b3 * b3);                                                   \
+        OB_TILED {                                                                                                     \
+            const OB_ROWS8 y = OB_AT(x), r0 = OB_AT(v);                                                                \
+            const OB_ROWS8 a0 = OB_AT(u), a1 = OB_AT(u + 8), a2 = OB_AT(u + 16), a3 = OB_AT(u + 24);                   \
+            const OB_ROWS8 r1 = r0 + g0 * a0, r2 = r1 + g1 * a1, r3 = r2 + g2 * a2;                                    \
+            const OB_ROWS8 b0 = a0 - m0 * r0, b1 = a1 - m1 * r1, b2 = a2 - m2 * r2, b3 = a3 - m3 * r3;                 \
+            OB_AT(u) = b0;                                                                                             \
+            OB_AT(u + 8) = b1;                                                                                         \
+            OB_AT(u + 16) = b2;                                                                                        \
+            OB_AT(u + 24) = b3;                                                                                        \
+            OB_AT(v) = r3 + g3 * a3;                                                                                   \
+            OB_OF(S0) += b0 * y;                                                                                       \
+            OB_OF(S1) += b1 * y;                                                                                       \
+            OB_OF(S2) += b2 * y;                                                                                       \
+            OB_OF(S3) += b3 * y;                                                                                       \
+            if (measured)                                                                                              \
+                OB_OF(squares) += (b0 * b0 + b1 * b1) + (b2 * b2 + b3 * b3);                                           \
+            if (BEFORE)                                                                                                \
+                OB_AT(next) = (((OB_AT(next) + h0 * OB_AT(before)) + h1 * OB_AT(before + 8)) +                         \
+                               h2 * OB_AT(before + 16)) + h3 * OB_AT(before + 24);                                     \
+        }                                                                                                              \
+        u += OB_TILE;                                                                                                  \
+        before += OB_TILE;                                                                                             \
+        x += 8;                                                                                                        \
+        v += 8;                                                                                                        \
+        next += 8;                                                                                                     \
     }
-    OB_REDUCE(dense, OB_BODY);
+    for (; k < whole && k < n_before; ++k)
+        OB_BODY(s0, s1, s2, s3, 1)
+    for (; k < whole; ++k)
+        OB_BODY(s0, s1, s2, s3, 0)
+    for (; k < n; ++k)
+        OB_BODY(t0, t1, t2, t3, k < n_before)
 #undef OB_BODY
-    double size = measured ? OB_SUM8(squares) : 0.0;
-    for (ptrdiff_t i = dense; i < n; ++i) {
-        OB_TURN(double, OB_LOAD1)
-        size += (b0 * b0 + b1 * b1) + (b2 * b2 + b3 * b3);
-    }
-#undef OB_TURN
-    move[0] = OB_SUM8(s0);
-    move[1] = OB_SUM8(s1);
-    move[2] = OB_SUM8(s2);
-    move[3] = OB_SUM8(s3);
-    for (int k = 0; k < 4 && index != NULL; ++k)
-        move[k] = ob_sparse_dot(u + k * n, index, x, m);
-    return size;
+    move[0] = ob_tiled_sum(&s0, &t0, m & 7);
+    move[1] = ob_tiled_sum(&s1, &t1, m & 7);
+    move[2] = ob_tiled_sum(&s2, &t2, m & 7);
+    move[3] = ob_tiled_sum(&s3, &t3, m & 7);
+    return measured ? ob_tiled_sum(&squares, &squares, 0) : 0.0;
 }
 
-/* next += gain u for four columns, one after the other */
-OB_INLINE void ob_gain4(double *restrict next, const double *restrict u, const double *restrict gain, ptrdiff_t n) {
-    const double *restrict u1 = u + n, *restrict u2 = u1 + n, *restrict u3 = u2 + n;
-    const double g0 = gain[0], g1 = gain[1], g2 = gain[2], g3 = gain[3];
-    for (ptrdiff_t i = 0; i < n; ++i)
-        next[i] = (((next[i] + g0 * u[i]) + g1 * u1[i]) + g2 * u2[i]) + g3 * u3[i];
-}
-
-/* One pass over U, n columns in fours, each four as long as the last one: the step of the row before, by its move and
- * gain,
+/* One pass over U of n columns: the step of the row before, by its move and gain,
  *
  *     u_j -= move_j v,    v += gain_j u_j as it was,    from v = 0 on,
  *
  * and what the next row asks for: f = U'x in the place of move, b = D f in that of gain, and v = U b. Of x there are m
- * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. `last` is room
- * for n values. If `measured`, returns sum u^2. */
+ * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. v is room for n
+ * values or the next multiple of eight, `room` for twice as many. If `measured`, returns sum u^2. */
 OB_CLONES static double ob_turn(double *restrict u, double *restrict move, double *restrict gain,
                                 const double *restrict d, const double *restrict x, const ptrdiff_t *restrict index,
-                                ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict last, ptrdiff_t n,
+                                ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict room, ptrdiff_t n,
                                 int measured) {
+    const ptrdiff_t padded = (n + 7) & ~(ptrdiff_t)7;
+    double *last = room, *row = room + padded, none[4] = {0.0, 0.0, 0.0, 0.0};
+    const double *before = u, *gain_before = none;
     double size = 0.0;
-    ptrdiff_t seen = 0;
-    memset(v, 0, n * sizeof(double));
-    memset(last, 0, n * sizeof(double));
+    ptrdiff_t seen = 0, n_before = 0;
+    memset(v, 0, padded * sizeof(double));
+    memset(last, 0, 2 * padded * sizeof(double));
+    if (index == NULL)
+        memcpy(row, x, m * sizeof(double));
     for (ptrdiff_t j = 0; j < n; j += 4) {
-        const ptrdiff_t length = j + 4;
-        while (index != NULL && seen < m && index[seen] < length)
-            ++seen;
-        size += measured ? ob_turn4(u, last, move + j, gain + j, x, index, index != NULL ? seen : m, length, 1)
-                         : ob_turn4(u, last, move + j, gain + j, x, index, index != NULL ? seen : m, length, 0);
+        const ptrdiff_t length = j + 4, tiles = (length + 7) / 8, dense = index != NULL ? 0 : m < length ? m : length;
+        double *f = move + j, *b = gain + j;
+        size += measured ? ob_turn4(u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 1)
+                         : ob_turn4(u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 0);
+        if (index != NULL) {
+            while (seen < m && index[seen] < length)
+                ++seen;
+            for (int k = 0; k < 4; ++k)
+                f[k] = ob_tiled_sparse_dot(u + 8 * k, index, x, seen);
+        }
         if (j <= one && one < length)
             move[one] += 1.0;
-        for (ptrdiff_t k = j; k < length; ++k)
-            gain[k] = move[k] * d[k];
-        ob_gain4(v, u, gain + j, length);
-        u += 4 * length;
+        for (int k = 0; k < 4; ++k)
+            b[k] = f[k] * d[j + k];
+        before = u;
+        gain_before = b;
+        n_before = tiles;
+        u += OB_TILE * tiles;
     }
+    for (ptrdiff_t k = 0; k < n_before; ++k, before += OB_TILE, v += 8)
+        OB_TILED OB_AT(v) = (((OB_AT(v) + gain_before[0] * OB_AT(before)) + gain_before[1] * OB_AT(before + 8)) +
+                             gain_before[2] * OB_AT(before + 16)) + gain_before[3] * OB_AT(before + 24);
     return size;
 }
 

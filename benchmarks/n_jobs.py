@@ -1,0 +1,54 @@
+"""What `n_jobs` brings the parameter-free mixtures: the time of a block by one thread over that by several.
+
+    python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
+
+The default members on rows of 20 and 100 columns. Microseconds a row, with one thread and with several, and their
+ratio, the least of the repeats in turn; on busy processors it says little. Beside it what depends less on who else is
+at work: the CPU time of several threads over that of one.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from onlinebregman import ParameterFreeClassifier, ParameterFreeRegressor
+
+
+def learned(kind, X, y, n_jobs):
+    """Seconds, CPU seconds, and the predictions afterwards."""
+    extra = {"classes": [0, 1]} if kind is ParameterFreeClassifier else {}
+    model = kind(n_jobs=n_jobs).partial_fit(X[:2], y[:2], **extra)
+    cpu, wall = time.process_time(), time.perf_counter()
+    model.partial_fit(X[2:], y[2:])
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return wall, cpu, model.predict(X[:100])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    print(f"{'':24}{'columns':>8}{'one':>8}{'several':>9}{'ratio':>7}{'CPU':>7}")
+    for d in (20, 100):
+        X = rng.normal(size=(options.rows + 2, d))
+        numbers = X @ rng.normal(size=d) + rng.normal(size=len(X))
+        for kind, y in ((ParameterFreeClassifier, (numbers > 0).astype(int)), (ParameterFreeRegressor, numbers)):
+            runs = {n: [] for n in (1, options.jobs)}
+            for _ in range(options.repeats):
+                for n, found in runs.items():
+                    found.append(learned(kind, X, y, n))
+                assert (runs[1][-1][2] == runs[options.jobs][-1][2]).all()
+            (one, cpu), (several, cpu_all) = (
+                tuple(min(run[k] for run in found) / options.rows * 1e6 for k in (0, 1)) for found in runs.values()
+            )
+            print(
+                f"{kind.__name__:24}{d:8}{one:8.1f}{several:9.1f}{one / several:7.2f}{cpu_all / cpu:7.2f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
