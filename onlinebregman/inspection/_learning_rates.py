@@ -50,7 +50,7 @@ class LearningRateDisplay(Display):
     >>> path = LearningRatePath(eta0s=[0.001, 0.01, 0.1, 1.0]).fit(X, y)
     >>> display = LearningRateDisplay.from_estimator(path)
     >>> print(display.losses.round(3), float(display.best_.get_xdata()[0]))
-    [2.597 1.059 0.043 0.014] 1.0
+    [2.593 1.046 0.048 0.024] 1.0
     """
 
     def __init__(
