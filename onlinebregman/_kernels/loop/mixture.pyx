@@ -157,16 +157,18 @@ cdef class MixtureLearner(Ensemble):
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t k, i
+        cdef Py_ssize_t k, i, length = -1, effort = 0
         cdef int status
         cdef double none = 0.0
         cdef Row row
         for i in range(rows.n_rows):
             block.failed = i
             fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
-            if interrupted(self, self.effort(row.n)):
+            if row.n != length:
+                length, effort = row.n, self.effort(row.n)
+            if interrupted(self, effort):
                 return INTERRUPTED
-            for k in range(self.n):
+            for k in range(self.n if rows.indices != NULL else 0):
                 (<AtomicLearner> self.parts[k].learner).prefetch(rows, i + 1)
             status = self.learn_row(
                 &row, &block.work, &none if block.y == NULL else block.y + i, weight_of(block, i), NULL
