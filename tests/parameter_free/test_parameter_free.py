@@ -183,3 +183,15 @@ def test_errors_say_what_to_do():
         ParameterFreeClassifier(share=1.0).fit(X, y)
     with pytest.raises(AttributeError, match="ParameterFreeClassifier has not learned a row yet"):
         _ = ParameterFreeClassifier().weights_
+
+
+def test_rows_that_come_sparse_have_more_rates():
+    X, y = load_breast_cancer(return_X_y=True)
+
+    def rates(X):
+        members = ParameterFreeClassifier(random_features=0).fit(X, y[:50]).estimators_
+        return [m.eta0 for m in members if isinstance(m, MirrorDescentClassifier) and m._link == "logistic"]
+
+    dense, stored = rates(X[:50]), rates(sparse.csr_matrix(X[:50]))
+    assert {3.0, 30.0} <= set(stored) and len(stored) == 10
+    assert 30.0 not in dense and len(dense) == 10

@@ -21,6 +21,7 @@ is backed up, saved and checked together with the weights.
 
 import numpy as np
 
+cimport cython
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, fabs, sqrt
 
@@ -38,16 +39,16 @@ cdef extern from "ops/row.h":
 
 cdef extern from "ops/adaptive.h":
     double OB_UNSEEN
-    double ob_count_larger(const double* x, const double* r, Py_ssize_t n) noexcept nogil
+    double ob_look(const double* w, const double* x, const double* r, Py_ssize_t n, double* square,
+                   int* larger) noexcept nogil
     void ob_foresee(double* out, const double* x, const double* g, const double* r, int prior,
                     Py_ssize_t n) noexcept nogil
     void ob_grow(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
-    double ob_norm_square(const double* x, const double* r, Py_ssize_t n) noexcept nogil
-    void ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
-    void ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
-                             Py_ssize_t n) noexcept nogil
-    void ob_adapt_second_order(double* q, double* g, const double* x, const double* r, double s,
+    double ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
+    double ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
                                Py_ssize_t n) noexcept nogil
+    double ob_adapt_second_order(double* q, double* g, const double* x, const double* r, double s,
+                                 Py_ssize_t n) noexcept nogil
 
 # By this factor the intercept's 1 / h is raised in an exact first step: its score is the target to 12 digits then.
 cdef double FIRST_STEP_FACTOR = 2.0**40
@@ -69,7 +70,9 @@ cdef enum:                    # blocks of the state
 
 cdef struct Notes:
     double* q                 # x / h
-    Py_ssize_t larger         # how many values are larger than any before
+    double* reciprocals
+    int larger                # is a value larger than any before? If not,
+    double dot, square        # w.x and sum z^2, as the row was loaded
 
 
 cdef inline double reciprocal_root(double total) noexcept nogil:
@@ -96,7 +99,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.per_feature = 1
         super().__init__(weights, False, upper)
         self.per_feature, self.spare = self.blocks, self.n_features
-        self.weights = aligned(np.r_[self.weights, np.zeros((self.blocks - 1) * self.n_features)], self.spare)
+        self.weights = aligned(self.weights, self.spare, self.blocks * self.n_features)
         self._resume(state)
 
     def _arguments(self):
@@ -218,10 +221,10 @@ cdef class AdaptiveGeometry(Geometry):
             ob_scatter(&self.weights[number * self.n_features], values, work.row.index, work.row.n)
 
     cdef void load(self, Workspace* work) noexcept nogil:
-        work.w = self.block(work, WEIGHTS, 0)
+        work.w = block_of(self, work, WEIGHTS, 0)
 
     cdef void store(self, Workspace* work) noexcept nogil:
-        self.put_back(work, WEIGHTS, work.w)
+        keep_block(self, work, WEIGHTS, work.w)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         """At c = 0 only: x'Sx is computed by `adapt`."""
@@ -230,14 +233,14 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
         cdef bint intercept = bias[0] != 0
-        cdef double factor = self.take_in(work, weight * g * g, weight, intercept, bias)
-        slope[0] = ob_dot(work.x, (<Notes*> work.notes).q, work.n)
+        cdef double factor = self.take_in(work, weight * g * g, weight, intercept, slope, bias)
         if not intercept:
             bias[0] = 0.0
         return factor
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
-        """Take the row in, s being weight g^2: q = x / h, the bias, and the factor of the rate."""
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                        double* bias) noexcept nogil:
+        """Take the row in, s being weight g^2: q = x / h, the slope x'q, the bias, and the factor of the rate."""
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
@@ -320,12 +323,13 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
         """See `AdaptiveGeometry.metric`."""
         return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                        double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
-        cdef double* sums = self.block(work, SUMS, 1)
+        cdef double* sums = block_of(self, work, SUMS, 1)
         notes.q = scratch(work, 2)
-        ob_adapt(notes.q, sums, work.x, s, work.n)
-        self.put_back(work, SUMS, sums)
+        slope[0] = ob_adapt(notes.q, sums, work.x, s, work.n)
+        keep_block(self, work, SUMS, sums)
         self.state.bias_sum += s
         bias[0] = reciprocal_root(self.state.bias_sum)
         return 1.0
@@ -367,30 +371,36 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
 
     cdef void load(self, Workspace* work) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
-        cdef double* reciprocals = self.block(work, RECIPROCALS, 2)
-        work.w = self.block(work, WEIGHTS, 0)
-        notes.larger = <Py_ssize_t> ob_count_larger(work.x, reciprocals, work.n)
-        if notes.larger > 0:
-            ob_foresee(scratch(work, 3), work.x, self.block(work, SUMS, 1), reciprocals, self.prior, work.n)
+        cdef double* sums
+        notes.reciprocals = block_of(self, work, RECIPROCALS, 2)
+        work.w = block_of(self, work, WEIGHTS, 0)
+        notes.dot = ob_look(work.w, work.x, notes.reciprocals, work.n, &notes.square, &notes.larger)
+        if notes.larger:
+            sums = block_of(self, work, SUMS, 1)
+            ob_foresee(scratch(work, 3), work.x, sums, notes.reciprocals, self.prior, work.n)
             work.x = scratch(work, 3)
 
-    cdef double* loaded_reciprocals(self, Workspace* work) noexcept nogil:
-        """Those of the row, since it was loaded."""
-        return &self.weights[RECIPROCALS * self.n_features] if work.row.index == NULL else scratch(work, 2)
+    cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
+        cdef Notes* notes = <Notes*> work.notes
+        if notes.larger or self.penalised:
+            AdaptiveGeometry.evaluate(self, work, c, value, slope)
+        else:
+            value[0], slope[0] = notes.dot, 0.0
 
+    @cython.final
     cdef double reach(self, Workspace* work) noexcept nogil:
         """Take the row's size in, from which on its values lie within the largest ones, and return sum z^2."""
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
-        cdef double* reciprocals
-        work.x = work.row.x
-        reciprocals = self.loaded_reciprocals(work)
-        if notes.larger > 0:
-            sums = self.block(work, SUMS, 1)
-            ob_grow(work.w, sums, reciprocals, work.x, self.prior, work.n)
-            self.put_back(work, SUMS, sums)
-            self.put_back(work, RECIPROCALS, reciprocals)
-        return ob_norm_square(work.x, reciprocals, work.n)
+        cdef int larger
+        if notes.larger:
+            work.x = work.row.x
+            sums = block_of(self, work, SUMS, 1)
+            ob_grow(work.w, sums, notes.reciprocals, work.x, self.prior, work.n)
+            keep_block(self, work, SUMS, sums)
+            keep_block(self, work, RECIPROCALS, notes.reciprocals)
+            ob_look(work.w, work.x, notes.reciprocals, work.n, &notes.square, &larger)
+        return notes.square
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
@@ -426,15 +436,16 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(np.sqrt)
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                        double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
         cdef double* sums
         state.rows += weight
         state.norms += weight * (self.reach(work) + intercept)
-        sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
-        ob_adapt_normalised(notes.q, sums, work.x, self.loaded_reciprocals(work), s, work.n)
-        self.put_back(work, SUMS, sums)
+        sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
+        slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
+        keep_block(self, work, SUMS, sums)
         state.bias_sum += s
         bias[0] = reciprocal_root(state.bias_sum)
         return sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
@@ -470,13 +481,16 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(lambda sums: 1.0 + sums)
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* bias) noexcept nogil:
+    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                        double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
         self.reach(work)
-        sums, notes.q = self.block(work, SUMS, 1), scratch(work, 2)
-        ob_adapt_second_order(notes.q, sums, work.x, self.loaded_reciprocals(work), self.curvature * weight, work.n)
-        self.put_back(work, SUMS, sums)
+        sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
+        slope[0] = ob_adapt_second_order(
+            notes.q, sums, work.x, notes.reciprocals, self.curvature * weight, work.n
+        )
+        keep_block(self, work, SUMS, sums)
         self.state.bias_sum += self.curvature * weight
         bias[0] = 1.0 / (1.0 + self.state.bias_sum)
         return 1.0

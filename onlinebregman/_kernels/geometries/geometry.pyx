@@ -37,12 +37,16 @@ cdef extern from "ops/row.h":
                           Py_ssize_t n) noexcept nogil
 
 
-def aligned(values, more=0):
-    """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place."""
-    buffer = np.empty(values.shape[0] + more + 8)
+def aligned(values, more=0, size=None):
+    """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place.
+
+    With a `size`, zeros follow up to it; pages of them take no time until they are used.
+    """
+    size = values.shape[0] if size is None else size
+    buffer = np.zeros(size + more + 8)
     start = -(buffer.ctypes.data // 8) % 8
     buffer[start : start + values.shape[0]] = values
-    return buffer[start : start + values.shape[0]]
+    return buffer[start : start + size]
 
 
 def vector_of(values, size):

@@ -7,6 +7,7 @@ losses are solved in vector registers.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, isfinite, isnan
 from libc.stdlib cimport calloc, free
 
@@ -15,7 +16,7 @@ from onlinebregman._kernels.loop.descent cimport Descent, book_step, squared_ste
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
 from onlinebregman._kernels.loop.solver cimport Score, logistic_step
-from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, rate
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings, rate
 from onlinebregman._kernels.losses.loss cimport SquaredLoss, logistic_value
 from onlinebregman._kernels.rows.rows cimport Row
 
@@ -31,12 +32,13 @@ cdef extern from "ops/row.h":
 
 cdef extern from "ops/logistic.h":
     Py_ssize_t OB_ABREAST
-    void ob_logistic_losses(double* value, double* slope, const double* a, const double* y, Py_ssize_t n) noexcept nogil
+    void ob_logistic_losses(double* value, double* slope, double* curvature, const double* a, const double* y,
+                            Py_ssize_t n) noexcept nogil
     void ob_logistic_steps(double* c, const double* start, const double* fall, const double* eta, const double* y,
-                           Py_ssize_t n) noexcept nogil
+                           const double* slope, const double* curvature, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    VECTORS = 8               # of a number for each learner
+    VECTORS = 9               # of a number for each learner
 
 
 cdef bint goes_abreast(Learner learner):
@@ -54,6 +56,18 @@ cdef bint goes_abreast(Learner learner):
     )
 
 
+cdef inline void log_row(Learner learner, const Row* row) noexcept nogil:
+    """Note what the row is about to change, where not everything is noted."""
+    if not learner.before.complete:
+        learner.before.log(learner.geometry, row)
+
+
+cdef inline bint finite_after(Learner learner, const Row* row) noexcept nogil:
+    """Are the weights of the row finite, where `check_all` will not look at them?"""
+    return learner.before.complete or learner.before.finite(learner.geometry, row)
+
+
+@cython.final
 cdef class Abreast:
     """Those of a list of learners that learn abreast.
 
@@ -79,6 +93,7 @@ cdef class Abreast:
         self.y, self.a, self.value = vectors, vectors + self.stride, vectors + 2 * self.stride
         self.slope, self.fall = vectors + 3 * self.stride, vectors + 4 * self.stride
         self.base, self.eta, self.c = vectors + 5 * self.stride, vectors + 6 * self.stride, vectors + 7 * self.stride
+        self.curvature = vectors + 8 * self.stride
 
     def __dealloc__(self):
         free(self.learners)
@@ -92,7 +107,7 @@ cdef class Abreast:
         cdef bint descending
         cdef Learner learner
         self.n = self.n_descents = 0
-        self.logistic = False
+        self.logistic, self.complete = False, True
         for descending in (True, False):
             for k, each in enumerate(learners):
                 if type(each) is Learner and (<Learner> each).descends == descending and goes_abreast(each):
@@ -100,6 +115,7 @@ cdef class Abreast:
                     self.learners[self.n], self.place[self.n] = <void*> learner, k
                     self.descents[self.n] = learner.descent
                     self.logistic = self.logistic or learner.loss.logistic
+                    self.complete = self.complete and learner.before.complete
                     self.n_descents += descending
                     self.n += 1
         if self.n == 1:  # it is faster by itself
@@ -110,32 +126,43 @@ cdef class Abreast:
         """Learn a row of the targets y, of positive weight; the `Status`, and who refuses it. Its scores are in a."""
         cdef Py_ssize_t k
         cdef int status
+        for k in range(0 if self.complete else self.n):
+            log_row(<Learner> self.learners[k], row)
         self.score_descents(row)
-        for k in range(self.n):
+        for k in range(self.n_descents, self.n):
             status = self.predict(<Learner> self.learners[k], k, row)
             if status != LEARNED:
                 refusing[0] = self.place[k]
                 return status
         if self.logistic:
-            ob_logistic_losses(self.value, self.slope, self.a, self.y, self.stride)
-        for k in range(self.n):
+            ob_logistic_losses(self.value, self.slope, self.curvature, self.a, self.y, self.stride)
+        for k in range(self.n_descents):
+            self.rate_descent(&self.descents[k], k, weight)
+        for k in range(self.n_descents, self.n):
             self.take_in(<Learner> self.learners[k], k, weight)
         if self.logistic:
-            ob_logistic_steps(self.c, self.a, self.fall, self.eta, self.y, self.stride)
+            ob_logistic_steps(
+                self.c, self.a, self.fall, self.eta, self.y, self.slope, self.curvature, self.stride
+            )
         for k in range(self.n):
-            status = self.move(<Learner> self.learners[k], k, weight)
+            if k < self.n_descents:
+                status = self.book_descent(&self.descents[k], k, weight)
+            else:
+                status = self.move(<Learner> self.learners[k], k, weight)
             if status != LEARNED:
                 refusing[0] = self.place[k]
                 return status
         self.move_descents(row)
-        for k in range(self.n):
-            if not self.finite(<Learner> self.learners[k], row):
+        for k in range(0 if self.complete else self.n):
+            if not finite_after(<Learner> self.learners[k], row):
                 refusing[0] = self.place[k]
                 return OVERFLOWED
         return LEARNED
 
+    # --- those that descend -----------------------------------------------------------------------------------------
+
     cdef void score_descents(self, const Row* row) noexcept nogil:
-        """w.x and x.x of those that descend."""
+        """The scores a, and how fast they fall."""
         cdef Py_ssize_t k, d = self.n_descents, in_fours = d - d % 4 if row.index == NULL else 0
         cdef const Descent* m = self.descents
         cdef double square = ob_dot(row.x, row.x, row.n) if d else 0.0
@@ -145,63 +172,35 @@ cdef class Abreast:
             self.a[k] = ob_dot(m[k].w, row.x, row.n) if row.index == NULL else \
                 ob_sparse_dot(m[k].w, row.index, row.x, row.n)
         for k in range(d):
-            self.fall[k] = square
+            self.a[k] += m[k].run.intercept
+            self.fall[k] = square + m[k].settings.fit_intercept
 
-    cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil:
-        """The learner's score a."""
-        cdef int status
-        if not learner.before.complete:
-            learner.before.log(learner.geometry, row)
-        if k < self.n_descents:
-            self.a[k] += learner.run.intercept
-            self.fall[k] += learner.settings.fit_intercept
-            return LEARNED
-        k -= self.n_descents
-        open_workspace(&self.works.each[k], row)
-        status = predict_row(
-            learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k],
-            &self.a[self.n_descents + k],
-        )
-        return BAD_TARGET if status == LEARNED and not learner.loss.admits(self.y[k + self.n_descents]) else status
+    cdef inline void rate_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
+        """Its loss, and its rate."""
+        self.base[k] = rate(m.settings, m.run.t + 1.0)
+        self.eta[k] = weight * self.base[k]
+        self.find_loss(k, m.logistic)
 
-    cdef void take_in(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
-        """Its loss, and its rate; a geometry that adapts takes the row in."""
-        cdef Score* score
-        self.base[k] = rate(&learner.settings, learner.run.t + 1.0)
-        if not learner.loss.logistic:
+    cdef inline void find_loss(self, Py_ssize_t k, bint logistic) noexcept nogil:
+        """What `ob_logistic_losses` has not found."""
+        if not logistic:
             self.slope[k] = self.a[k] - self.y[k]
             self.value[k] = 0.5 * self.slope[k] * self.slope[k]
         elif 0 < self.y[k] < 1:
             self.value[k] = logistic_value(self.a[k], self.y[k])
-        if k >= self.n_descents:
-            score = &self.scores[k - self.n_descents]
-            self.base[k] *= learner.geometry.adapt(
-                &self.works.each[k - self.n_descents], self.slope[k], self.y[k], weight, True, &score.slope,
-                &score.bias,
-            )
-            self.fall[k] = score.slope + score.bias
-        self.eta[k] = weight * self.base[k]
 
-    cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
-        """Its step c; that of the weights of those that descend comes after all others."""
-        cdef double c = self.c[k], value = self.value[k]
-        cdef Workspace* work
-        if not learner.loss.logistic:
-            c = squared_step(&learner.settings, self.a[k], self.fall[k], self.eta[k], self.y[k])
-        elif isnan(c):
-            c = logistic_step(self.a[k], self.fall[k], self.eta[k], self.y[k])
-        self.c[k] = c
-        if k < self.n_descents:
-            return book_step(
-                &self.descents[k], self.a[k], self.fall[k], self.base[k], self.y[k], weight, c, value, NULL
-            )
-        if not isfinite(c):
-            return OVERFLOWED
-        work = &self.works.each[k - self.n_descents]
-        learner.geometry.step(work, c)
-        return end_step(
-            learner.geometry, &learner.settings, &learner.run, work, self.base[k], c,
-            self.scores[k - self.n_descents].bias, weight * value,
+    cdef inline void find_step(self, const Settings* settings, Py_ssize_t k, bint logistic) noexcept nogil:
+        """What `ob_logistic_steps` has not found."""
+        if not logistic:
+            self.c[k] = squared_step(settings, self.a[k], self.fall[k], self.eta[k], self.y[k])
+        elif isnan(self.c[k]):
+            self.c[k] = logistic_step(self.a[k], self.fall[k], self.eta[k], self.y[k])
+
+    cdef inline int book_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
+        """Its step c; that of the weights comes after all others."""
+        self.find_step(m.settings, k, m.logistic)
+        return book_step(
+            m, self.a[k], self.fall[k], self.base[k], self.y[k], weight, self.c[k], self.value[k], NULL
         )
 
     cdef void move_descents(self, const Row* row) noexcept nogil:
@@ -216,6 +215,38 @@ cdef class Abreast:
             else:
                 ob_sparse_axpy(m[k].w, row.index, row.x, c[k], row.n)
 
-    cdef bint finite(self, Learner learner, const Row* row) noexcept nogil:
-        """Are the weights of the row, where `check_all` will not look at them?"""
-        return learner.before.complete or learner.before.finite(learner.geometry, row)
+    # --- the others -------------------------------------------------------------------------------------------------
+
+    cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil:
+        """The learner's score a."""
+        cdef Py_ssize_t own = k - self.n_descents
+        cdef int status
+        open_workspace(&self.works.each[own], row)
+        status = predict_row(
+            learner.geometry, &learner.settings, &learner.run, &self.works.each[own], &self.scores[own], &self.a[k]
+        )
+        return BAD_TARGET if status == LEARNED and not learner.loss.admits(self.y[k]) else status
+
+    cdef void take_in(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
+        """Its loss, and its rate; the geometry takes the row in."""
+        cdef Py_ssize_t own = k - self.n_descents
+        cdef Score* score = &self.scores[own]
+        self.find_loss(k, learner.loss.logistic)
+        self.base[k] = rate(&learner.settings, learner.run.t + 1.0) * learner.geometry.adapt(
+            &self.works.each[own], self.slope[k], self.y[k], weight, True, &score.slope, &score.bias
+        )
+        self.fall[k] = score.slope + score.bias
+        self.eta[k] = weight * self.base[k]
+
+    cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
+        """Its step c."""
+        cdef Py_ssize_t own = k - self.n_descents
+        cdef Workspace* work = &self.works.each[own]
+        self.find_step(&learner.settings, k, learner.loss.logistic)
+        if not isfinite(self.c[k]):
+            return OVERFLOWED
+        learner.geometry.step(work, self.c[k])
+        return end_step(
+            learner.geometry, &learner.settings, &learner.run, work, self.base[k], self.c[k], self.scores[own].bias,
+            weight * self.value[k],
+        )

@@ -5,12 +5,12 @@
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step
+from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step, logistic_step_from
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
     NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
 )
-from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.losses.loss cimport Loss, ob_logistic_derivatives
 
 
 cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
@@ -20,7 +20,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     `rates` is the history of the adaptive rate. Returns a `Status`.
     """
     cdef int update = settings.update, status
-    cdef double c, eta, lo, hi, gap = 0.0, value, predicted
+    cdef double c, eta, lo, hi, gap = 0.0, value, predicted, slope, curvature
     cdef Score score
     status = predict_row(geometry, settings, run, work, &score, &predicted)
     if status != LEARNED:
@@ -35,10 +35,16 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if geometry.averaging:
         geometry.accumulate(work.row)
     if geometry.adaptive:
-        eta *= geometry.adapt(
-            work, loss.derivative(score.a, y), y, weight, update != EXPLICIT, &score.slope, &score.bias
-        )
-    if update == IMPLICIT and geometry.linear and loss.linear:
+        if loss.logistic:
+            ob_logistic_derivatives(score.a, y, &slope, &curvature)
+        else:
+            slope = loss.derivative(score.a, y)
+        eta *= geometry.adapt(work, slope, y, weight, update != EXPLICIT, &score.slope, &score.bias)
+    if update == IMPLICIT and geometry.adaptive and loss.logistic:
+        c = logistic_step_from(score.a, score.slope + score.bias, weight * eta, y, slope, curvature)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPLICIT and geometry.linear and loss.linear:
         c = linear_step(score.a - y, score.slope + score.bias, weight * eta)
         if not isfinite(c):
             return OVERFLOWED

@@ -264,8 +264,9 @@ cdef class MixtureLearner(Ensemble):
     cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil:
         """Those that have no matrix learn the chunk row after row."""
         cdef Py_ssize_t i, k
+        cdef bint sparse = (<Rows> self.block_rows).indices != NULL
         for i in range(self.chunk.n):
-            for k in range(self.n):
+            for k in range(self.n if sparse else 0):
                 (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
             outcome.row = i
             outcome.status = self.learn_row_abreast(i, work, outcome)

@@ -12,6 +12,8 @@ cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c
 cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                           double y) noexcept nogil
 cdef double logistic_step(double start, double fall, double eta, double y) noexcept nogil
+cdef double logistic_step_from(double start, double fall, double eta, double y, double slope,
+                               double curvature) noexcept nogil
 cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                             double y) noexcept nogil
 cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,

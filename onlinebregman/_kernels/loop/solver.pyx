@@ -14,7 +14,8 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scr
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss, ob_logistic_derivatives
 
 cdef extern from "ops/logistic.h":
-    double ob_logistic_step(double start, double fall, double eta, double y) noexcept nogil
+    double ob_logistic_step(double start, double fall, double eta, double y, double slope,
+                            double curvature) noexcept nogil
 
 
 cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
@@ -87,7 +88,15 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
 
 cdef double logistic_step(double start, double fall, double eta, double y) noexcept nogil:
     """The implicit step on the logistic loss for a score that falls in a straight line, a(c) = start - c fall."""
-    cdef double c = ob_logistic_step(start, fall, eta, y)
+    cdef double slope, curvature
+    ob_logistic_derivatives(start, y, &slope, &curvature)
+    return logistic_step_from(start, fall, eta, y, slope, curvature)
+
+
+cdef double logistic_step_from(double start, double fall, double eta, double y, double slope,
+                               double curvature) noexcept nogil:
+    """The same, with slope and curvature of the loss at the start."""
+    cdef double c = ob_logistic_step(start, fall, eta, y, slope, curvature)
     return logistic_newton(start, fall, eta, y) if isnan(c) else c
 
 

@@ -8,12 +8,23 @@
 
 #define OB_UNSEEN DBL_MAX
 
-/* How many values of a row are larger than any before */
-OB_CLONES static double ob_count_larger(const double *restrict x, const double *restrict r, ptrdiff_t n) {
-    int64_t larger = 0;
-    for (ptrdiff_t i = 0; i < n; ++i)
-        larger += fabs(x[i]) * r[i] > 1.0;
-    return (double)larger;
+/* sum w x, and in the same pass sum z^2; and is an |x| larger than any before? Its z^2, and no other, is above 1. */
+OB_CLONES static double ob_look(const double *restrict w, const double *restrict x, const double *restrict r,
+                                ptrdiff_t n, double *square, int *larger) {
+    ob_lanes s = OB_ZERO, q = OB_ZERO;
+    ob_bits h = OB_ZERO;
+#define OB_BODY(T, L, A)                                                                                               \
+    {                                                                                                                  \
+        const T v = L(x), z = v * L(r), square_z = z * z;                                                              \
+        A(s) += L(w) * v;                                                                                              \
+        A(q) += square_z;                                                                                              \
+        OB_SIGN(T, A(h), 1.0 - square_z);                                                                              \
+    }
+    OB_REDUCE(n, OB_BODY);
+#undef OB_BODY
+    *square = OB_SUM8(q);
+    *larger = ob_negative(&h);
+    return OB_SUM8(s);
 }
 
 /* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M,
@@ -47,43 +58,37 @@ OB_CLONES static void ob_grow(double *restrict w, double *restrict g, double *re
     }
 }
 
-/* sum z^2 */
-OB_CLONES static double ob_norm_square(const double *restrict x, const double *restrict r, ptrdiff_t n) {
-    ob_lanes s = OB_ZERO;
-#define OB_BODY(T, L, A) { const T z = L(x) * L(r); A(s) += z * z; }
-    OB_REDUCE(n, OB_BODY);
-#undef OB_BODY
-    return OB_SUM8(s);
-}
-
-/* g += s x^2, q = x / h with h = sqrt(g) */
-OB_CLONES static void ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s,
+/* g += s x^2, q = x / h with h = sqrt(g); returns sum x q, as those below do */
+OB_CLONES static double ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s,
                                ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = x[i], sum = g[i] + s * (v * v);
         g[i] = sum;
         q[i] = sum < DBL_MIN ? 0.0 : v / sqrt(sum);
     }
+    return ob_inner(x, q, n);
 }
 
 /* g += s z^2, q = x / h with h = sqrt(g) / r^2; q may be r */
-OB_CLONES static void ob_adapt_normalised(double *q, double *restrict g, const double *restrict x, const double *r,
+OB_CLONES static double ob_adapt_normalised(double *q, double *restrict g, const double *restrict x, const double *r,
                                           double s, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
         g[i] = sum;
         q[i] = sum < DBL_MIN ? 0.0 : u * (z / sqrt(sum));
     }
+    return ob_inner(x, q, n);
 }
 
 /* g += s z^2, q = x / h with h = (1 + g) / r^2; q may be r */
-OB_CLONES static void ob_adapt_second_order(double *q, double *restrict g, const double *restrict x, const double *r,
+OB_CLONES static double ob_adapt_second_order(double *q, double *restrict g, const double *restrict x, const double *r,
                                             double s, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
         g[i] = sum;
         q[i] = u * (z / (1.0 + sum));
     }
+    return ob_inner(x, q, n);
 }
 
 /* The weight of a coordinate that bets: of its wealth, as much as theta = pull / sqrt(a) says, a = sum of squares + m^2

@@ -15,15 +15,6 @@
 #define OB_RAISE(T, h, v) OB_RAISE_##T(h, v)
 #define OB_RAISE_double(h, v) ((h) = OB_MAX(OB_BITS(fabs(v)), h))
 #if defined(__GNUC__)
-typedef int64_t ob_bits8 __attribute__((vector_size(64)));
-typedef int64_t ob_bits4 __attribute__((vector_size(32)));
-typedef int64_t ob_bits2 __attribute__((vector_size(16)));
-typedef struct {
-    ob_bits8 by8;
-    ob_bits4 by4;
-    ob_bits2 by2;
-    int64_t by1;
-} ob_bits;
 #define OB_ONE {{1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, 1}
 #define OB_LOAD8_STORE(p, v) (*(ob_unaligned8 *)((p) + i) = (v))
 #define OB_LOAD4_STORE(p, v) (*(ob_unaligned4 *)((p) + i) = (v))
@@ -42,7 +33,6 @@ typedef struct {
             (h)[k] = OB_MAX(size[k], (h)[k]);                                                                          \
     } while (0)
 #else
-typedef int64_t ob_bits[15];
 #define OB_ONE {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 #endif
 #if defined(__GNUC__) && !defined(__clang__)

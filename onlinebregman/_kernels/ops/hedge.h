@@ -33,7 +33,7 @@ OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs,
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             w[i + k] = ob_exp_soon(-(rate * (OB_STANDING(i + k) - best)));
-    const double total = ob_sum(w, n);
+    const double total = ob_added(w, n);
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             w[i + k] /= total;
@@ -46,7 +46,7 @@ OB_CLONES static double ob_weigh_after(double *restrict w, const double *restric
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             w[i + k] = ob_exp_soon(-(rate * ((OB_STANDING(i + k) - best) + losses[i + k] - rise)));
-    return ob_sum(w, n);
+    return ob_added(w, n);
 }
 
 /* logs = rate (standing - best) - ln largest, which is -ln of the weights of which that is the largest */
@@ -78,7 +78,7 @@ OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             t[i + k] = ob_exp_soon(-(a[i + k] + b[i + k] - least));
-    return least - log(ob_sum(t, n));
+    return least - log(ob_added(t, n));
 }
 
 /* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is room for as many */
@@ -90,7 +90,7 @@ OB_CLONES static double ob_mix_loss(const double *restrict w, const double *rest
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             t[i + k] = ob_exp_soon(-(losses[i + k] - least));
-    return least - log(ob_dot(w, t, n));
+    return least - log(ob_inner(w, t, n));
 }
 
 /* The log losses of scores a, or -a, of the right one of two classes */
@@ -109,7 +109,7 @@ OB_CLONES static void ob_mix_two(const double *restrict w, const double *restric
                 const double e = ob_exp_soon(-fabs(a[i + k])), z = side ? -a[i + k] : a[i + k];
                 t[i + k] = (z >= 0.0 ? 1.0 : e) / (1.0 + e);
             }
-        *(side ? below : above) = ob_dot(w, t, n);
+        *(side ? below : above) = ob_inner(w, t, n);
     }
 }
 

@@ -8,22 +8,29 @@
 #define OB_ABREAST 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
 #define OB_ROUNDS 6
 
-/* ln(1 + e^a): the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
-OB_INLINE double ob_softplus(double a) {
-    const double e = ob_exp_soon(-fabs(a));
+/* ln(1 + e^a), with e = e^-|a|: the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
+OB_INLINE double ob_softplus_by(double a, double e) {
     const int half = e > 0.41421356237309503;
     const double s = (half ? e - 1.0 : e) / (half ? e + 3.0 : e + 2.0);
     return (a > 0.0 ? a : 0.0) + ((half ? OB_LN2 : 0.0) + ob_twice_artanh(s));
 }
 
-/* L' and L'' at a, and L''' / L'' */
-OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
-    const double e = ob_exp_soon(-fabs(a)), share = 1.0 / (1.0 + e);
+OB_INLINE double ob_softplus(double a) {
+    return ob_softplus_by(a, ob_exp_soon(-fabs(a)));
+}
+
+/* L' and L'' at a, and L''' / L'', with the same e */
+OB_INLINE void ob_logistic_slopes_by(double a, double y, double e, double *slope, double *curvature, double *skew) {
+    const double share = 1.0 / (1.0 + e);
     const double above = a >= 0.0 ? share : e * share, below = a <= 0.0 ? share : e * share;
     /* a weighted sum of the errors for y = 0 and 1, without cancellation where h(a) is near y = 0 or 1 */
     *slope = (1.0 - y) * above - y * below;
     *curvature = above * below;
     *skew = below - above;
+}
+
+OB_INLINE void ob_logistic_slopes(double a, double y, double *slope, double *curvature, double *skew) {
+    ob_logistic_slopes_by(a, y, ob_exp_soon(-fabs(a)), slope, curvature, skew);
 }
 
 OB_INLINE void ob_logistic_derivatives(double a, double y, double *slope, double *curvature) {
@@ -40,11 +47,9 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* Where to look for the root of c = eta L'(start - c fall): Newton's step, but no farther than about where the margin m
- * of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
-OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y) {
-    double slope, curvature;
-    ob_logistic_derivatives(start, y, &slope, &curvature);
+/* Where to look for the root of c = eta L'(start - c fall), with L' and L'' at the start: Newton's step, but no farther
+ * than about where the margin m of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
+OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y, double slope, double curvature) {
     const double q = eta * fall, step = eta * slope / (1.0 + q * curvature);
     const double margin = y == 1.0 ? start : -start, behind = margin < 0.0 ? -margin : 0.0;
     const double rise = ob_about_log(1.0 + q / (1.0 + behind)) - margin, most = rise > 0.0 ? rise / fall : 0.0;
@@ -64,22 +69,24 @@ OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double 
     return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
 }
 
-/* The root, or NaN if so few steps do not get there */
-static double ob_logistic_step(double start, double fall, double eta, double y) {
-    double c = ob_logistic_guess(start, fall, eta, y);
+/* The root, or NaN if so few steps do not get there, with L' and L'' at the start */
+static double ob_logistic_step(double start, double fall, double eta, double y, double slope, double curvature) {
+    double c = ob_logistic_guess(start, fall, eta, y, slope, curvature);
     for (int round = 0; round < OB_ROUNDS; ++round)
         if (ob_logistic_approach(&c, start, fall, eta, y))
             return c;
     return NAN;
 }
 
-/* The same for n equations, a multiple of OB_ABREAST */
+/* The same for n equations, a multiple of OB_ABREAST, with the slopes and curvatures of `ob_logistic_losses` */
 OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restrict start, const double *restrict fall,
-                                        const double *restrict eta, const double *restrict y, ptrdiff_t n) {
+                                        const double *restrict eta, const double *restrict y,
+                                        const double *restrict slope, const double *restrict curvature, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_ABREAST) {
         double left[OB_ABREAST], any = 1.0;
         for (int k = 0; k < OB_ABREAST; ++k) {
-            c[i + k] = ob_logistic_guess(start[i + k], fall[i + k], eta[i + k], y[i + k]);
+            c[i + k] =
+                ob_logistic_guess(start[i + k], fall[i + k], eta[i + k], y[i + k], slope[i + k], curvature[i + k]);
             left[k] = 1.0;
         }
         for (int round = 0; round < OB_ROUNDS && any > 0.0; ++round) {
@@ -98,14 +105,16 @@ OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restri
     }
 }
 
-/* Value and slope of n losses, a multiple of OB_ABREAST, of targets 0 and 1: see `logistic_value` for those between */
-OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, const double *restrict a,
-                                         const double *restrict y, ptrdiff_t n) {
+/* Value, slope and curvature of n losses, a multiple of OB_ABREAST, the values of targets 0 and 1: see `logistic_value`
+ * for those between */
+OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, double *restrict curvature,
+                                         const double *restrict a, const double *restrict y, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_ABREAST)
         for (int k = 0; k < OB_ABREAST; ++k) {
-            double curvature;
-            ob_logistic_derivatives(a[i + k], y[i + k], &slope[i + k], &curvature);
-            value[i + k] = ob_softplus(y[i + k] == 1.0 ? -a[i + k] : a[i + k]);
+            const double e = ob_exp_soon(-fabs(a[i + k]));
+            double skew;
+            ob_logistic_slopes_by(a[i + k], y[i + k], e, &slope[i + k], &curvature[i + k], &skew);
+            value[i + k] = ob_softplus_by(y[i + k] == 1.0 ? -a[i + k] : a[i + k], e);
         }
 }
 

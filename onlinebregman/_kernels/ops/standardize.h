@@ -25,6 +25,8 @@ OB_CLONES static void ob_standardize_and_count(double *restrict z, const double 
                                                double *restrict squares, double *restrict root, double unit,
                                                double limit, double h, double share, double total, double least,
                                                ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+        OB_PREFETCH(x + i + 512);
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double d = x[i] - mean[i], m = mean[i] + share * d, s = squares[i] + (h * d) * (x[i] - m);
         const double bound = (least * m) * (least * m) * total, inverse = 1.0 / sqrt(s);

@@ -102,6 +102,39 @@ OB_INLINE double ob_total(const ob_lanes *lanes) {
 #endif
 #define OB_SUM8(s) ob_total(&(s))
 
+/* Running bits, for a BODY of OB_REDUCE: OB_SIGN(T, h, v) keeps the signs of all v, and `ob_negative` says if one is
+ * below 0 */
+#define OB_SIGN(T, h, v) OB_SIGN_##T(h, v)
+#define OB_SIGN_double(h, v) ((h) |= OB_BITS(v))
+#if defined(__GNUC__)
+typedef int64_t ob_bits8 __attribute__((vector_size(64)));
+typedef int64_t ob_bits4 __attribute__((vector_size(32)));
+typedef int64_t ob_bits2 __attribute__((vector_size(16)));
+typedef struct {
+    ob_bits8 by8;
+    ob_bits4 by4;
+    ob_bits2 by2;
+    int64_t by1;
+} ob_bits;
+#define OB_SIGN_ob_8(h, v) ((h) |= (ob_bits8)(v))
+#define OB_SIGN_ob_4(h, v) ((h) |= (ob_bits4)(v))
+#define OB_SIGN_ob_2(h, v) ((h) |= (ob_bits2)(v))
+OB_INLINE int ob_negative(const ob_bits *h) {
+    const ob_bits8 v = h->by8;
+    const ob_bits4 lo4 = {v[0], v[1], v[2], v[3]}, hi4 = {v[4], v[5], v[6], v[7]}, by4 = (lo4 | h->by4) | hi4;
+    const ob_bits2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 | h->by2) | hi2;
+    return ((by2[0] | h->by1) | by2[1]) < 0;
+}
+#else
+typedef int64_t ob_bits[15];
+OB_INLINE int ob_negative(const ob_bits *h) {
+    int64_t any = 0;
+    for (int k = 0; k < 15; ++k)
+        any |= (*h)[k];
+    return any < 0;
+}
+#endif
+
 /* Asks for memory that is read a little later; any address will do. */
 #if defined(__GNUC__)
 #define OB_PREFETCH(p) __builtin_prefetch(p)
@@ -112,13 +145,17 @@ OB_INLINE double ob_total(const ob_lanes *lanes) {
 /* The smallest weight a positive geometry keeps: a weight at zero could never grow again. */
 #define OB_TINY DBL_MIN
 
-/* sum a b */
-OB_CLONES static double ob_dot(const double *restrict a, const double *restrict b, ptrdiff_t n) {
+/* sum a b, as part of another helper or by itself */
+OB_INLINE double ob_inner(const double *a, const double *b, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a) * L(b); }
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
     return OB_SUM8(s);
+}
+
+OB_CLONES static double ob_dot(const double *restrict a, const double *restrict b, ptrdiff_t n) {
+    return ob_inner(a, b, n);
 }
 
 /* sum (a - b) x: exactly 0 where a = b, which the sum of a x and -b x is not */
@@ -171,13 +208,17 @@ OB_CLONES static double ob_nonfinite(const double *restrict a, ptrdiff_t n) {
     return OB_SUM8(s);
 }
 
-/* sum a */
-OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
+/* sum a, likewise */
+OB_INLINE double ob_added(const double *a, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a); }
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
     return OB_SUM8(s);
+}
+
+OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
+    return ob_added(a, n);
 }
 
 /* widen [lo, hi] to hold all of a */
