@@ -294,7 +294,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         -------
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
             Quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of the distribution in the Notes, around the ridge
-            prediction for any `forward`. Infinite before the first row.
+            prediction for any `forward`. Infinite before the first row, and as long as all rows weigh less than 0.01.
 
         Raises
         ------
@@ -307,8 +307,9 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
         if freedom > 0:
+            quantile = stdtrit(freedom, (1 + coverage) / 2) if freedom >= 0.01 else np.inf  # stdtrit fails below that
             between = (std > 0) & (std < np.inf)  # where it is 0 or infinite, so is the interval
-            np.multiply(std, stdtrit(freedom, (1 + coverage) / 2), out=reach, where=between)
+            np.multiply(std, quantile, out=reach, where=between)
         return center - reach, center + reach
 
     def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:

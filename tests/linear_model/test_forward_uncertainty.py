@@ -187,6 +187,14 @@ def test_before_the_first_row_nothing_is_known_of_the_noise():
         assert (lower == -np.inf).all() and (upper == np.inf).all()
 
 
+@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-10, 1e-4])
+def test_rows_that_weigh_next_to_nothing_leave_intervals_infinite(weight):
+    X, y = some_rows(5)
+    model = ForwardRegressor(alpha=0.01).partial_fit(X, y, sample_weight=np.full(5, weight))
+    lower, upper = model.predict_interval(X)
+    assert (lower == -np.inf).all() and (upper == np.inf).all()
+
+
 def test_bad_questions_are_refused(unchanged):
     X, y = some_rows()
     model = ForwardRegressor().fit(X, 100 * y)
