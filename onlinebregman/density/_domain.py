@@ -6,6 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .._kernels.loop.max_entropy import moments
+
 _BLOCK = 65_536  # numbers handled at once: they stay in the cache
 
 
@@ -111,42 +113,14 @@ class Features:
         """The largest sum of the scaled features of a point."""
         return max(float((block @ self._per_span).max()) for _, block in self.blocks())
 
+    @property
+    def points(self) -> tuple:
+        """The first arguments of the compiled passes over the domain."""
+        return self.values, self.low, self._per_span, self.support
+
     def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
-        log_z, expected, _ = self._moments(multipliers, squares=False)
-        return log_z, expected
-
-    def derivatives(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """ln Z, its gradient (the expectations) and its Hessian (the covariance of the scaled features): one pass."""
-        log_z, expected, squares = self._moments(multipliers, squares=True)
-        return log_z, expected, squares - expected[:, np.newaxis] * expected
-
-    def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray]:
-        """ln Z, expectations, and those of the products of features; these empty without `squares`."""
-        slopes = multipliers if squares else multipliers * self._per_span
-        top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
-        products = np.zeros((len(sums), len(sums)) if squares else (0, 0))
-        for rows, block in self.blocks():
-            if squares:  # of features of any range without overflow
-                block *= self._per_span
-            g = self._scores(rows, block, slopes)
-            peak = float(g.max())
-            if peak == -np.inf:
-                continue
-            if peak > top and mass == 0:
-                top = peak
-            elif peak > top:
-                shrink = np.exp(top - peak)
-                top, mass = peak, mass * shrink
-                sums *= shrink
-                products *= shrink
-            q = np.exp(g - top)
-            mass += float(q.sum())
-            sums += q @ block
-            if squares:
-                products += block.T @ (q[:, np.newaxis] * block)
-        expected = sums / mass
-        return top + np.log(mass), expected if squares else expected * self._per_span, products / mass
+        return moments(*self.points, multipliers)
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""

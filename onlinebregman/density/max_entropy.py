@@ -407,13 +407,8 @@ class MaxEntDensity(Density, OnlineEstimator):
         scaling = Scaling(float(total), empirical, alpha)
         free = (features.limits == 0) & (features.span > 0)
         start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)
-        if start.any():  # a warm start has to be better than none
-            log_z, _ = features.moments(start)
-            if not log_z - start @ empirical + alpha * np.abs(start).sum() <= features.log_size():
-                start = np.zeros_like(start)
         solve = {"newton": newton, "lbfgs": lbfgs, "iterative_scaling": iterative_scaling}[self.solver]
-        multipliers, self.n_iter_ = solve(features, scaling, start, self.tol, self.max_iter)
-        log_z, expected = features.moments(multipliers)
+        multipliers, self.n_iter_, log_z, expected = solve(features, scaling, start, self.tol, self.max_iter)
         if not (np.isfinite(log_z) and np.isfinite(multipliers).all()):
             raise ValueError(
                 "The multipliers diverge: the expectations lie at a face of the convex hull of the features; "
