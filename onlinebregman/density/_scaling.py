@@ -43,7 +43,7 @@ def better_start(features: Features, scaling: Scaling, start: np.ndarray) -> np.
     if not start.any():
         return start
     loss = features.moments(start)[0] - start @ scaling.empirical + scaling.alpha * np.abs(start).sum()
-    return start if loss <= features.log_size() else np.zeros_like(start)
+    return start if loss <= features.log_size else np.zeros_like(start)
 
 
 def iterative_scaling(
@@ -63,9 +63,8 @@ def iterative_scaling(
 def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
     """Newton steps, whose Hessian is the covariance of the features, until one promises no more than `tol`."""
     C, empirical, alpha = scaling.C, scaling.empirical, scaling.alpha
-    log_size = features.log_size() if start.any() else np.inf
     return compiled_newton(
-        *features.points, log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum
+        *features.points, features.log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.loop.max_entropy import moments, newton, scaling_step
+from onlinebregman._kernels.loop.max_entropy import moments, newton, observe, scaling_step
 from scipy.linalg import LinAlgError
 from scipy.special import logsumexp
 
@@ -118,6 +118,21 @@ def test_a_penalised_round_minimises_its_bound_and_says_by_how_much():
         assert (change(step) <= change(other) + 1e-15).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_observations_add_up(dtype):
+    values, rng = np.asfortranarray(of_values().astype(dtype)), np.random.default_rng(0)
+    points, weights, origin = rng.integers(300, size=50), rng.uniform(size=50), values[7].astype(float)
+    seen, weight, mean = None, 0.0, None
+    for start, end in ((0, 1), (1, 20), (20, 50)):
+        seen, weight, mean = observe(values, points[start:end], weights[start:end], origin, seen, weight, mean)
+    assert_allclose(seen, [values[points].min(axis=0), values[points].max(axis=0)], rtol=0)
+    assert_allclose(weight, weights.sum(), rtol=1e-14)
+    assert_allclose(mean, weights @ (values[points] - origin) / weights.sum(), rtol=1e-11)
+    before = mean.copy()
+    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # nothing beyond
+    assert (mean == before).all()
+
+
 def test_what_does_not_fit_is_refused():
     values, low, per_span, _ = Replica(of_values()).arguments
     with pytest.raises(ValueError, match="must have 3 columns"):
@@ -128,5 +143,8 @@ def test_what_does_not_fit_is_refused():
         moments(values, low, per_span, None, np.zeros(3))
     with pytest.raises(ValueError, match="must be 5 expectations"):
         scaling_step(1.0, np.zeros(5), 0.0, np.zeros(4), np.zeros(5))
+    for points, weights in ([300], [1.0]), ([-1], [1.0]), ([1, 2], [1.0]):
+        with pytest.raises(ValueError, match=r"numbers of points must be below 300|as many weights as points"):
+            observe(values, np.array(points), np.array(weights), low, None, 0.0, None)
     with pytest.raises(LinAlgError, match="not positive definite"):
         newton(values, low * np.nan, per_span, None, np.inf, 4.0, np.zeros(4), 0.0, np.zeros(4), 1e-10, 100, None)

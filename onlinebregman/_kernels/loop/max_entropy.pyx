@@ -13,6 +13,8 @@ from numpy.linalg import LinAlgError
 from scipy.linalg.cython_blas cimport dgemv, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
+from onlinebregman._kernels.rows.table cimport Table, TableView, row_of
+
 cdef extern from "ops/exp.h":
     void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
 
@@ -27,10 +29,8 @@ cdef double UNIT = 1.0, ZERO = 0.0
 
 
 cdef struct Domain:
-    const char* values  # float64 or float32
-    bint single
-    Py_ssize_t row, column  # bytes from one row, and from one column, to the next
-    Py_ssize_t n_points, n_rows  # of the whole, and of a block
+    Table values
+    Py_ssize_t n_rows  # of a block
     int n
     const double* low
     const double* per_span
@@ -50,8 +50,7 @@ cdef class Pass:
     """What a pass over the domain reads, and its memory."""
 
     cdef Domain domain
-    cdef const double[:, :] wide
-    cdef const float[:, :] narrow
+    cdef TableView view
     cdef const double[::1] low, per_span
     cdef const unsigned char[::1] support
     cdef double[::1] memory
@@ -61,22 +60,16 @@ cdef class Pass:
         self.low, self.per_span = low, per_span
         if not (values.shape[0] > 0 and values.shape[1] == self.low.shape[0] == self.per_span.shape[0] > 0):
             raise ValueError(f"features must have {len(low)} columns, as their least values; got {values.shape}")
-        if values.dtype == np.float32:
-            self.narrow = values
-            f.values, f.single = <const char*> &self.narrow[0, 0], True
-            f.row, f.column, f.n_points = self.narrow.strides[0], self.narrow.strides[1], self.narrow.shape[0]
-        else:
-            self.wide = values
-            f.values, f.single = <const char*> &self.wide[0, 0], False
-            f.row, f.column, f.n_points = self.wide.strides[0], self.wide.strides[1], self.wide.shape[0]
+        self.view = TableView(values)
+        f.values = self.view.table
         f.n = <int> self.low.shape[0]
         f.low, f.per_span, f.support = &self.low[0], &self.per_span[0], NULL
         if support is not None:
             self.support = support.view(np.uint8)
-            if self.support.shape[0] != f.n_points:
-                raise ValueError(f"the support must be of {f.n_points} points; got {self.support.shape[0]}")
+            if self.support.shape[0] != f.values.n_rows:
+                raise ValueError(f"the support must be of {f.values.n_rows} points; got {self.support.shape[0]}")
             f.support = &self.support[0]
-        f.n_rows = min(max(BLOCK // f.n, 64), f.n_points)
+        f.n_rows = min(max(BLOCK // f.n, 64), f.values.n_rows)
         self.memory = np.empty(f.n_rows * (f.n + 2))
         f.block = &self.memory[0]
         f.scores = f.block + f.n_rows * f.n
@@ -91,24 +84,13 @@ cdef class Pass:
 cdef void read_block(const Domain* f, Py_ssize_t start, Py_ssize_t rows) noexcept nogil:
     """Features of these points, row by row."""
     cdef Py_ssize_t i, j, n = f.n
-    cdef const char* at
-    cdef const double* x
-    cdef const float* y
     cdef double* out
+    cdef const double* x
     for i in range(rows):
-        at, out = f.values + (start + i) * f.row, f.block + i * n
-        if not f.single and f.column == sizeof(double):
-            x = <const double*> at
-            for j in range(n):
-                out[j] = (x[j] - f.low[j]) * f.per_span[j]
-        elif f.single and f.column == sizeof(float):
-            y = <const float*> at
-            for j in range(n):
-                out[j] = (y[j] - f.low[j]) * f.per_span[j]
-        else:
-            for j in range(n):
-                x, y = <const double*> (at + j * f.column), <const float*> (at + j * f.column)
-                out[j] = ((y[0] if f.single else x[0]) - f.low[j]) * f.per_span[j]
+        out = f.block + i * n
+        x = row_of(&f.values, start + i, out)
+        for j in range(n):
+            out[j] = (x[j] - f.low[j]) * f.per_span[j]
 
 
 cdef int find_moments(const Domain* f, const double* multipliers, Moments* found) except -1 nogil:
@@ -121,9 +103,9 @@ cdef int find_moments(const Domain* f, const double* multipliers, Moments* found
     memset(found.expected, 0, n * sizeof(double))
     if squares:
         memset(found.covariance, 0, squares * sizeof(double))
-    for k in range((f.n_points + f.n_rows - 1) // f.n_rows):
+    for k in range((f.values.n_rows + f.n_rows - 1) // f.n_rows):
         start = k * f.n_rows
-        rows = min(f.n_rows, f.n_points - start)
+        rows = min(f.n_rows, f.values.n_rows - start)
         n_rows = <int> rows
         read_block(f, start, rows)
         dgemv("T", &n, &n_rows, &UNIT, f.block, &n, <double*> multipliers, &ONE, &ZERO, g, &ONE)
@@ -159,7 +141,7 @@ cdef int find_moments(const Domain* f, const double* multipliers, Moments* found
         for i in range(n):
             for j in range(i + 1):
                 found.covariance[i * n + j] = found.covariance[i * n + j] / mass - found.expected[i] * found.expected[j]
-    if f.n_points > f.n_rows:  # a pass may take long
+    if f.values.n_rows > f.n_rows:  # a pass may take long
         with gil:
             PyErr_CheckSignals()
     return 0
@@ -313,6 +295,7 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
     expected : ndarray of shape (n_features,)
     """
     cdef Pass points = Pass(values, low, per_span, support)
+    cdef bint warm = False
     cdef int i, failed = 0, n = points.domain.n
     cdef const double[::1] optimum
     found = np.array([start, np.empty(n)])
@@ -330,7 +313,9 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
     with nogil:
         find_moments(&points.domain, now, &at)
         value = penalised_loss(n, at.log_z, now, aim, alpha)
-        if not value <= log_size:  # a warm start has to be better than none
+        for i in range(n):
+            warm = warm or now[i] != 0
+        if warm and not value <= log_size:  # a warm start has to be better than none
             memset(now, 0, n * sizeof(double))
             find_moments(&points.domain, now, &at)
             value = at.log_z
@@ -380,3 +365,60 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
                                   <= 1e-5 * tol):
                 break
     return found[0], n_iter, at.log_z, found[1]
+
+
+def observe(values, const Py_ssize_t[::1] points, const double[::1] weights, const double[::1] origin, seen,
+            double weight, observed):
+    """The least and largest observed features, and their mean less an origin, after more observations.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_points, n_features), of float64 or float32
+        Features of the domain.
+    points : ndarray of intp of shape (n_samples,)
+        Numbers of the observed points.
+    weights : ndarray of shape (n_samples,)
+    origin : ndarray of shape (n_features,)
+    seen : tuple of two ndarrays of shape (n_features,), or None
+        Least and largest features before.
+    weight : float
+        Of all observations before.
+    observed : ndarray of shape (n_features,), or None
+        Mean less the origin before.
+
+    Returns
+    -------
+    seen : tuple of two ndarrays
+        The same object if nothing is smaller or larger.
+    weight : float
+    observed : ndarray of shape (n_features,)
+    """
+    cdef TableView view = TableView(values)
+    cdef Py_ssize_t i, j, n = view.table.n_columns
+    ends = np.array([np.full(n, np.inf), np.full(n, -np.inf)] if seen is None else seen)
+    mean, row = np.zeros(n) if observed is None else np.array(observed), np.empty(n)
+    cdef double[:, ::1] out = ends
+    cdef double[::1] total = mean, buffer = row
+    cdef const double* x
+    cdef double before = weight
+    cdef bint wider = seen is None
+    if not (origin.shape[0] == out.shape[1] == total.shape[0] == n and points.shape[0] == weights.shape[0]):
+        raise ValueError(f"there must be {n} features and as many weights as points")
+    for i in range(points.shape[0]):
+        if not 0 <= points[i] < view.table.n_rows:
+            raise ValueError(f"numbers of points must be below {view.table.n_rows}; got {points[i]}")
+    with nogil:
+        for j in range(n):
+            total[j] *= before
+        for i in range(points.shape[0]):
+            x = row_of(&view.table, points[i], &buffer[0])
+            weight += weights[i]
+            for j in range(n):
+                if x[j] < out[0, j]:
+                    out[0, j], wider = x[j], True
+                if x[j] > out[1, j]:
+                    out[1, j], wider = x[j], True
+                total[j] += weights[i] * (x[j] - origin[j])
+        for j in range(n):
+            total[j] /= weight
+    return (tuple(ends) if wider else seen), weight, mean
