@@ -6,6 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .._kernels.loop.max_entropy import moments
+from .._kernels.rows.table import find_rows, row_keys
+
 _BLOCK = 65_536  # numbers handled at once: they stay in the cache
 
 
@@ -13,33 +16,13 @@ class RowIndex:
     """Finds rows among the points of a domain by their hash values, 16 bytes a point."""
 
     def __init__(self, points: np.ndarray) -> None:
-        keys = _row_keys(points)
+        keys = row_keys(points)
         self.order = np.argsort(keys, kind="stable")
         self.keys = keys[self.order]
 
     def find(self, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Number of the first point that equals each row; -1 where there is none."""
-        found = np.full(len(rows), -1, dtype=np.intp)
-        keys, todo = _row_keys(rows), np.arange(len(rows) if len(points) else 0)
-        position = np.searchsorted(self.keys, keys)
-        while len(todo):  # more than once only for rows that are missing, or for different points of one hash value
-            near = self.keys[np.minimum(position, len(self.keys) - 1)] == keys[todo]
-            near &= position < len(self.keys)
-            todo, position = todo[near], position[near]
-            equal = (points[self.order[position]] == rows[todo]).all(axis=1)
-            found[todo[equal]] = self.order[position[equal]]
-            todo, position = todo[~equal], position[~equal] + 1
-        return found
-
-
-def _row_keys(rows: np.ndarray) -> np.ndarray:
-    """A 64-bit hash value of each row."""
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    for column in rows.T:
-        keys ^= (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0.0 equals 0.0
-        keys *= np.uint64(0x9E3779B97F4A7C15)
-        keys ^= keys >> np.uint64(29)
-    return keys
+        return find_rows(points, self.keys, self.order, rows, row_keys(rows))
 
 
 def distinct(rows: np.ndarray) -> np.ndarray:
@@ -83,19 +66,23 @@ class Features:
             self.support = support
             # on fewer points another feature may turn out to be at an end
             low, high = extremes(values, support)
+        self.limited = bool(self.limits.any())
+        self.free = (self.limits == 0) & (self.span > 0)
 
     def are(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> bool:
         """Do they follow from these?"""
         if values is not self.values:
             return False
-        if self.seen is None or seen is None:
+        if self.seen is None or seen is None or self.seen is seen:
             return self.seen is seen
         return all(map(np.array_equal, self.seen, seen))
 
     def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Expectations of the scaled features, from those of the features less an origin."""
-        return (expectations + (origin - self.low)) * self._per_span
+        scaled = (expectations + (origin - self.low)) * self._per_span
+        return np.minimum(np.maximum(scaled, 0.0), 1.0)  # numpy.clip takes several times as long for a few
 
+    @cached_property
     def log_size(self) -> float:
         """ln Z of multipliers 0."""
         return float(np.log(len(self.values) if self.support is None else self.support.sum()))
@@ -111,42 +98,14 @@ class Features:
         """The largest sum of the scaled features of a point."""
         return max(float((block @ self._per_span).max()) for _, block in self.blocks())
 
+    @property
+    def points(self) -> tuple:
+        """The first arguments of the compiled passes over the domain."""
+        return self.values, self.low, self._per_span, self.support
+
     def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
-        log_z, expected, _ = self._moments(multipliers, squares=False)
-        return log_z, expected
-
-    def derivatives(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """ln Z, its gradient (the expectations) and its Hessian (the covariance of the scaled features): one pass."""
-        log_z, expected, squares = self._moments(multipliers, squares=True)
-        return log_z, expected, squares - expected[:, np.newaxis] * expected
-
-    def _moments(self, multipliers: np.ndarray, *, squares: bool) -> tuple[float, np.ndarray, np.ndarray]:
-        """ln Z, expectations, and those of the products of features; these empty without `squares`."""
-        slopes = multipliers if squares else multipliers * self._per_span
-        top, mass, sums = -np.inf, 0.0, np.zeros(len(multipliers))
-        products = np.zeros((len(sums), len(sums)) if squares else (0, 0))
-        for rows, block in self.blocks():
-            if squares:  # of features of any range without overflow
-                block *= self._per_span
-            g = self._scores(rows, block, slopes)
-            peak = float(g.max())
-            if peak == -np.inf:
-                continue
-            if peak > top and mass == 0:
-                top = peak
-            elif peak > top:
-                shrink = np.exp(top - peak)
-                top, mass = peak, mass * shrink
-                sums *= shrink
-                products *= shrink
-            q = np.exp(g - top)
-            mass += float(q.sum())
-            sums += q @ block
-            if squares:
-                products += block.T @ (q[:, np.newaxis] * block)
-        expected = sums / mass
-        return top + np.log(mass), expected if squares else expected * self._per_span, products / mass
+        return moments(*self.points, multipliers)
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""
@@ -170,20 +129,8 @@ def _rows_at_once(values: np.ndarray) -> int:
     return max(_BLOCK // values.shape[1], 64)
 
 
-def extremes(values: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest features of some points, a column at a time."""
-    if len(points) == 1 and points.dtype != bool:
-        return (row := values[points[0]].copy()), row
-    ends = [(column.min(), column.max()) for column in (values[points, j] for j in range(values.shape[1]))]
+def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest features of the support, a column at a time."""
+    ends = [(column.min(), column.max()) for column in (values[support, j] for j in range(values.shape[1]))]
     low, high = np.array(ends).T
     return low, high
-
-
-def observed_sums(values: np.ndarray, points: np.ndarray, weights: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """Sum of weight * (features - origin) over observed points, without a copy of all their features."""
-    total = np.zeros(values.shape[1])
-    size = _rows_at_once(values)
-    for start in range(0, len(points), size):
-        rows = slice(start, start + size)
-        total += weights[rows] @ np.subtract(values[points[rows]], origin, dtype=np.float64)
-    return total

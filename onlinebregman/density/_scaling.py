@@ -8,14 +8,16 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg import LinAlgError
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-from .._online.validation import is_finite
+from .._kernels.loop.max_entropy import newton as compiled_newton
+from .._kernels.loop.max_entropy import scaling_step
 from ._domain import Features
+
+Solution = tuple[np.ndarray, int, float, np.ndarray]  # multipliers, iterations, ln Z, and expectations
 
 
 class Scaling:
@@ -33,97 +35,45 @@ class Scaling:
 
     def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """The step of the multipliers, and by how much at least L falls: for alpha = 0 RE(Ehat || E)."""
-        if self.alpha > 0:
-            return self._penalised_step(expected, multipliers)
-        step, fall = self._entropy(self.empirical, expected)
-        rest = 1 - self.empirical.sum() / self.C, 1 - expected.sum() / self.C
-        dummy, dummy_fall = self._entropy(*np.array(rest)[:, None])
-        return (step - dummy) / self.C, float(fall.sum() / self.C + dummy_fall.sum())
+        return scaling_step(self.C, self.empirical, self.alpha, expected, multipliers)
 
-    @staticmethod
-    def _entropy(empirical: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln(Ehat / E) and Ehat ln(Ehat / E) - Ehat + E, whose sums over features of total 1 are relative entropies."""
-        some = (empirical > 0) & (expected > 0)
-        ratio = np.log(np.where(some, empirical, 1.0)) - np.log(np.where(some, expected, 1.0))
-        return ratio, np.maximum(empirical * ratio - empirical + expected, 0.0)
 
-    def _penalised_step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
-        now = self.C * multipliers  # of the divided features
-        with np.errstate(divide="ignore", invalid="ignore"):
-            up = np.log(np.maximum(self.empirical - self.alpha, 0.0) / expected)
-            down = np.log((self.empirical + self.alpha) / expected)
-        step = np.where(now + up > 0, up, np.where(now + down < 0, down, -now))
-        step = np.where(expected > 0, step, 0.0)
-        change = expected * np.expm1(step) - step * self.empirical + self.alpha * (np.abs(now + step) - np.abs(now))
-        return step / self.C, max(-float(change.sum()) / self.C, 0.0)
+def better_start(features: Features, scaling: Scaling, start: np.ndarray) -> np.ndarray:
+    """A warm start if it is better than none, else multipliers of 0."""
+    if not start.any():
+        return start
+    loss = features.moments(start)[0] - start @ scaling.empirical + scaling.alpha * np.abs(start).sum()
+    return start if loss <= features.log_size else np.zeros_like(start)
 
 
 def iterative_scaling(
     features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
-) -> tuple[np.ndarray, int]:
+) -> Solution:
     """Rounds of the parallel update until the next one is not known to gain more than `tol`."""
-    multipliers = start
+    multipliers = better_start(features, scaling, start)
     for i in range(max_iter):
-        step, fall = scaling.step(features.moments(multipliers)[1], multipliers)
+        log_z, expected = features.moments(multipliers)
+        step, fall = scaling.step(expected, multipliers)
         if tol is not None and fall <= tol:
-            return multipliers, i
+            return multipliers, i, log_z, expected
         multipliers = multipliers + step
-    return multipliers, max_iter
+    return multipliers, max_iter, *features.moments(multipliers)
 
 
-def newton(
-    features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
-) -> tuple[np.ndarray, int]:
+def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
     """Newton steps, whose Hessian is the covariance of the features, until one promises no more than `tol`."""
-    alpha, multipliers = scaling.alpha, start
-
-    def loss(log_z: float, multipliers: np.ndarray) -> float:
-        return log_z - multipliers @ scaling.empirical + alpha * np.abs(multipliers).sum()
-
-    log_z, expected, covariance = features.derivatives(multipliers)
-    value, damping = loss(log_z, multipliers), 0.0
-    for i in range(max_iter):
-        widest = float(covariance.diagonal().max())
-        slope = expected - scaling.empirical
-        step = _quadratic_optimum(multipliers, slope, covariance, alpha, damping) - multipliers
-        promise = -(slope @ step + alpha * float((np.abs(multipliers + step) - np.abs(multipliers)).sum()))
-        if promise <= 1e-15 * max(abs(value), 1.0):  # nothing that float64 could tell
-            return multipliers, i
-        part = 1.0
-        while part > 1e-3:
-            trial = multipliers + part * step
-            log_z, *derivatives = features.derivatives(trial)
-            if (fallen := loss(log_z, trial)) <= value - 1e-4 * part * promise:
-                break
-            part /= 2
-        else:
-            if damping > len(slope):  # more than any Hessian
-                return multipliers, i
-            damping = max(100 * damping, widest, 1e-6)
-            continue
-        multipliers, value, (expected, covariance) = trial, fallen, derivatives
-        damping = damping / 10 if part == 1.0 else max(100 * damping, 1e-10 * widest)
-        # a lasso of large multipliers may promise more than it can keep
-        if tol is not None and (promise <= tol or (alpha > 0 and scaling.step(expected, multipliers)[1] <= 1e-5 * tol)):
-            return multipliers, i + 1
-    return multipliers, max_iter
+    C, empirical, alpha = scaling.C, scaling.empirical, scaling.alpha
+    return compiled_newton(
+        *features.points, features.log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum
+    )
 
 
-def _quadratic_optimum(
-    multipliers: np.ndarray, slope: np.ndarray, hessian: np.ndarray, alpha: float, damping: float
-) -> np.ndarray:
+def _penalised_optimum(multipliers: np.ndarray, slope: np.ndarray, R: np.ndarray, alpha: float) -> np.ndarray:
     """Where the second-order model of the loss around the multipliers, plus the penalty, is least.
 
-    With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: with the penalty, a lasso.
+    With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: a lasso.
     """
-    # features may depend on each other, or hardly vary: then H is singular
-    ridge = 1e-12 * hessian.diagonal().max() + 1e-15 + damping
-    R, failed = dpotrf(hessian + ridge * np.eye(len(slope)))  # scipy.linalg.cholesky takes ten times as long for a few
-    if failed or not is_finite(R.T):
-        raise LinAlgError("the covariance of the features is not positive definite to float64; scale them")
     y = R @ multipliers - dtrtrs(R, slope, trans=1)[0]
-    if alpha == 0:
-        return dtrtrs(R, y)[0]
     lasso = Lasso(alpha / len(y), fit_intercept=False, warm_start=True, tol=1e-12, max_iter=10_000)
     lasso.coef_ = multipliers.copy()
     with warnings.catch_warnings():
@@ -131,11 +81,9 @@ def _quadratic_optimum(
         return lasso.fit(R, y).coef_
 
 
-def lbfgs(
-    features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
-) -> tuple[np.ndarray, int]:
+def lbfgs(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
     """The same optimum by L-BFGS-B; with a penalty over the positive and negative parts of the multipliers."""
-    n, alpha = len(start), scaling.alpha
+    start, n, alpha = better_start(features, scaling, start), len(start), scaling.alpha
 
     def loss(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         log_z, expected = features.moments(multipliers)
@@ -149,7 +97,8 @@ def lbfgs(
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 0.01 * np.sqrt(tol or 0.0)}
     if alpha == 0:
         result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        return result.x, int(result.nit)
+        return result.x, int(result.nit), *features.moments(result.x)
     parts = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
     result = minimize(penalised, parts, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * n), options=options)
-    return result.x[:n] - result.x[n:], int(result.nit)
+    multipliers = result.x[:n] - result.x[n:]
+    return multipliers, int(result.nit), *features.moments(multipliers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -13,9 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.max_entropy import observe
 from .._online.containers import unmasked
 from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
-from .._online.validation import FLOATS, check_dense_rows, check_finite, check_numbers, check_weights, fitted, read_only
+from .._online.validation import (
+    FLOATS,
+    check_dense_rows,
+    check_finite,
+    check_numbers,
+    check_weights,
+    fitted,
+    is_finite,
+    read_only,
+)
 from .._sklearn_compat import (
     Interval,
     StrOptions,
@@ -23,7 +34,7 @@ from .._sklearn_compat import (
     fit_context,
 )
 from ._base import Density
-from ._domain import Features, RowIndex, distinct, extremes, observed_sums
+from ._domain import Features, RowIndex, distinct
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
 
 
@@ -138,7 +149,6 @@ class MaxEntDensity(Density, OnlineEstimator):
 
     domain_: np.ndarray
     _index: tuple[np.ndarray, RowIndex] | None  # of the domain, kept with it
-    _observed: np.ndarray  # expectations less the origin
 
     def __init__(
         self,
@@ -339,6 +349,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     def _begin(self, data: Examples) -> None:
         """No observations yet."""
         self._weight = 0.0
+        self._observed: Any = None  # expectations less the origin
         self._seen: tuple[np.ndarray, np.ndarray] | None = None  # least and largest features
         self._raw: np.ndarray | None = None  # multipliers of the features as they are
         if self.domain is None:
@@ -374,20 +385,13 @@ class MaxEntDensity(Density, OnlineEstimator):
             self.domain_ = self._values = np.unique(np.vstack([self.domain_, new]), axis=0)
             self._index = self.domain_, RowIndex(self.domain_)
             points = self._points(X, self.domain_)
-        low, high = extremes(self._values, np.unique(points) if len(points) > 1 else points)
-        if self._seen is not None:
-            low, high = np.minimum(low, self._seen[0]), np.maximum(high, self._seen[1])
-        self._seen = low, high
         if not self._weight:
             self._origin = self._values[points[0]].astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = observed_sums(self._values, points, weights, self._origin)
-            if self._weight:
-                total += self._weight * self._observed
-            self._weight += float(weights.sum())
-            self._observed = total / self._weight  # less the origin, so that no digits are lost
-            self.empirical_expectations_: np.ndarray = self._origin + self._observed
-        if not (self._weight < np.inf and np.isfinite(self.empirical_expectations_).all()):
+        self._seen, self._weight, self._observed = observe(
+            self._values, points, weights, self._origin, self._seen, self._weight, self._observed
+        )  # the mean less the origin, so that no digits are lost
+        self.empirical_expectations_: np.ndarray = self._origin + self._observed
+        if not (self._weight < np.inf and is_finite(self.empirical_expectations_)):
             raise ValueError(
                 "The weighted observations sum to infinity; scale the weights, or the features "
                 "(sklearn.preprocessing.StandardScaler)."
@@ -402,19 +406,14 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Multipliers for the empirical expectations, starting from those there are."""
         alpha = float(self.alpha)
         features = self._features_of(self._seen if alpha == 0 else None)
-        empirical = np.clip(features.scale(self._observed, self._origin), 0.0, 1.0)
+        empirical = features.scale(self._observed, self._origin)
         total = features.largest_sum if self.scaling == "largest_sum" else np.count_nonzero(features.span)
         scaling = Scaling(float(total), empirical, alpha)
-        free = (features.limits == 0) & (features.span > 0)
+        free = features.free
         start = np.where(free, features.span * (0.0 if self._raw is None else self._raw), 0.0)
-        if start.any():  # a warm start has to be better than none
-            log_z, _ = features.moments(start)
-            if not log_z - start @ empirical + alpha * np.abs(start).sum() <= features.log_size():
-                start = np.zeros_like(start)
         solve = {"newton": newton, "lbfgs": lbfgs, "iterative_scaling": iterative_scaling}[self.solver]
-        multipliers, self.n_iter_ = solve(features, scaling, start, self.tol, self.max_iter)
-        log_z, expected = features.moments(multipliers)
-        if not (np.isfinite(log_z) and np.isfinite(multipliers).all()):
+        multipliers, self.n_iter_, log_z, expected = solve(features, scaling, start, self.tol, self.max_iter)
+        if not (isfinite(log_z) and is_finite(multipliers)):
             raise ValueError(
                 "The multipliers diverge: the expectations lie at a face of the convex hull of the features; "
                 "relax the matching with alpha > 0."
@@ -422,13 +421,14 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
         self._solved = self.domain_, features, multipliers, log_z  # what goes together, for threads that ask meanwhile
         raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
-        at_infinity = np.inf * np.where(features.limits < 0, -1.0, 1.0)
-        self.lambda_: np.ndarray = np.where(features.limits != 0, at_infinity, raw)
+        self.lambda_: np.ndarray = raw.copy()
+        if features.limited:
+            self.lambda_ = np.where(features.limits != 0, np.copysign(np.inf, features.limits), raw)
         self._raw = raw
         self.expectations_: np.ndarray = features.low + features.span * expected
         self._matched = empirical, expected  # of the scaled features
         self.entropy_bound_: float = scaling.step(expected, multipliers)[1]
-        if not np.isfinite([*self.expectations_, self.log_loss_, self.entropy_, self.dual_gap_]).all():
+        if not (is_finite(self.expectations_) and isfinite(self.dual_gap_)):
             raise ValueError(
                 "The expectations of the features, or the log-loss, overflow; scale the features "
                 "(sklearn.preprocessing.StandardScaler), or lower alpha."

@@ -384,7 +384,7 @@ def test_rows_are_found_among_duplicates_and_negative_zeros():
 
 
 def test_different_points_of_one_hash_value(monkeypatch):
-    monkeypatch.setattr("onlinebregman.density._domain._row_keys", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    monkeypatch.setattr("onlinebregman.density._domain.row_keys", lambda rows: np.zeros(len(rows), dtype=np.uint64))
     points = np.arange(20.0).reshape(10, 2)
     assert_array_equal(RowIndex(points).find(points, points[[7, 0, 9]]), [7, 0, 9])
     assert_array_equal(RowIndex(points).find(points, points + 0.5), np.full(10, -1))
