@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from onlinebregman import MirrorDescentRegressor
+from onlinebregman import ForwardRegressor, MirrorDescentRegressor
 from onlinebregman._online.threads import few_threads
 
 WITH_VARIANTS = False
@@ -101,3 +101,20 @@ def test_threads_predict_while_another_one_sets_parameters(divergence, average, 
         assert np.isfinite(model.predict(X)).all()
 
     assert not errors_while(sets, asks)
+
+
+def test_threads_predict_while_another_one_learns_row_after_row():
+    """The factor of a forward learner changes places with every row, and never with one that is not whole."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 60))
+    y = X[:, 0]
+    model = ForwardRegressor().partial_fit(X, y)
+
+    def learns():
+        for k in range(3000):
+            model.partial_fit(X[k % 300 : k % 300 + 1], y[k % 300 : k % 300 + 1])
+
+    def asks():
+        assert np.abs(model.predict(X[:5]) - y[:5]).max() < 0.5
+
+    assert not errors_while(learns, asks)

@@ -136,6 +136,34 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
         tiny.partial_fit(np.array([[1e-160]]), np.array([1e150]))
 
 
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (4, 1), (1, 0, 1), (0, 1), (1, 0, 4)])
+def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
+    """A row is rotated into a second factor, which takes the place of the first; 0 is for a row without weight."""
+    X, y = some_rows(60)
+    twin, model = ForwardRegressor(forgetting=0.9), ForwardRegressor(forgetting=0.9)
+    start = 0
+    for size in sizes * 3:
+        end = start + max(size, 1)
+        call = X[start:end], y[start:end], None if size else [0.0]
+        for learner in (twin, model):
+            learner.partial_fit(*call)
+        coef, noise = model.coef_, model.noise_variance_
+        kept = coef.copy(), np.copy(noise)
+        with unchanged(model, "Row 0 "):
+            model.partial_fit(np.full((1, X.shape[1]), 1e200), [1.0])
+        for n in (1, 4, 1):
+            mark = model._learner.mark()
+            model.partial_fit(X[-n:], y[-n:])
+            model._learner.go_back(mark)
+            model._learner.commit()
+            assert learned(model) == learned(twin)
+            assert learned(pickle.loads(pickle.dumps(model))) == learned(twin)
+        assert_array_equal(coef, kept[0])
+        assert_array_equal(noise, kept[1])
+        start = end
+    assert learned(model.partial_fit(X, y)) == learned(twin.partial_fit(X, y))
+
+
 def test_predictions_that_overflow_are_refused(state):
     X, y = some_rows(10)
     for forward in (True, False):

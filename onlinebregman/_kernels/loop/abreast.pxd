@@ -32,6 +32,7 @@ cdef class Abreast:
     cdef double* c            # and the steps
 
     cdef int gather(self, tuple learners, Py_ssize_t length) except -1
+    cdef bint has(self, Py_ssize_t k) noexcept
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil
     cdef void score_descents(self, const Row* row) noexcept nogil
     cdef void rate_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil

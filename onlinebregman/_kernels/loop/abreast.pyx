@@ -122,6 +122,14 @@ cdef class Abreast:
             self.n = self.n_descents = 0
         return self.works.reserve(self.n - self.n_descents, length)
 
+    cdef bint has(self, Py_ssize_t k) noexcept:
+        """Was the k-th learner taken?"""
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            if self.place[i] == k:
+                return True
+        return False
+
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil:
         """Learn a row of the targets y, of positive weight; the `Status`, and who refuses it. Its scores are in a."""
         cdef Py_ssize_t k

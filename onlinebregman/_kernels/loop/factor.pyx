@@ -15,7 +15,8 @@ column of U, so badly scaled features cost no digits. One row costs O(d^2), a pr
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """
 
-from libc.string cimport memset
+from libc.math cimport isfinite
+from libc.string cimport memcpy, memset
 
 cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -23,6 +24,8 @@ cdef extern from "ops/vector.h":
 
 cdef extern from "ops/forward.h":
     void ob_rotate(double* r, double* z, double x, double keep, double gain, Py_ssize_t n) noexcept nogil
+    bint ob_rotate_into(double* turned, const double* r, double* z, double x, double keep, double gain,
+                        Py_ssize_t n) noexcept nogil
     void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
                     Py_ssize_t n) noexcept nogil
 
@@ -68,6 +71,29 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
                 if x[j] != 0:  # a sparse row starts at its first value
                     ob_rotate(r + 1, z + j * width + k + 1, x[j], keep[j], gain[j], width - k - 1)
         r += width - k
+
+
+cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight,
+                     double gamma) noexcept nogil:
+    """Rotate a row into a copy of the factor, bit for bit as `rotate_rows` would; False if not all of it is finite."""
+    cdef Py_ssize_t k, n = d + m
+    cdef double past, pivot, x
+    cdef bint finite = True
+    for k in range(d):
+        n -= 1
+        x = z[k]
+        past = faded(r[0], gamma)
+        pivot = past + weight[0] * x * x
+        if x != 0:
+            finite &= not ob_rotate_into(turned + 1, r + 1, z + k + 1, x, past / pivot, weight[0] * x / pivot, n)
+        else:
+            memcpy(turned + 1, r + 1, n * sizeof(double))
+        turned[0] = pivot
+        finite &= isfinite(pivot)
+        weight[0] *= past / pivot
+        turned += 1 + n
+        r += 1 + n
+    return finite
 
 
 cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,

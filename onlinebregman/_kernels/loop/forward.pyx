@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.factor cimport BATCH, reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.loop.factor cimport BATCH, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -78,11 +78,16 @@ cdef class ForwardLearner(AtomicLearner):
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m      # coordinates and targets of a row
     # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then the squares that are left of m targets
-    cdef double[::1] factor
+    cdef double* factor
     cdef ForwardState state
-    # What the last call has to put back: the factor, and the state of the time
-    cdef double[::1] before
+    # What the last call has to put back, if it is there already: the factor, and the state of the time
+    cdef double* before
+    cdef bint backed_up
     cdef ForwardState state_before
+    # Where the factors are, which change places: a thread that predicts meanwhile may read either
+    cdef double[::1] memory, spare
+    cdef Py_ssize_t size      # numbers of a factor,
+    cdef Py_ssize_t checked   # and how many of them are known to be finite when the last row has been rotated in
     cdef bint forward, forward_before  # of the next call: is the query in the matrix?
     cdef double gamma, gamma_before    # and by what the past counts after a row
     cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
@@ -102,21 +107,26 @@ cdef class ForwardLearner(AtomicLearner):
             raise ValueError(f"features and targets must be 1 to 2^30 - 1; got {self.n_inputs}, {self.m}")
         self.n_targets, self.n_scores, self.apart = self.m, self.m, True
         self.target_ndim = 1 + len(target_shape)
-        self.factor, self.before = np.zeros(self.d * (self.d + 1) // 2 + (self.d + 1) * self.m), None
+        self.size = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
+        self.memory, self.spare = np.zeros(self.size), None
+        self.factor = &self.memory[0]
         self.free_intercept = fit_intercept and not penalize_intercept
-        start_factor(&self.factor[0], self.d, self.m, alpha)
+        start_factor(self.factor, self.d, self.m, alpha)
         if self.free_intercept:
-            self.factor[self.factor.shape[0] - 2 * self.m - 1] = 0.0
+            self.factor[self.size - 2 * self.m - 1] = 0.0
         self.state.freedom = -1.0 if self.free_intercept else 0.0
         if factor is not None:
-            np.asarray(self.factor)[:] = factor
+            np.asarray(self.memory)[:] = factor
             self.state = state
 
     def __reduce__(self):
         check_idle(self.busy)
         arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        state = np.asarray(self.factor).copy(), self.state, self.standardizer, self.forward, self.gamma, self.features
+        state = self.copied(), self.state, self.standardizer, self.forward, self.gamma, self.features
         return type(self), (*arguments, *state, not self.free_intercept)
+
+    cdef object copied(self):
+        return np.asarray(<double[:self.size]> self.factor).copy()
 
     def joined(self, learners, standardizer):
         """A learner of what each of these, copies of this one, has learned beyond it: A, b and y'y add up."""
@@ -182,8 +192,9 @@ cdef class ForwardLearner(AtomicLearner):
         """Of each target, by what was left of it in each row; infinite where that says nothing yet."""
         if self.state.freedom <= 0:
             return np.full(self.m, np.inf)
+        left = np.asarray(<double[:self.m]> (self.factor + self.size - self.m))
         with np.errstate(over="ignore"):
-            return np.minimum(np.asarray(self.factor)[-self.m:] / self.state.freedom, np.finfo(np.float64).max)
+            return np.minimum(left / self.state.freedom, np.finfo(np.float64).max)
 
     @property
     def coef(self):
@@ -244,18 +255,26 @@ cdef class ForwardLearner(AtomicLearner):
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
         check_columns(rows.n_columns, self.n_features)
-        if self.before is None:
-            self.before = np.empty(self.factor.shape[0])
-        memcpy(&self.before[0], &self.factor[0], self.factor.shape[0] * sizeof(double))
-        self.state_before = self.state
+        if self.spare is None:
+            self.spare = np.empty(self.size)
+            self.before = &self.spare[0]
+        self.backed_up = rows.n_rows > 1  # one row is rotated into a copy
+        if self.backed_up:
+            memcpy(self.before, self.factor, self.size * sizeof(double))
+        self.checked, self.state_before = 0, self.state
         return 0
 
     cdef int undo(self, Rows rows) except -1:
-        memcpy(&self.factor[0], &self.before[0], self.factor.shape[0] * sizeof(double))
+        if self.backed_up:
+            self.swap()
+            self.backed_up = False
         self.state = self.state_before
         self.forward, self.gamma = self.forward_before, self.gamma_before
         self.forget_solution()
         return 0
+
+    cdef void swap(self) noexcept nogil:
+        self.factor, self.before = self.before, self.factor
 
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, None)
@@ -322,10 +341,19 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Py_ssize_t j, q, width = self.d + self.m
         cdef double* residuals
         cdef double[BATCH] left
+        cdef bint finite
         for j in range(n):
             left[j] = weight[j]
             memcpy(z + j * width + self.d, y[j], self.m * sizeof(double))
-        rotate_rows(&self.factor[0], self.d, self.m, z, left, n, self.gamma)
+        if n == 1 and not self.backed_up:
+            finite = rotate_row(self.before, self.factor, self.d, self.m, z, left, self.gamma)
+            self.checked = self.size - self.m if finite else 0
+            memcpy(self.before + self.size - self.m, self.factor + self.size - self.m, self.m * sizeof(double))
+            self.swap()
+            self.backed_up = True
+        else:
+            rotate_rows(self.factor, self.d, self.m, z, left, n, self.gamma)
+            self.checked = 0
         for j in range(n):
             residuals = z + j * width + self.d
             for q in range(self.m if scores != NULL else 0):
@@ -335,10 +363,10 @@ cdef class ForwardLearner(AtomicLearner):
         return n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
-        return self.factor.shape[0]
+        return self.size
 
     cdef int check_all(self) noexcept nogil:
-        return OVERFLOWED if ob_nonfinite(&self.factor[0], self.factor.shape[0]) else LEARNED
+        return OVERFLOWED if ob_nonfinite(self.factor + self.checked, self.size - self.checked) else LEARNED
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         """The predictions with the query in the matrix."""
@@ -375,7 +403,7 @@ cdef class ForwardLearner(AtomicLearner):
         """
         cdef Py_ssize_t q
         cdef double share = left / weight, prediction, loss
-        cdef double* squares = &self.factor[self.factor.shape[0] - self.m]
+        cdef double* squares = self.factor + self.size - self.m
         self.state.recent *= self.gamma
         self.state.hindsight *= self.gamma
         self.state.bound *= self.gamma
@@ -437,7 +465,7 @@ cdef class ForwardLearner(AtomicLearner):
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
 
     cdef void reduce(self, double* z, double* share, Py_ssize_t n, double gamma) noexcept nogil:
-        reduce_rows(&self.factor[0], self.d, self.m, z, share, n, gamma)
+        reduce_rows(self.factor, self.d, self.m, z, share, n, gamma)
 
     cdef object solve(self):
         """The ridge weights, from U w = g."""
@@ -447,7 +475,7 @@ cdef class ForwardLearner(AtomicLearner):
         if solution is None:
             solution = np.empty((self.m, self.d))
             w = solution
-            solve_factor(&self.factor[0], self.d, self.m, &w[0, 0])
+            solve_factor(self.factor, self.d, self.m, &w[0, 0])
             with cython.critical_section(self):
                 self.solution = solution
         return solution

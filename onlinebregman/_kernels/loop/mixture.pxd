@@ -29,6 +29,7 @@ cdef class MixtureLearner(Ensemble):
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # in the shortest of the books
     cdef Part* parts
+    cdef tuple lone           # the learners; of each that consists of one other, that one
     cdef Abreast abreast      # those that learn abreast in this call,
     cdef Py_ssize_t* single   # others that learn row after row with them,
     cdef Py_ssize_t n_single

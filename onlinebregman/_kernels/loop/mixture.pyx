@@ -89,6 +89,7 @@ cdef class MixtureLearner(Ensemble):
             elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
                 raise ValueError(f"a learner of {learner.n_targets} targets must have a book")
         self.largest_first()
+        self.lone = tuple([alone(learner) for learner in self.learners])
         self.targets, self.scores = np.empty(1), np.empty(mixer.n_scores)
         if start != mixer.n_scores:
             raise ValueError(f"the learners have {start} scores, the mixer mixes {mixer.n_scores}")
@@ -189,11 +190,10 @@ cdef class MixtureLearner(Ensemble):
     cdef int bind(self, Py_ssize_t length) except -1:
         """Find those that learn abreast."""
         cdef Py_ssize_t k
-        self.abreast.gather(tuple([alone(learner) for learner in self.learners]), length)
-        together = {self.abreast.place[k] for k in range(self.abreast.n)}
+        self.abreast.gather(self.lone, length)
         self.n_single = 0
         for k in range(self.n):
-            if k not in together and not (<AtomicLearner> self.parts[k].learner).apart:
+            if not (<AtomicLearner> self.parts[k].learner).apart and not self.abreast.has(k):
                 self.single[self.n_single] = k
                 self.n_single += 1
         return 0

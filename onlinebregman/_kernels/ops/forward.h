@@ -14,7 +14,20 @@ OB_CLONES static void ob_rotate(double *restrict r, double *restrict z, double x
     }
 }
 
-/* the same for z, z + stride, z + 2 stride, z + 3 stride in turn, with r read and written once */
+/* the same with the new r in `turned`; whether a number in it is not finite */
+OB_CLONES static int ob_rotate_into(double *restrict turned, const double *restrict r, double *restrict z, double x,
+                                    double keep, double gain, ptrdiff_t n) {
+    int64_t bits = 0; /* of zeros, and of NaN for what is not finite */
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double v = z[i], t = keep * r[i] + gain * v;
+        z[i] = v - x * r[i];
+        turned[i] = t;
+        bits |= OB_BITS(t * 0.0);
+    }
+    return bits << 1 != 0;
+}
+
+/* what `ob_rotate` does, for z, z + stride, z + 2 stride, z + 3 stride in turn, with r read and written once */
 OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff_t stride, const double *x,
                                  const double *keep, const double *gain, ptrdiff_t n) {
     double *restrict z1 = z + stride, *restrict z2 = z1 + stride, *restrict z3 = z2 + stride;
