@@ -8,9 +8,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from forward_replica import some_rows
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from onlinebregman import ForwardClassifier
 from onlinebregman.linear_model import forward as module
 from onlinebregman.linear_model.forward import ForwardRegressor
 
@@ -234,3 +235,16 @@ def test_what_is_not_a_plain_array_takes_the_slow_path(n_targets, no_validation)
             fitted.partial_fit(X_slow, y_slow)
     with pytest.raises(AssertionError, match="slow path"):
         fitted.set_params(forward=np.True_).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("make", [ForwardRegressor, ForwardClassifier])
+@pytest.mark.parametrize("parameters", [{}, {"standardize": True}], ids=str)
+def test_forgetting_leaves_equal_and_empty_columns_alone(make, parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 3))
+    X[:, 1], X[:, 2] = X[:, 0], 0.0
+    y = X[:, 0] + 0.1 * rng.normal(size=len(X)) if make is ForwardRegressor else (X[:, 0] > 0).astype(int)
+    model = make(forgetting=0.99, **parameters).fit(X, y)  # 0.99^60000 is less than 1e-261
+    one = make(forgetting=0.99, **parameters).fit(X[:, :1], y)
+    assert_allclose(model.coef_.ravel()[:2].sum(), one.coef_.ravel()[0], rtol=1e-3)
+    assert_allclose(model.predict(X[:100]), one.predict(X[:100]), rtol=1e-3, atol=1e-3)

@@ -9,8 +9,10 @@ and x_k, z, h what the rotations before have left of the row:
 
 At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction is a by-product of the
 update. D only grows, so A stays positive definite for all data. With a forgetting factor, A <- gamma A + h x x' and
-b <- gamma b + h y x, gamma d_k takes the place of d_k. The update is backward stable, and scaling a feature scales a
-column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
+b <- gamma b + h y x, gamma d_k takes the place of d_k, but no pivot is forgotten below `least`, a small part of a: in
+directions that no row has, as the difference of equal columns, only rounding errors would be left in the end. The
+update is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row
+costs O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """
@@ -30,12 +32,12 @@ cdef extern from "ops/forward.h":
                     Py_ssize_t n) noexcept nogil
 
 
-# Forgetting stops where a pivot would fall below this: without new rows it would underflow.
-cdef double LEAST = 1e-100
+cdef double least_pivot(double alpha) noexcept nogil:
+    return 1e-10 * alpha
 
 
-cdef inline double faded(double d, double gamma) noexcept nogil:
-    return gamma * d if gamma * d >= LEAST else d
+cdef inline double faded(double d, double gamma, double least) noexcept nogil:
+    return gamma * d if gamma * d >= least else d
 
 
 cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noexcept nogil:
@@ -48,7 +50,7 @@ cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noex
 
 
 cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight, Py_ssize_t n,
-                      double gamma) noexcept nogil:
+                      double gamma, double least) noexcept nogil:
     """Rotate n <= BATCH rows (x, y) into the factor together, bit for bit as one after the other."""
     cdef Py_ssize_t j, k, width = d + m
     cdef double[BATCH] x, keep, gain
@@ -59,7 +61,7 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
         for j in range(n):
             x[j] = z[j * width + k]
             full = full and x[j] != 0
-            past = faded(r[0], gamma)
+            past = faded(r[0], gamma, least)
             pivot = past + weight[j] * x[j] * x[j]
             keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
             r[0] = pivot
@@ -74,7 +76,7 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
 
 
 cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight,
-                     double gamma) noexcept nogil:
+                     double gamma, double least) noexcept nogil:
     """Rotate a row into a copy of the factor, bit for bit as `rotate_rows` would; False if not all of it is finite."""
     cdef Py_ssize_t k, n = d + m
     cdef double past, pivot, x
@@ -82,7 +84,7 @@ cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m
     for k in range(d):
         n -= 1
         x = z[k]
-        past = faded(r[0], gamma)
+        past = faded(r[0], gamma, least)
         pivot = past + weight[0] * x * x
         if x != 0:
             finite &= not ob_rotate_into(turned + 1, r + 1, z + k + 1, x, past / pivot, weight[0] * x / pivot, n)
@@ -97,7 +99,7 @@ cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m
 
 
 cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,
-                      double gamma) noexcept nogil:
+                      double gamma, double least) noexcept nogil:
     """Apply the rotations to n rows (x, 0) of weight 1, each by itself, without changing the factor.
 
     They leave -x'A^-1 b in place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
@@ -111,7 +113,7 @@ cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, do
         for j in range(n):
             x = z[j * width + k]
             if x != 0:
-                past = faded(r[0], gamma)
+                past = faded(r[0], gamma, least)
                 share[j] *= past / (past + share[j] * x * x)
                 ob_axpy(z + j * width + k + 1, r + 1, x, width - k - 1)
         r += width - k

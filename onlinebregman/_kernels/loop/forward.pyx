@@ -15,7 +15,9 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.factor cimport BATCH, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.loop.factor cimport (
+    BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
+)
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -346,13 +348,13 @@ cdef class ForwardLearner(AtomicLearner):
             left[j] = weight[j]
             memcpy(z + j * width + self.d, y[j], self.m * sizeof(double))
         if n == 1 and not self.backed_up:
-            finite = rotate_row(self.before, self.factor, self.d, self.m, z, left, self.gamma)
+            finite = rotate_row(self.before, self.factor, self.d, self.m, z, left, self.gamma, least_pivot(self.alpha))
             self.checked = self.size - self.m if finite else 0
             memcpy(self.before + self.size - self.m, self.factor + self.size - self.m, self.m * sizeof(double))
             self.swap()
             self.backed_up = True
         else:
-            rotate_rows(self.factor, self.d, self.m, z, left, n, self.gamma)
+            rotate_rows(self.factor, self.d, self.m, z, left, n, self.gamma, least_pivot(self.alpha))
             self.checked = 0
         for j in range(n):
             residuals = z + j * width + self.d
@@ -465,7 +467,7 @@ cdef class ForwardLearner(AtomicLearner):
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
 
     cdef void reduce(self, double* z, double* share, Py_ssize_t n, double gamma) noexcept nogil:
-        reduce_rows(self.factor, self.d, self.m, z, share, n, gamma)
+        reduce_rows(self.factor, self.d, self.m, z, share, n, gamma, least_pivot(self.alpha))
 
     cdef object solve(self):
         """The ridge weights, from U w = g."""

@@ -56,8 +56,8 @@ cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
     MOST = 1 << 30            # of what is squared
 
-# Where no row comes, forgetting makes D grow without end: not beyond this.
-cdef double LARGEST = 1e100
+# Times 1 / alpha: where no row comes, forgetting makes D grow without end, and with it rounding errors: not beyond this.
+cdef double LARGEST = 1e10
 # Numbers below this are far from infinity, whatever the rounding.
 cdef double FINITE = 1e300
 
@@ -324,7 +324,9 @@ cdef class SecondOrderLearner(AtomicLearner):
         status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)
         if status != LEARNED:
             return status
-        if not ob_bierman(self.scale(), f, gain, room, weight * h, self.gamma, LARGEST, self.padded) >= DBL_MIN:
+        if not ob_bierman(
+            self.scale(), f, gain, room, weight * h, self.gamma, LARGEST / self.alpha, self.padded
+        ) >= DBL_MIN:
             return OVERFLOWED
         self.move(v, a, weight)
         return LEARNED

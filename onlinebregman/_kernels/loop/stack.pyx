@@ -15,13 +15,15 @@ import numpy as np
 from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.factor cimport reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.loop.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.loop.hedge cimport Hedge
 
 # What each combination starts with, A = alpha I, and by how much it forgets: one follows what changes, one is steady.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
 cdef double[2] FORGETTING
+cdef double[2] LEAST
 FORGETTING[0], FORGETTING[1] = COMBINATIONS[0][1], COMBINATIONS[1][1]
+LEAST[0], LEAST[1] = least_pivot(COMBINATIONS[0][0]), least_pivot(COMBINATIONS[1][0])
 
 # Where the mixture has been this much better than the range of targets, its residuals are rounding errors.
 cdef double ROUNDING = 1e-9
@@ -84,7 +86,7 @@ cdef class Stack:
         """What the forward algorithm says of x; room for n_experts + 1 numbers."""
         cdef double share
         memcpy(room, x, self.n_experts * sizeof(double))
-        reduce_rows(&self.factors[j, 0], self.n_experts, 1, room, &share, 1, FORGETTING[j])
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, room, &share, 1, FORGETTING[j], LEAST[j])
         return share * (0.0 - room[self.n_experts])
 
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil:
@@ -94,7 +96,7 @@ cdef class Stack:
         """Learn x and its target; False if that overflows. Room for n_experts + 1 numbers."""
         memcpy(room, x, self.n_experts * sizeof(double))
         room[self.n_experts] = y
-        rotate_rows(&self.factors[j, 0], self.n_experts, 1, room, &weight, 1, FORGETTING[j])
+        rotate_rows(&self.factors[j, 0], self.n_experts, 1, room, &weight, 1, FORGETTING[j], LEAST[j])
         return isfinite(room[self.n_experts]) and weight > 0
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
