@@ -102,7 +102,7 @@ class MirrorMixin(DocumentedMixin):
         return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
     def _parameters_are_valid(self) -> bool:
-        return self._learner.in_force(vars(self))
+        return self._learner.parameters_unchanged(vars(self))
 
     def _configure(self) -> None:
         parameters = {name: getattr(self, name) for name in self._read_at_each_call}

@@ -40,7 +40,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         raise NotImplementedError
 
     def _make_mixer(self) -> Mixer:
-        """What mixes their scores, once `estimators_` are there."""
+        """The mixer of their scores; `estimators_` are set."""
         raise NotImplementedError
 
     def _parameters_are_valid(self) -> bool:
@@ -58,10 +58,11 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
-        said = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
-        if {True, False} <= set(said):
+        standardize = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
+        if {True, False} <= set(standardize):
             raise ValueError(
-                "Models that learn the same rows share their statistics; set the same standardize for all of them."
+                "standardize must be the same for all models, as they share the statistics of the rows; got "
+                f"{standardize}."
             )
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_
@@ -77,9 +78,10 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         self._learner = self._make_learner()
 
     def _make_learner(self) -> MixtureLearner:
-        """The learner of all models, which share what rows are standardised by."""
-        books = [vars(estimator).get("_code_book") for estimator in self.estimators_]
-        return MixtureLearner([estimator._learner for estimator in self.estimators_], self._make_mixer(), books)
+        """The learner of all models, which share one standardizer."""
+        learners = [estimator._learner for estimator in self.estimators_]
+        targets_by_class = [vars(estimator).get("_code_book") for estimator in self.estimators_]
+        return MixtureLearner(learners, self._make_mixer(), targets_by_class)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y, data.weights, vars(self).get("n_jobs", 1))
@@ -90,7 +92,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         note_weights_of(self, data.weights)
 
     def _outputs(self, X) -> np.ndarray:
-        """What the mixture says of rows, shape (n_rows, n_outputs)."""
+        """Outputs of the mixture for rows, shape (n_rows, n_outputs)."""
         learner: Any = vars(self).get("_learner")
         outputs = None if learner is None else learner.predict_fast(vars(self), X)
         if outputs is None:
@@ -103,7 +105,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return outputs
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
-        """Raise the error that says which model refused a row, and why."""
+        """Raise the error that names the model that refused a row, and the reason."""
         number = self._learner.refusing
         if number < 0:
             raise ValueError(
@@ -160,7 +162,7 @@ class HedgedMixin(SideBySideMixin):
     """
 
     _unmixable = (
-        "its weights follow from the losses of one sequence of rows, each predicted by what had learned all before it"
+        "its weights are computed from the losses of one sequence of rows, each predicted before it was learned"
     )
 
     @read_only

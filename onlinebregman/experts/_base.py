@@ -194,7 +194,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         return learner is not None and learner.learn_fast(vars(self), X, targets, sample_weight)
 
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
-        """Forecast each row before it is learned, and weigh the experts by what came."""
+        """Forecast each row before it is learned, and update the weights of the experts by their losses."""
         if self.estimators_:
             self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights), data)
             self._gather_learners()
@@ -202,16 +202,16 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
             self._weigh_rows(self._columns(data.X), data.weights, data)
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
-        """Move the weights by forecasts, those of each row in the form in which `_forecast` gives an expert's."""
+        """Update the weights by the forecasts of all experts, each in the form that `_forecast` returns."""
         self._weigh(forecasts, data.targets, weights)
 
     def _forecast_and_learn(self, X, y, sample_weight: Array | None) -> tuple[Array, Array]:
-        """What the experts say of each row before they learn it, and the weights of the rows they were asked about.
+        """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.
 
-        The first row is only learned if some can say nothing before. Without targets experts are given rows alone.
+        The first row is only learned, not forecast, if an expert is not fitted. Without targets experts get X alone.
         """
         shape = self._shape_of_forecasts()
-        forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that nobody is asked about pass all checks
+        forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that are not forecast pass all checks
         weights, counted = np.ones(X.shape[0]) if sample_weight is None else sample_weight, np.zeros(X.shape[0])
         learners = [k for k, expert in enumerate(self.estimators_) if learns(expert)]
         if sample_weight is not None:
@@ -229,22 +229,22 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         self._check_experts()
         counted[rows] = weights[rows]
         block = (X, y, sample_weight) if len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
-        others = []  # that are asked, and learn, row by row
+        others = []  # experts that forecast and learn row by row
         for k, expert in enumerate(self.estimators_):
-            said = expert._progressive_fit(*block) if k in learners and _is_compiled(expert) else None
-            if said is None:
+            own = expert._progressive_fit(*block) if k in learners and _is_compiled(expert) else None
+            if own is None:
                 others.append(k)
             else:
-                forecasts[rows, k] = said
+                forecasts[rows, k] = own
         try:
             for row in rows.tolist() if others else ():
-                came = _rows(slice(row, row + 1), X, y, sample_weight)
+                current = _rows(slice(row, row + 1), X, y, sample_weight)
                 for k in others:
-                    forecasts[row, k] = self._forecast(k, came[0])[0]
+                    forecasts[row, k] = self._forecast(k, current[0])[0]
                 for k in others:
                     if k in learners:
-                        self._let_learn(k, row, *came)
-        except ValueError:  # what an expert said before, which may be why, is told first
+                        self._let_learn(k, row, *current)
+        except ValueError:  # an invalid forecast before, which may be the cause, is reported first
             self._check_forecasts(forecasts)
             raise
         self._check_forecasts(forecasts)
@@ -253,18 +253,18 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
     def _let_learn(
         self, k: int, row: int, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
     ) -> None:
-        """Let an expert learn a row, with the classes if it takes them and this is its first one."""
+        """Let an expert learn a row; in the first call with the classes, if it accepts them."""
         method = self.estimators_[k].partial_fit
         more = {} if sample_weight is None else {"sample_weight": sample_weight}
         if classes is not None and "classes" in parameters_of(method):
             more["classes"] = classes
         try:
             method(*((X,) if y is None else (X, y)), **more)
-        except ValueError as error:  # it says row 0, as it is given a row at a time
+        except ValueError as error:  # its message says row 0, as it gets one row at a time
             raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
 
     def _gather_learners(self) -> None:
-        """Let calls to come learn in one pass of compiled code, if it knows all experts."""
+        """Make the learner of all experts in one compiled pass for the next calls, if all experts are compiled."""
         learners = [vars(expert).get("_learner") for expert in self.estimators_]
         if self._experts_learner is not None and all(map(operator.is_, self._experts_learner.learners, learners)):
             return
@@ -273,26 +273,27 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
             return
         if all(now.predictive and now.n_scores == 1 and now.standardizer is None for now in learners):
             links = [self._link_of(expert) for expert in self.estimators_]
-            books = [vars(expert).get("_code_book") for expert in self.estimators_]
+            targets_by_class = [vars(expert).get("_code_book") for expert in self.estimators_]
             if None not in links:
-                self._experts_learner = OnlineExpertsLearner(learners, ForecastMixer(self._learner, links), books)
+                mixer = ForecastMixer(self._learner, links)
+                self._experts_learner = OnlineExpertsLearner(learners, mixer, targets_by_class)
 
     def _link_of(self, expert: Any) -> Literal["identity", "sigmoid", "clipped"] | None:
-        """How the scores of a compiled expert become forecasts; None if in another way."""
+        """How scores of a compiled expert are mapped to forecasts; None if the compiled pass cannot do it."""
         raise NotImplementedError
 
     def _shape_of_forecasts(self) -> tuple[int, ...]:
         return (len(self.estimators_),)
 
     def _forecast(self, k: int, X) -> Array:
-        """What an expert says of rows."""
+        """An expert's forecasts of rows."""
         raise NotImplementedError
 
     def _check_experts(self) -> None:
-        """Raise an error if an expert cannot be asked."""
+        """Raise an error if an expert cannot forecast."""
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        """Raise an error that names the first row of which an expert says what cannot be, and the expert."""
+        """Raise an error that names the first row with an invalid forecast, and the expert."""
         raise NotImplementedError
 
     def _name(self, expert: int) -> str:
@@ -318,12 +319,12 @@ def _is_fitted(expert) -> bool:
 
 
 def _is_compiled(expert) -> bool:
-    """Is it of this package, and no subclass that may have changed anything, and can it learn rows in one pass?"""
+    """Whether its class is defined in this package, and can learn rows in one pass."""
     return type(expert).__module__.startswith("onlinebregman.") and hasattr(expert, "_progressive_fit")
 
 
 def _rows(rows, X, y, sample_weight) -> tuple[Any, Any, Any]:
-    """Some rows, their targets and their weights, where there are any."""
+    """Some rows with their targets and weights, if given."""
     return X[rows], None if y is None else y[rows], None if sample_weight is None else sample_weight[rows]
 
 

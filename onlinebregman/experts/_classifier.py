@@ -148,8 +148,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         per_expert = 1 if len(self.classes_) == 2 else len(self.classes_)
         if n_features % per_expert:
             raise ValueError(
-                f"X has {n_features} features, but {per_expert} classes: give {per_expert} columns for each expert, or "
-                "estimators."
+                f"X must have {per_expert} columns for each expert, one per class; got {n_features} columns. Add those "
+                "missing, or give estimators."
             )
         return n_features // per_expert
 
@@ -160,8 +160,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"X has {p[row, column]:g} at row {row}, column {column}, which is not a probability; give numbers "
-                "from 0 to 1, or estimators that learn from the rows."
+                f"X must be probabilities, from 0 to 1; got {p[row, column]:g} at row {row}, column {column}. Give "
+                "estimators if they learn from the rows."
             )
         if len(self.classes_) == 2:
             return np.stack([1 - p, p], axis=2)
@@ -198,7 +198,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
                 )
             if (known := np.asarray(expert.classes_).tolist()) != classes:
                 raise ValueError(
-                    f"Expert {self._name(k)} knows the classes {known}, the mixture {classes}; they must be the same."
+                    f"The classes of expert {self._name(k)} must be those of the mixture, {classes}; got {known}."
                 )
 
     def _check_forecasts(self, forecasts: Array) -> None:
@@ -206,8 +206,8 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         if wrong.any():
             row, k = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"Expert {self._name(k)} gives {forecasts[row, k]} at row {row}, which are not probabilities; remove "
-                "it, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
+                f"Forecasts of expert {self._name(k)} must be probabilities; got {forecasts[row, k]} at row {row}. "
+                "Remove it, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
         self._check_sums(forecasts)
 

@@ -48,7 +48,9 @@ def check_relatives(relatives: ArrayLike) -> Array:
 def _check_weights(weights: ArrayLike, n_assets: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
     if w.shape[-1:] != (n_assets,) or not (w >= 0).all() or not np.allclose(w.sum(axis=-1), 1.0):
-        raise ValueError(f"weights must be {n_assets} numbers >= 0 of sum 1 (or such a row for each day).")
+        raise ValueError(
+            f"weights must be {n_assets} numbers >= 0 of sum 1, or a row of them per day; got {weights!r}."
+        )
     return w
 
 

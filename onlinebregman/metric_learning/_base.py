@@ -266,7 +266,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         """
         return self._partial_fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
-    # --- what comes out -------------------------------------------------------------------------------------------
+    # --- results --------------------------------------------------------------------------------------------------
 
     def regret_certificate(self, U: ArrayLike) -> float:
         """Bound on the regret of this run against a fixed metric, without assumptions on the data.
@@ -298,8 +298,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         values = np.linalg.eigvalsh(U)
         if not values[0] >= -1e-12 * np.abs(values).max():
             raise ValueError(
-                f"U has the eigenvalue {values[0]:g}, but metrics to compare with must be positive semidefinite; "
-                "project it (SquaredFrobenius().project_psd)."
+                f"U must be positive semidefinite; got a matrix with the eigenvalue {values[0]:g}. Project it "
+                "(SquaredFrobenius().project_psd)."
             )
         return self._certificate(learner, U)
 
@@ -368,7 +368,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             self._sampler = copy.deepcopy(self._sampler)
 
     def _parameters_are_valid(self) -> bool:
-        return self._sampler.in_force(vars(self))
+        return self._sampler.parameters_unchanged(vars(self))
 
     def _configure(self) -> None:
         super()._configure()
@@ -391,7 +391,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return learn_plain(self, X, y, sample_weight)
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """Labelled rows: pairs or triplets of them with rows that came before."""
+        """Learn pairs or triplets of labelled rows with rows before them."""
         data, sampler = data.ordered(order), self._sampler
         self._factor: dict[str, Any] = {}
         numbers, taken = np.zeros(len(data)), data.weights > 0
@@ -407,14 +407,14 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return (self._learner.cumulative_loss - before) / sampler.rate_sum if sampler.rate_sum else 0.0
 
     def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """Pairs with targets of their own; those of NaN are to have the current bounds."""
+        """Pairs with given targets; NaN stands for the current bounds."""
         data = data.ordered(order)
         z, targets, senses, weights = data.X, data.y, data.senses, data.weights
         if np.isnan(targets).any():
             near, scales = self._sampler.measured(z, weights, False, again).T
             targets = np.where(senses > 0, near, scales)
-            weights = np.where(scales > 0, weights, 0.0)  # those that came before there were bounds
-        else:  # the rate is scaled by the largest target so far, so that any cutting gives the same
+            weights = np.where(scales > 0, weights, 0.0)  # pairs before the bounds were known
+        else:  # scaled by the largest target so far, however the stream is cut into calls
             scales = np.maximum(np.maximum.accumulate(targets), self._largest_target)
             self._largest_target = float(scales[-1])
         return self._learn_block(Block(z, targets, senses, weights, scales), order)
@@ -427,7 +427,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return self._learn_block(Block(rows, margins, np.full(len(rows), -1.0), weights, margins), order)
 
     def _learn_block(self, block: Block, order: np.ndarray | None) -> float:
-        """Learn the instances that say something about the metric, and count the others.
+        """Learn the instances that are not collapsed, and count the others.
 
         Returns the weighted mean loss before each was learned.
         """
@@ -459,7 +459,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return np.ones(n) if weights is None else weights
 
     def _check_indexed(self, X, indices, width: int, name: str, call: Call) -> tuple[np.ndarray, np.ndarray]:
-        """Rows, and numbers of them, `width` in a row."""
+        """Validated rows, and row numbers of shape (n, width)."""
         check_flat(X, f"give each row once, and the {name} as row numbers")
         check_flat(indices, f"give the rows as X, and the {name} as row numbers, {width} each")
         X = check_size(dense(check_rows(self, X, reset=call.first), np.float64))
@@ -477,10 +477,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         senses = np.zeros(n) if labels is None else check_column(labels, n, "labels", "label")
         if labels is not None and not (np.abs(senses) == 1).all():
             row = int(np.argmax(np.abs(senses) != 1))
-            raise ValueError(f"labels[{row}] = {senses[row]:g}; give 1 for similar pairs, -1 for dissimilar ones.")
+            raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {senses[row]:g}.")
         if labels is None and (targets is None or self.loss == "one_sided"):
-            given = "targets" if targets is None else 'labels, which loss="one_sided" needs beside targets'
-            raise ValueError(f"There are no {given}; give labels, 1 for similar pairs and -1 for dissimilar ones.")
+            needed = "targets or labels" if targets is None else 'labels, with loss="one_sided" also beside targets,'
+            raise ValueError(f"{needed} must be given; got none. Labels are 1 for similar, -1 for dissimilar pairs.")
         targets = np.full(n, np.nan) if targets is None else check_column(targets, n, "targets", "target")
         if (targets < 0).any():
             row = int(np.argmax(targets < 0))

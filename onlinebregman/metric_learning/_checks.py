@@ -1,4 +1,4 @@
-"""Checks of what metric learners are given that name the row, the value and the remedy."""
+"""Checks of the input of metric learners, with errors that name the row, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def check_size(X: np.ndarray) -> np.ndarray:
     if X.dtype == np.float64 and not np.vdot(X, X) < 1e200 and (large := np.abs(X) >= 1e100).any():
         row, column = (int(i) for i in np.argwhere(large)[0])
         raise ValueError(
-            f"X[{row}, {column}] = {X[row, column]:g}, whose square may overflow; scale the features "
-            "(sklearn.preprocessing.StandardScaler), or remove the row."
+            f"X must be below 1e100, as squares overflow; got X[{row}, {column}] = {X[row, column]:g}. Scale the "
+            "features (sklearn.preprocessing.StandardScaler), or remove the row."
         )
     return X
 
 
 def check_column(values, n: int, name: str, what: str) -> np.ndarray:
-    """Finite numbers, one a pair."""
+    """Finite numbers, one for each pair."""
     plain = plain_vector(values, n, "fiu")
     values = check_numbers(values, name, ensure_2d=False) if plain is None else plain
     if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} pairs; give one {what} per pair.")
+        raise ValueError(f"{name} must have shape ({n},), one {what} per pair; got shape {values.shape}.")
     check_finite(values, name)
     return values
 
 
 def check_labels(y: np.ndarray) -> None:
-    """Raise a ValueError unless these are labels. Integers, strings and booleans are, however many there are of them.
+    """Raise a ValueError unless y holds labels. Integers, strings and booleans are labels, however many differ.
 
-    Of a stream with many classes most rows of a chunk may be the first of their class, which says nothing about it.
+    In a stream with many classes most rows of a chunk may be the first of their class.
     """
     if y.dtype.kind not in "iubUS":
         check_classification_targets(y)

@@ -1,4 +1,4 @@
-"""Random numbers, and the numbers of classes, of streams of labelled rows."""
+"""Random states and class numbers for streams of labelled rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 
 from .._online.types import RandomState
 
-# From this number of labels on arrays are searched through faster than a dict.
+# From this number of labels on, searching a sorted array is faster than a dict.
 _MANY = 50
 
 
@@ -19,7 +19,7 @@ def random_numbers(random_state: RandomState) -> tuple[np.ndarray, int]:
 
 
 def numbers_of(y: np.ndarray, labels: dict) -> tuple[np.ndarray, dict]:
-    """The numbers of the classes of labels, in the order they came, and the numbers of all, with those that are new."""
+    """Class numbers of labels, in order of appearance, and the dict of all numbers, extended by new labels."""
     numbers = known_numbers(y, labels)
     if numbers is not None:
         return numbers, labels
@@ -30,10 +30,10 @@ def numbers_of(y: np.ndarray, labels: dict) -> tuple[np.ndarray, dict]:
 
 
 def known_numbers(y: np.ndarray | list, labels: dict) -> np.ndarray | None:
-    """The numbers of the classes of labels that have all come before; None if one has not."""
+    """Class numbers of labels; None if a label is new."""
     if isinstance(y, np.ndarray) and len(y) >= _MANY and y.dtype.kind == "i" and {type(k) for k in labels} == {int}:
         known = np.array(list(labels))
-        if known.dtype.kind == "i":  # searched through without the lock
+        if known.dtype.kind == "i":  # searched without the GIL
             order = known.argsort()
             places = order.take(known.searchsorted(y, sorter=order), mode="clip")
             return places.astype(np.float64) if (known.take(places) == y).all() else None
@@ -42,9 +42,9 @@ def known_numbers(y: np.ndarray | list, labels: dict) -> np.ndarray | None:
 
 
 def learn_plain(estimator, X, y, sample_weight=None) -> bool:
-    """Have the `_sampler` of an estimator learn rows without validation; False if that is not safe: nothing is learned.
+    """Learn rows by the `_sampler` of an estimator without validation; False, and nothing learned, if that is not safe.
 
-    Safe are plain arrays, or lists, of labels that have all come before.
+    It is safe for plain arrays or lists of known labels.
     """
     sampler = vars(estimator).get("_sampler")
     if sampler is None:

@@ -1,4 +1,4 @@
-"""Pairs and triplets that are given, as a learner reads them."""
+"""Pairs and triplets given by the user, as a learner reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Differences that are taken at a time.
+# Number of differences computed at a time.
 _ROWS_A_BLOCK = 256
 
 
@@ -18,13 +18,13 @@ class Block(NamedTuple):
 
     rows: np.ndarray
     targets: np.ndarray  # squared distances, or margins
-    senses: np.ndarray  # 1: similar, the target is an upper bound; -1: a lower one; 0: it is wanted as it is
+    senses: np.ndarray  # 1: similar, the target is an upper bound; -1: a lower bound; 0: an equality
     weights: np.ndarray
-    scales: np.ndarray  # the squared distance that the rate is measured by
+    scales: np.ndarray  # squared distances by which rates are scaled
 
 
 def differences(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """X[first] - X[second], some rows at a time: large arrays in between would cost more than the steps do."""
+    """X[first] - X[second], in blocks of rows, which avoids large temporary arrays."""
     z = np.empty((len(first), X.shape[1]))
     for start in range(0, len(z), _ROWS_A_BLOCK):
         part = slice(start, start + _ROWS_A_BLOCK)

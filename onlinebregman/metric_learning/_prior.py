@@ -1,4 +1,4 @@
-"""The metric that learning starts from."""
+"""The initial metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRIORS = ("identity", "variance", "covariance")
 
 
 def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
-    """The matrix that the parameter `prior` says, for the rows X of the first call.
+    """The matrix of the parameter `prior`, for the rows X of the first call.
 
     "identity", "variance" (diagonal, 1 / variance of each feature), "covariance" (inverse of the covariance; the
     correlations are shrunk towards 0 as Ledoit and Wolf do, so that it exists), or a positive definite matrix itself.
@@ -29,7 +29,7 @@ def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
                 f"prior={prior!r} is measured on the rows of the first call, and no feature of its {len(X)} row(s) "
                 'varies; give more rows, or use prior="identity".'
             )
-        deviations = np.where(moves, deviations, np.sqrt(np.mean(deviations**2)))  # nothing is known of the others
+        deviations = np.where(moves, deviations, np.sqrt(np.mean(deviations**2)))  # others: the mean scale
         if prior == "variance":
             return np.diag(1 / deviations**2)
         correlations, _ = ledoit_wolf(X / deviations)
@@ -46,5 +46,5 @@ def prior_matrix(prior: str | ArrayLike, X: np.ndarray) -> np.ndarray:
 
 
 def moving_features(X: np.ndarray) -> np.ndarray:
-    """Which features vary, by more than rounding errors."""
+    """Mask of the features that vary by more than rounding errors."""
     return X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Window:
-    """The most recent rows of a stream and their classes, in arrays with room at their end.
+    """The most recent rows of a stream and their classes, in arrays with spare capacity.
 
     Rows are numbered in the stream; those kept are `first` to `last` - 1. What has been written is never written again,
     so that views of it stay what they are, and copies may share it.
@@ -29,8 +29,8 @@ class Window:
     def extended(self, rows: np.ndarray, codes: np.ndarray, size: int | None) -> Window:
         """The window once more rows have come, of which it keeps the last `size` (all, if None).
 
-        It takes over the arrays and the room at their end, so that a row costs O(n_features) on average. This one stays
-        what it is, to be extended again only if the longer one is given up.
+        It shares the arrays and their spare capacity, so that a row costs O(n_features) on average. This window stays
+        unchanged, and may be extended again only if the longer one is discarded.
         """
         longer = Window(self._rows, self._codes)
         vars(longer).update(vars(self))
@@ -44,8 +44,8 @@ class Window:
         end = last - len(rows)  # where the new rows begin
         if last - self._offset > len(self._rows):
             kept = slice(first - self._offset, end - self._offset)
-            room = 2 * (last - first)
-            self._rows, self._codes = (_with_room(values[kept], room) for values in (self._rows, self._codes))
+            capacity = 2 * (last - first)
+            self._rows, self._codes = (_enlarged(values[kept], capacity) for values in (self._rows, self._codes))
             self._offset = first
         place = slice(end - self._offset, last - self._offset)
         self._rows[place], self._codes[place] = rows, codes
@@ -76,8 +76,8 @@ class Window:
         return Window(self.rows, self.codes, self.first)
 
 
-def _with_room(values: np.ndarray, n: int) -> np.ndarray:
-    """A copy of an array at the beginning of one of n rows."""
+def _enlarged(values: np.ndarray, n: int) -> np.ndarray:
+    """A copy of an array with capacity for n rows."""
     longer = np.empty((n, *values.shape[1:]), dtype=values.dtype)
     longer[: len(values)] = values
     return longer

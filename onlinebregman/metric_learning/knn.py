@@ -247,11 +247,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         if not isinstance(given, (list, tuple)):
             return [_new_metric(given, "metric_learner")]
         if not given:
-            raise ValueError('metric_learner is empty; give at least one metric learner, or "euclidean".')
+            raise ValueError('metric_learner must hold at least one metric learner, or be "euclidean"; got none.')
         return [_new_metric(metric, self._named(number)) for number, metric in enumerate(given)]
 
     def _named(self, number: int) -> str:
-        """What an error calls one of the metric learners."""
+        """The name of a metric learner in errors."""
         return f"metric_learner[{number}]" if isinstance(self.metric_learner, (list, tuple)) else "metric_learner"
 
     # --- neighbours -----------------------------------------------------------------------------------------------
@@ -416,9 +416,9 @@ def _new_metric(metric: BaseEstimator | str, what: str) -> BaseEstimator:
         return FunctionTransformer()
     check_instance(metric, what)
     if not isinstance(metric, BaseEstimator):
-        raise ValueError(f'{what} = {metric!r} is neither an estimator nor "euclidean".')
+        raise ValueError(f'{what} must be an estimator or "euclidean"; got {metric!r}.')
     if not hasattr(metric, "transform"):
-        raise ValueError(f"{what} ({type(metric).__name__}) has no transform; use an estimator with transform.")
+        raise ValueError(f"{what} must be an estimator with the method transform; got {type(metric).__name__}.")
     return clone(metric)
 
 

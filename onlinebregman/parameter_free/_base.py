@@ -1,4 +1,4 @@
-"""What the parameter-free mixtures share: their members and the history of weights."""
+"""Base class of the parameter-free mixtures: their members, and the history of weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
 
-# Up to this many features there are members with a matrix, which cost n_features^2 a row.
+# Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row.
 SECOND_ORDER = 128
 
 
@@ -79,7 +79,7 @@ class ParameterFree(HedgedMixin):
     random_state: RandomState
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
-        """The default set, with models that have a matrix or without, for rows that are sparse or dense."""
+        """The default set, with or without second-order models, for sparse or dense rows."""
         raise NotImplementedError
 
     def _nonlinear(self, kind: type, scaled: dict[str, bool]) -> list[Any]:
@@ -102,7 +102,7 @@ class ParameterFree(HedgedMixin):
         if members is None:
             members = self._default_members(X.shape[1] <= SECOND_ORDER, issparse(X))
         if len(members) == 0:
-            raise ValueError("members is empty; give at least one model, or None for the default set.")
+            raise ValueError("members must hold at least one model, or be None for the default set; got none.")
         for number, member in enumerate(members):
             if not isinstance(member, self._kinds):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
@@ -127,7 +127,7 @@ class ParameterFree(HedgedMixin):
         return np.zeros((0, len(self.estimators_))) if stack is None else stack.coef
 
     def _weigh(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
-        """The weights of the members, and what combines them."""
+        """The weights of the members, and their linear combinations, if any."""
         n = len(self.estimators_)
         stacked = stacked and self.stacking and n > 1
         return Hedge(n, rate, self.share), Stack(n, rate, self.share) if stacked else None

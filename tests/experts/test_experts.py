@@ -151,7 +151,7 @@ def test_numbers_that_are_no_probabilities_are_refused(bad, unchanged):
     model = BayesMixture().fit(P, LABELS)
     wrong = P[:5].copy()
     wrong[3, 2] = bad
-    with unchanged(model, rf"X has {bad:g} at row 3, column 2, which is not a probability"):
+    with unchanged(model, rf"X must be probabilities, from 0 to 1; got {bad:g} at row 3, column 2"):
         model.partial_fit(wrong, LABELS[:5])
     with pytest.raises(ValueError, match="row 3, column 2"):
         model.predict_proba(wrong)
@@ -164,7 +164,7 @@ def test_probabilities_that_do_not_add_up_are_refused(unchanged):
     p[4, 5] /= 2
     with unchanged(model, "probabilities of expert 1 at row 4 must sum to 1; got"):
         model.partial_fit(p, np.arange(30) % 3)
-    with unchanged(BayesMixture(), "X has 4 features, but 3 classes"):
+    with unchanged(BayesMixture(), "X must have 3 columns for each expert, one per class; got 4"):
         BayesMixture().fit(p[:, :4], np.arange(30) % 3)
 
 
@@ -269,7 +269,7 @@ def test_bad_parameters_are_refused(model, match, unchanged):
         (BayesMixture([("lr", LogisticRegression())]), "has no partial_fit"),
         (
             BayesMixture([("two", FrozenEstimator(DummyClassifier().fit(P, np.arange(60) % 2)))]),
-            r"Expert 'two' knows the classes \[0, 1\], the mixture \['down', 'up'\]",
+            r"classes of expert 'two' must be those of the mixture, \['down', 'up'\]; got \[0, 1\]",
         ),
     ],
 )
@@ -320,7 +320,7 @@ def test_classifiers_of_scikit_learn_take_part(unchanged):
 @pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
 def test_an_expert_that_gives_nan_is_named(unchanged):
     model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # which knows one class only after the first row
-    with unchanged(model, r"Expert 'nb' gives \[.*nan.*\] at row 1, which are not probabilities"):
+    with unchanged(model, r"Forecasts of expert 'nb' must be probabilities; got \[.*nan.*\] at row 1"):
         model.partial_fit(X, LABELS, classes=["down", "up"])
 
 

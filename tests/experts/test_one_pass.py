@@ -82,7 +82,7 @@ def numbers(model):
 
 
 def in_one_pass(model):
-    return model._experts_learner is not None and model._experts_learner.in_force(vars(model))
+    return model._experts_learner is not None and model._experts_learner.parameters_unchanged(vars(model))
 
 
 @pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 2.0, size=60)], ids=["alone", "weighted"])

@@ -247,4 +247,4 @@ def test_forgetting_leaves_equal_and_empty_columns_alone(make, parameters):
     model = make(forgetting=0.99, **parameters).fit(X, y)  # 0.99^60000 is less than 1e-261
     one = make(forgetting=0.99, **parameters).fit(X[:, :1], y)
     assert_allclose(model.coef_.ravel()[:2].sum(), one.coef_.ravel()[0], rtol=1e-3)
-    assert_allclose(model.predict(X[:100]), one.predict(X[:100]), rtol=1e-3, atol=1e-3)
+    assert_allclose(model.predict(X[:100]), one.predict(X[:100, :1]), rtol=1e-3, atol=1e-3)

@@ -153,10 +153,10 @@ def test_pairs_before_there_are_bounds_and_pairs_of_weight_zero_move_nothing():
 @pytest.mark.parametrize(
     ("parameters", "given", "message"),
     [
-        ({}, {}, "no targets; give labels"),
-        ({"loss": "one_sided"}, {"targets": [1.0]}, 'labels, which loss="one_sided" needs'),
-        ({}, {"labels": [0]}, r"labels\[0\] = 0; give 1 for similar"),
-        ({}, {"labels": [1, -1]}, "labels has shape .* there are 1 pairs"),
+        ({}, {}, "targets or labels must be given"),
+        ({"loss": "one_sided"}, {"targets": [1.0]}, 'labels, with loss="one_sided" also'),
+        ({}, {"labels": [0]}, r"labels must be 1 .* or -1 .*; got labels\[0\] = 0"),
+        ({}, {"labels": [1, -1]}, r"labels must have shape \(1,\).*; got shape \(2,\)"),
         ({}, {"labels": [np.nan]}, "labels contains NaN"),
         ({}, {"targets": [-1]}, r"targets\[0\] = -1 is negative.*`labels`"),
     ],

@@ -315,7 +315,7 @@ ROWS = np.arange(12.0).reshape(4, 3)
         ([[0, -1]], [1.0], r"pairs\[0\] = \[0, -1\]"),
         ([[0.5, 1]], [1.0], "integers"),
         ([[0, 1, 2]], [1.0], "two row numbers"),
-        ([[0, 1]], [1.0, 2.0], "there are 1 pairs"),
+        ([[0, 1]], [1.0, 2.0], r"targets must have shape \(1,\).*; got shape \(2,\)"),
         ([[0, 1], [1, 2]], [1.0, -0.5], r"targets\[1\] = -0.5"),
         ([[0, 1], [1, 2]], [1.0, np.nan], "NaN.*row 1"),
         (np.empty((0, 2), int), [], "minimum of 1"),

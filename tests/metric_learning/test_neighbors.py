@@ -94,14 +94,14 @@ def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
     X, y = wine
     drawn = sampler(13)
     take_in(drawn, np.eye(13), X, y)
-    assert sum(drawn.seen) == len(X)
+    assert sum(drawn.class_counts) == len(X)
     for i in range(len(X)):
         step, n = take_in(drawn, np.eye(13), X[i : i + 1], y[i : i + 1], again=True)
         assert n == 1
         values = np.linalg.eigvalsh(step)
         assert values[0] < -1e-3 or values[-1] > 1e-3
         assert min(abs(values[0]), abs(values[-1])) > 1e-3  # of rank two: q is not 0
-    assert sum(drawn.seen) == len(X) and drawn.n_rows == 2 * len(X)
+    assert sum(drawn.class_counts) == len(X) and drawn.n_rows == 2 * len(X)
 
 
 def test_triplets_join_the_nearest_of_full_memories():
@@ -111,7 +111,7 @@ def test_triplets_join_the_nearest_of_full_memories():
     drawn, L = sampler(6, memory_size=30), rng.normal(size=(6, 6))
     W = L.T @ L
     take_in(drawn, W, X, y)
-    assert drawn.seen == np.bincount(y).tolist() and len(drawn) == 60
+    assert drawn.class_counts == np.bincount(y).tolist() and len(drawn) == 60
     x, (kept, classes) = rng.normal(size=(1, 6)), drawn.sample()
     assert {tuple(row) for row in kept[:, :6]} <= {tuple(row) for row in X}
     squared, kept = pairwise_distances(x @ L.T, kept[:, :6] @ L.T)[0], kept[:, :6]
@@ -182,16 +182,16 @@ def test_the_metric_is_looked_up_by_row_counts(wine):
     X, y = wine
     looks, drawn = [], sampler(13)
     for i in range(178):
-        before = drawn.next_look
+        before = drawn.next_refresh
         take_in(drawn, np.eye(13), X[i : i + 1], y[i : i + 1])
-        if drawn.next_look != before:
+        if drawn.next_refresh != before:
             looks.append(i)
     assert looks[:8] == [0, 1, 2, 3, 4, 5, 6, 7]
     assert max(np.diff(looks)) <= 50
     assert len(looks) < 40
     whole = sampler(13)
     take_in(whole, np.eye(13), X, y)
-    assert whole.next_look == drawn.next_look
+    assert whole.next_refresh == drawn.next_refresh
 
 
 @pytest.mark.parametrize("kind", [NeighborTriplets, RandomPairs])
@@ -238,7 +238,7 @@ def test_the_reservoir_is_a_uniform_sample_of_each_class():
     for seed in range(400):
         reservoir = Reservoir(1, 5, random_numbers(seed))
         assert reservoir.learn(np.arange(60.0)[:, None], (np.arange(60) >= 20).astype(float))
-        assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.seen == [20, 40]
+        assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.class_counts == [20, 40]
         counts[reservoir.remembered[:, 0].astype(int)] += 1
     assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
     assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
@@ -257,7 +257,7 @@ def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, 
     assert state(all_) == state(one)
     with pytest.raises(ValueError, match="must have 2 features"):
         all_.learn(np.ones((2, 3)), np.zeros(2))
-    with pytest.raises(ValueError, match="a class for each of 2 rows"):
+    with pytest.raises(ValueError, match="one entry for each of 2 rows; got 3"):
         all_.learn(np.ones((2, 2)), np.zeros(3))
 
 
@@ -286,7 +286,7 @@ def test_places_are_those_in_the_metric():
         assert_array_equal(rows[:, :d], x)
         assert_allclose(rows[:, d:-1], (x - origin) @ L.T, rtol=1e-12, atol=1e-12)
         assert_allclose(rows[:, -1], (rows[:, d:-1] ** 2).sum(axis=1), rtol=1e-12)
-    with pytest.raises(ValueError, match="must be of 5 features"):
+    with pytest.raises(ValueError, match=r"components the shape \(5, 5\); got 11 values and shape \(4, 5\)"):
         renew_places(rows, origin, L[:4])
 
 

@@ -175,7 +175,7 @@ def test_errors_say_what_to_do():
         ParameterFreeClassifier(members=[MirrorDescentClassifier(), LogDetMetricLearner()]).fit(X, y)
     with pytest.raises(ValueError, match=r"members\[0\] must be of type .*; got ImplicitGDRegressor"):
         ParameterFreeClassifier(members=[ImplicitGDRegressor()]).fit(X, y)
-    with pytest.raises(ValueError, match="members is empty"):
+    with pytest.raises(ValueError, match="members must hold at least one model"):
         ParameterFreeRegressor(members=[]).fit(X, y)
     with pytest.raises(ValueError, match="standardize"):
         ParameterFreeRegressor(members=[ImplicitGDRegressor(), ImplicitGDRegressor(standardize=True)]).fit(X, y)

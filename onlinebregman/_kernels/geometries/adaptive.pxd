@@ -10,22 +10,22 @@ cdef class AdaptiveGeometry(Geometry):
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
-    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                        double* bias) noexcept nogil
+    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                              double* bias) noexcept nogil
 
 
 cdef inline double* block_of(AdaptiveGeometry geometry, Workspace* work, int number, int place) noexcept nogil:
-    """`block`, without a call where the row is dense."""
+    """`AdaptiveGeometry.block`, inlined for dense rows."""
     if work.row.index == NULL:
         return &geometry.weights[number * geometry.n_features]
     return geometry.block(work, number, place)
 
 
-cdef inline void keep_block(AdaptiveGeometry geometry, Workspace* work, int number, double* values) noexcept nogil:
-    """`put_back`, without one."""
+cdef inline void store_block(AdaptiveGeometry geometry, Workspace* work, int number, double* values) noexcept nogil:
+    """`AdaptiveGeometry.scatter_block`, which does nothing for dense rows."""
     if work.row.index != NULL:
-        geometry.put_back(work, number, values)
+        geometry.scatter_block(work, number, values)
 
 
 cdef class AdaGradGeometry(AdaptiveGeometry):
@@ -33,9 +33,9 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
-    cdef readonly bint located          # have scores the units of the target?
-    cdef readonly bint by_deviation     # does the rate go with the targets' deviation?
-    cdef double reach(self, Workspace* work) noexcept nogil
+    cdef readonly bint located          # whether scores have the units of the target
+    cdef readonly bint by_deviation     # whether the rate is proportional to the targets' deviation
+    cdef double update_largest(self, Workspace* work) noexcept nogil
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):

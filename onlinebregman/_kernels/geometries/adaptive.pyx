@@ -2,7 +2,7 @@
 
     D_t(u, w) = sum h_i (u_i - w_i)^2 / 2,    w_i(c) = w_i - c x_i / h_i,    x'Sx = sum x_i^2 / h_i
 
-After a row was predicted, and before it is learned, `adapt` adds it to the sums that h is computed from: only to those
+After a row is predicted, and before it is learned, `adapt` adds it to the sums that h is computed from: only to those
 of its nonzeros, so that a sparse row costs O(nonzeros). A factor common to all coordinates is returned and multiplies
 the learning rate. The intercept is a coordinate of value 1: the row's score also moves by bias = 1 / h_0.
 
@@ -39,11 +39,11 @@ cdef extern from "ops/row.h":
 
 cdef extern from "ops/adaptive.h":
     double OB_UNSEEN
-    double ob_look(const double* w, const double* x, const double* r, Py_ssize_t n, double* square,
-                   int* larger) noexcept nogil
-    void ob_foresee(double* out, const double* x, const double* g, const double* r, int prior,
-                    Py_ssize_t n) noexcept nogil
-    void ob_grow(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
+    double ob_normalised_dot(const double* w, const double* x, const double* r, Py_ssize_t n, double* square,
+                             int* larger) noexcept nogil
+    void ob_rescale_row(double* out, const double* x, const double* g, const double* r, int prior,
+                        Py_ssize_t n) noexcept nogil
+    void ob_update_largest(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
     double ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
     double ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
                                Py_ssize_t n) noexcept nogil
@@ -71,8 +71,8 @@ cdef enum:                    # blocks of the state
 cdef struct Notes:
     double* q                 # x / h
     double* reciprocals
-    int larger                # is a value larger than any before? If not,
-    double dot, square        # w.x and sum z^2, as the row was loaded
+    int larger                # whether a value is the largest of its coordinate so far
+    double dot, square        # w.x and sum z^2, computed when the row was loaded; valid unless `larger`
 
 
 cdef inline double reciprocal_root(double total) noexcept nogil:
@@ -216,7 +216,7 @@ cdef class AdaptiveGeometry(Geometry):
         ob_gather(scratch(work, place), source, work.row.index, work.row.n)
         return scratch(work, place)
 
-    cdef void put_back(self, Workspace* work, int number, double* values) noexcept nogil:
+    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil:
         if work.row.index != NULL:
             ob_scatter(&self.weights[number * self.n_features], values, work.row.index, work.row.n)
 
@@ -224,7 +224,7 @@ cdef class AdaptiveGeometry(Geometry):
         work.w = block_of(self, work, WEIGHTS, 0)
 
     cdef void store(self, Workspace* work) noexcept nogil:
-        keep_block(self, work, WEIGHTS, work.w)
+        store_block(self, work, WEIGHTS, work.w)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         """At c = 0 only: x'Sx is computed by `adapt`."""
@@ -233,14 +233,17 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
         cdef bint intercept = bias[0] != 0
-        cdef double factor = self.take_in(work, weight * g * g, weight, intercept, slope, bias)
+        cdef double factor = self.update_metric(work, weight * g * g, weight, intercept, slope, bias)
         if not intercept:
             bias[0] = 0.0
         return factor
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                        double* bias) noexcept nogil:
-        """Take the row in, s being weight g^2: q = x / h, the slope x'q, the bias, and the factor of the rate."""
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                              double* bias) noexcept nogil:
+        """Add the row to the sums, with s = weight g^2, and compute q = x / h, the slope x'q and the bias.
+
+        Returns the factor of the rate.
+        """
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
@@ -323,13 +326,13 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
         """See `AdaptiveGeometry.metric`."""
         return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                        double* bias) noexcept nogil:
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                              double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums = block_of(self, work, SUMS, 1)
         notes.q = scratch(work, 2)
         slope[0] = ob_adapt(notes.q, sums, work.x, s, work.n)
-        keep_block(self, work, SUMS, sums)
+        store_block(self, work, SUMS, sums)
         self.state.bias_sum += s
         bias[0] = reciprocal_root(self.state.bias_sum)
         return 1.0
@@ -338,7 +341,7 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 cdef class NormalisedGeometry(AdaptiveGeometry):
     """Base class for metrics of z = x / M, with M the largest |x| of the coordinate so far, the current row included.
 
-    Where M grows, weights shrink: the current row is already predicted with the shrunken ones.
+    Where M grows, weights are rescaled: the current row is already predicted with the rescaled ones.
 
     Parameters
     ----------
@@ -374,10 +377,10 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         cdef double* sums
         notes.reciprocals = block_of(self, work, RECIPROCALS, 2)
         work.w = block_of(self, work, WEIGHTS, 0)
-        notes.dot = ob_look(work.w, work.x, notes.reciprocals, work.n, &notes.square, &notes.larger)
+        notes.dot = ob_normalised_dot(work.w, work.x, notes.reciprocals, work.n, &notes.square, &notes.larger)
         if notes.larger:
             sums = block_of(self, work, SUMS, 1)
-            ob_foresee(scratch(work, 3), work.x, sums, notes.reciprocals, self.prior, work.n)
+            ob_rescale_row(scratch(work, 3), work.x, sums, notes.reciprocals, self.prior, work.n)
             work.x = scratch(work, 3)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
@@ -388,24 +391,24 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
             value[0], slope[0] = notes.dot, 0.0
 
     @cython.final
-    cdef double reach(self, Workspace* work) noexcept nogil:
-        """Take the row's size in, from which on its values lie within the largest ones, and return sum z^2."""
+    cdef double update_largest(self, Workspace* work) noexcept nogil:
+        """Update the largest |x| with those of the row, and return sum z^2, which is at most n then."""
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
         cdef int larger
         if notes.larger:
             work.x = work.row.x
             sums = block_of(self, work, SUMS, 1)
-            ob_grow(work.w, sums, notes.reciprocals, work.x, self.prior, work.n)
-            keep_block(self, work, SUMS, sums)
-            keep_block(self, work, RECIPROCALS, notes.reciprocals)
-            ob_look(work.w, work.x, notes.reciprocals, work.n, &notes.square, &larger)
+            ob_update_largest(work.w, sums, notes.reciprocals, work.x, self.prior, work.n)
+            store_block(self, work, SUMS, sums)
+            store_block(self, work, RECIPROCALS, notes.reciprocals)
+            ob_normalised_dot(work.w, work.x, notes.reciprocals, work.n, &notes.square, &larger)
         return notes.square
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
-        """Where targets have units, an exact first step moves the intercept alone, to the first target: so the distance
-        of the targets from 0 enters no sum, and what is left to learn has the size of their deviation."""
+        """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
+        first target: the sums are then independent of the distance of the targets from 0."""
         cdef bint first = self.located and exact and bias[0] != 0 and self.state.target_weight == 0
         cdef double deviation = target_deviation(&self.state, y, weight) if self.located else 1.0
         cdef double factor = AdaptiveGeometry.adapt(self, work, 0.0 if first else g, y, weight, exact, slope, bias)
@@ -436,16 +439,16 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(np.sqrt)
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                        double* bias) noexcept nogil:
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                              double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
         cdef double* sums
         state.rows += weight
-        state.norms += weight * (self.reach(work) + intercept)
+        state.norms += weight * (self.update_largest(work) + intercept)
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
-        keep_block(self, work, SUMS, sums)
+        store_block(self, work, SUMS, sums)
         state.bias_sum += s
         bias[0] = reciprocal_root(state.bias_sum)
         return sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
@@ -481,16 +484,16 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(lambda sums: 1.0 + sums)
 
-    cdef double take_in(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                        double* bias) noexcept nogil:
+    cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
+                              double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
-        self.reach(work)
+        self.update_largest(work)
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_second_order(
             notes.q, sums, work.x, notes.reciprocals, self.curvature * weight, work.n
         )
-        keep_block(self, work, SUMS, sums)
+        store_block(self, work, SUMS, sums)
         self.state.bias_sum += self.curvature * weight
         bias[0] = 1.0 / (1.0 + self.state.bias_sum)
         return 1.0

@@ -214,7 +214,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             self.loaded(work, WEALTH), s, max(weight, 1.0), played, work.n
         )
         for k in range(BLOCKS):
-            self.put_back(work, k, self.loaded(work, k))
+            self.scatter_block(work, k, self.loaded(work, k))
         if bias[0] != 0:
             bet = ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
             ob_settle(

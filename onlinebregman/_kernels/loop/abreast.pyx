@@ -1,8 +1,8 @@
-"""Several learners of the same rows abreast: the scores of all, then the equations of all, then their steps.
+"""Several learners that learn each row together: the scores of all, then the equations of all, then their steps.
 
-For learners that step implicitly on the logistic or the squared loss, and whose score falls in a straight line. Each
-comes to the same numbers as by itself. Those that descend pass over a dense row in fours, and the equations of logistic
-losses are solved in vector registers.
+For implicit steps on the logistic or the squared loss along which the score is linear. Each learner gets the same
+numbers as by itself. Those with a `Descent` process a dense row in groups of four, and the equations of logistic losses
+are solved in vector registers.
 """
 
 import numpy as np
@@ -38,11 +38,11 @@ cdef extern from "ops/logistic.h":
                            const double* slope, const double* curvature, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    VECTORS = 9               # of a number for each learner
+    VECTORS = 9               # of one number for each learner
 
 
 cdef bint goes_abreast(Learner learner):
-    """Can it learn with others?"""
+    """Whether it can learn rows together with others."""
     if learner.descends:
         return True
     return (
@@ -57,24 +57,24 @@ cdef bint goes_abreast(Learner learner):
 
 
 cdef inline void log_row(Learner learner, const Row* row) noexcept nogil:
-    """Note what the row is about to change, where not everything is noted."""
+    """Save what the row is about to change, unless everything is saved."""
     if not learner.before.complete:
         learner.before.log(learner.geometry, row)
 
 
 cdef inline bint finite_after(Learner learner, const Row* row) noexcept nogil:
-    """Are the weights of the row finite, where `check_all` will not look at them?"""
+    """Whether the weights of the row are finite, if `check_all` does not check them."""
     return learner.before.complete or learner.before.finite(learner.geometry, row)
 
 
 @cython.final
 cdef class Abreast:
-    """Those of a list of learners that learn abreast.
+    """Learners of a list that learn rows together.
 
     Parameters
     ----------
     most : int
-        How many they may be.
+        Largest number of learners.
     """
 
     def __cinit__(self, Py_ssize_t most):
@@ -102,7 +102,7 @@ cdef class Abreast:
         free(self.scores)
 
     cdef int gather(self, tuple learners, Py_ssize_t length) except -1:
-        """Take those of these learners that can, for a call that has begun, with vectors of this length."""
+        """Select the learners that can learn together; a call has begun, `length` is that of working vectors."""
         cdef Py_ssize_t k
         cdef bint descending
         cdef Learner learner
@@ -131,7 +131,7 @@ cdef class Abreast:
         return False
 
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil:
-        """Learn a row of the targets y, of positive weight; the `Status`, and who refuses it. Its scores are in a."""
+        """Learn a row of targets y and positive weight; its scores are in a. Returns the `Status`, sets `refusing`."""
         cdef Py_ssize_t k
         cdef int status
         for k in range(0 if self.complete else self.n):
@@ -147,7 +147,7 @@ cdef class Abreast:
         for k in range(self.n_descents):
             self.rate_descent(&self.descents[k], k, weight)
         for k in range(self.n_descents, self.n):
-            self.take_in(<Learner> self.learners[k], k, weight)
+            self.update_metric(<Learner> self.learners[k], k, weight)
         if self.logistic:
             ob_logistic_steps(
                 self.c, self.a, self.fall, self.eta, self.y, self.slope, self.curvature, self.stride
@@ -170,7 +170,7 @@ cdef class Abreast:
     # --- those that descend -----------------------------------------------------------------------------------------
 
     cdef void score_descents(self, const Row* row) noexcept nogil:
-        """The scores a, and how fast they fall."""
+        """Compute the scores a, and their decrease per unit of c."""
         cdef Py_ssize_t k, d = self.n_descents, in_fours = d - d % 4 if row.index == NULL else 0
         cdef const Descent* m = self.descents
         cdef double square = ob_dot(row.x, row.x, row.n) if d else 0.0
@@ -184,13 +184,13 @@ cdef class Abreast:
             self.fall[k] = square + m[k].settings.fit_intercept
 
     cdef inline void rate_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
-        """Its loss, and its rate."""
+        """Compute its loss and its rate."""
         self.base[k] = rate(m.settings, m.run.t + 1.0)
         self.eta[k] = weight * self.base[k]
         self.find_loss(k, m.logistic)
 
     cdef inline void find_loss(self, Py_ssize_t k, bint logistic) noexcept nogil:
-        """What `ob_logistic_losses` has not found."""
+        """Compute losses that `ob_logistic_losses` does not."""
         if not logistic:
             self.slope[k] = self.a[k] - self.y[k]
             self.value[k] = 0.5 * self.slope[k] * self.slope[k]
@@ -198,14 +198,14 @@ cdef class Abreast:
             self.value[k] = logistic_value(self.a[k], self.y[k])
 
     cdef inline void find_step(self, const Settings* settings, Py_ssize_t k, bint logistic) noexcept nogil:
-        """What `ob_logistic_steps` has not found."""
+        """Compute steps that `ob_logistic_steps` does not."""
         if not logistic:
             self.c[k] = squared_step(settings, self.a[k], self.fall[k], self.eta[k], self.y[k])
         elif isnan(self.c[k]):
             self.c[k] = logistic_step(self.a[k], self.fall[k], self.eta[k], self.y[k])
 
     cdef inline int book_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
-        """Its step c; that of the weights comes after all others."""
+        """Compute its step c, and update its state; `move_descents` updates the weights."""
         self.find_step(m.settings, k, m.logistic)
         return book_step(
             m, self.a[k], self.fall[k], self.base[k], self.y[k], weight, self.c[k], self.value[k], NULL
@@ -226,7 +226,7 @@ cdef class Abreast:
     # --- the others -------------------------------------------------------------------------------------------------
 
     cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil:
-        """The learner's score a."""
+        """Compute the learner's score a."""
         cdef Py_ssize_t own = k - self.n_descents
         cdef int status
         open_workspace(&self.works.each[own], row)
@@ -235,8 +235,8 @@ cdef class Abreast:
         )
         return BAD_TARGET if status == LEARNED and not learner.loss.admits(self.y[k]) else status
 
-    cdef void take_in(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
-        """Its loss, and its rate; the geometry takes the row in."""
+    cdef void update_metric(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
+        """Compute its loss and its rate; the geometry adds the row to its metric."""
         cdef Py_ssize_t own = k - self.n_descents
         cdef Score* score = &self.scores[own]
         self.find_loss(k, learner.loss.logistic)
@@ -247,7 +247,7 @@ cdef class Abreast:
         self.eta[k] = weight * self.base[k]
 
     cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil:
-        """Its step c."""
+        """Compute and make its step c."""
         cdef Py_ssize_t own = k - self.n_descents
         cdef Workspace* work = &self.works.each[own]
         self.find_step(&learner.settings, k, learner.loss.logistic)

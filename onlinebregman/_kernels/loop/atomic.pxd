@@ -31,10 +31,10 @@ cdef class AtomicLearner:
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
-    cdef bint apart           # has it a matrix and no Python, so that rows are best learned in turn, in any thread?
+    cdef bint chunkwise           # has it a matrix and no Python, so that rows are best learned in turn, in any thread?
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
-    cpdef bint in_force(self, dict attributes)
+    cpdef bint parameters_unchanged(self, dict attributes)
     cdef void read(self, dict attributes) noexcept
     cdef Rows fitting_rows(self, dict attributes, X)
     cdef bint scores_predict(self) noexcept

@@ -80,7 +80,7 @@ cdef class AtomicLearner:
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         """Whether the estimator's attributes are the parameters of this learner, or ones that it can `read`."""
         return False
 
@@ -117,7 +117,7 @@ cdef class AtomicLearner:
         cdef Rows rows
         cdef Py_buffer targets
         cdef Block block
-        if self.busy or not self.in_force(attributes) or under_way(attributes):
+        if self.busy or not self.parameters_unchanged(attributes) or under_way(attributes):
             return False
         rows = self.fitting_rows(attributes, X)
         if rows is None:

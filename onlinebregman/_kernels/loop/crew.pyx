@@ -1,7 +1,7 @@
-"""Threads for the tasks of a loop that runs without the interpreter's lock; they never ask for that lock.
+"""Threads for the tasks of a loop that runs without the GIL; they never acquire it.
 
-Whoever is free takes the next task, the loop itself as well: what has to wait for a processor holds up nobody. The
-threads end with the loop, so nothing is left of them when a process is forked or ends.
+Any idle thread takes the next task, and so does the loop itself: a thread that waits for a processor does not delay the
+others. The threads end with the loop, so none exist when a process is forked or ends.
 """
 
 from libc.stdlib cimport calloc, free
@@ -31,7 +31,7 @@ cdef void free_lock(PyThread_type_lock lock) noexcept:
 
 
 cdef bint take(Job* job, Py_ssize_t worker) noexcept nogil:
-    """Do the next task, if there is one; the lock is held before and after."""
+    """Run the next task, if there is one; the lock is held before and after."""
     cdef Py_ssize_t task = job.next
     if task == job.n:
         return False
@@ -44,7 +44,7 @@ cdef bint take(Job* job, Py_ssize_t worker) noexcept nogil:
 
 
 cdef void work(void* argument) noexcept nogil:
-    """The life of a thread."""
+    """Main function of a thread."""
     cdef Worker* self = <Worker*> argument
     cdef Job* job = self.job
     cdef bint last
@@ -88,7 +88,7 @@ cdef class Crew:
         self.workers, self.most = NULL, 0
 
     cdef int reserve(self, Py_ssize_t most) except -1:
-        """Get ready to start so many threads, and no others."""
+        """Allocate exactly `most` workers."""
         if most == self.most:
             return 0
         self.free_workers()
@@ -101,7 +101,7 @@ cdef class Crew:
         return 0
 
     cdef void start(self) noexcept nogil:
-        """Start the threads; fewer, if the system gives no more."""
+        """Start the threads; fewer, if the system refuses."""
         self.n = 0
         self.job.next = self.job.n = self.job.left = 0
         self.job.over = self.job.awaited = False
@@ -115,7 +115,7 @@ cdef class Crew:
         PyThread_release_lock(self.job.lock)
 
     cdef void run(self, Task task, void* context, Py_ssize_t n) noexcept nogil:
-        """Do tasks 0 to n - 1, and return when all are done."""
+        """Run tasks 0 to n - 1, and return when all are finished."""
         cdef Job* job = &self.job
         cdef bint wait
         cdef Py_ssize_t k
@@ -134,7 +134,7 @@ cdef class Crew:
             PyThread_acquire_lock(job.done, WAIT_LOCK)
 
     cdef void wake_up(self, Py_ssize_t n) noexcept nogil:
-        """The first n threads, if they sleep."""
+        """Wake those of the first n threads that sleep."""
         cdef Py_ssize_t k
         for k in range(n):
             if self.workers[k].asleep:

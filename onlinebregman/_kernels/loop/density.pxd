@@ -4,22 +4,22 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 
 cdef struct DensityState:
     double rows               # learned
-    double weight             # the sum of theirs
+    double weight             # sum of their weights
     double loss               # the sum of weight * -ln P(x), each row predicted before it was learned
     double log_det            # of the scatter with the prior (a Gaussian of any covariance)
     # Of an exponential family:
     double base               # sum of weight * -ln P_0(x - origin)
     double quadratic          # the quadratic costs that the regret bound of a Gaussian adds up
     double radius             # max |x - mu_1|^2 / variance
-    double unweighted         # have all rows had weight 1?
+    double unweighted         # 1 if all rows had weight 1
 
 
 cdef class DensityLearner(AtomicLearner):
-    cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and what else a density learns
+    cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and further statistics of a subclass
     cdef double[::1] memory_before
     cdef DensityState state, state_before
     cdef double[::1] mean
-    cdef bint located         # is the first row the origin?
+    cdef bint located         # whether the first row is the origin
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1
     cdef int go_on_from(self, memory, state) except -1

@@ -18,27 +18,27 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 
 cdef class DensityLearner(AtomicLearner):
-    """What the densities share.
+    """Base class of densities.
 
     Parameters
     ----------
     mean : ndarray of shape (n_features,)
         Of the prior.
     memory : ndarray, default=None
-        What another learner has learned, to go on as it would,
+        The memory of another learner, to continue from.
     state : dict, default=None
-        and its `DensityState`.
+        Its `DensityState`.
     """
 
     def __cinit__(self, *arguments, **more):
         if not arguments and not more or type(self) is DensityLearner:
-            raise TypeError("a learner of densities needs arguments: the prior, as a subclass takes it")
+            raise TypeError("DensityLearner must be created with the arguments of a subclass, which hold the prior")
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
         self.n_features, self.n_scores = self.mean.shape[0], 1
         if self.n_features == 0:
-            raise ValueError("mean must be of 1 feature or more; got none")
+            raise ValueError("mean must have 1 feature or more; got an empty array")
         self.memory, self.memory_before = np.zeros(2 * self.n_features + more), None
         self.state.unweighted = 1.0
         return 0
@@ -90,7 +90,7 @@ cdef class DensityLearner(AtomicLearner):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         parameters = attributes["_validated"].parameters
         return len(parameters) > 0 and holds(attributes, parameters)
 
@@ -172,6 +172,6 @@ cdef class DensityLearner(AtomicLearner):
                                double* log_density) noexcept nogil:
         """Add the row's loss to that of the state, and the row to what has been learned.
 
-        Gives its log-density as the next row of weight 1.
+        `log_density` receives its log-density, as a row of weight 1.
         """
         return LEARNED

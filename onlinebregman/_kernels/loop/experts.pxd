@@ -5,12 +5,12 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef class ExpertLearner(AtomicLearner):
     cdef readonly Hedge hedge
-    cdef readonly bint gradient    # do weights move by the gradient of the mixture's loss, not by the experts' losses?
-    cdef double[::1] room          # for what a row costs:
-    cdef double* v                 # the weights,
-    cdef double* losses            # those of the experts,
-    cdef double* costs             # their linear approximations, if weights move by them,
-    cdef double* work              # and what else it takes
+    cdef readonly bint gradient    # whether costs are the gradient of the mixture's loss, not the experts' losses
+    cdef double[::1] buffer        # of which the following are parts
+    cdef double* v                 # weights of the experts
+    cdef double* losses            # losses of the experts
+    cdef double* costs             # their linear approximations, if `gradient`
+    cdef double* work              # working memory of `log_loss`
 
     cdef int count(self, const double* forecasts, double y, double weight) noexcept nogil
     cdef double compare(self, const double* forecasts, double y) noexcept nogil

@@ -1,4 +1,4 @@
-"""Experts whose forecasts are the rows: what each row costs them and their mixture, and how it moves their weights."""
+"""Experts whose forecasts are the columns of X: losses of the experts and of their mixture, and updates of weights."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
-cdef double SMALLEST = 708.0  # -ln of the least mixture that p_k are divided by
+cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
 
 cdef class ExpertLearner(AtomicLearner):
-    """What the mixtures share; a subclass says what a row costs.
+    """Base class of mixtures; a subclass computes the losses of a row.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ cdef class ExpertLearner(AtomicLearner):
     def __cinit__(self, Hedge hedge not None, bint gradient, *arguments):
         cdef Py_ssize_t lanes = hedge.lanes
         if type(self) is ExpertLearner:
-            raise TypeError("a mixture of experts needs a loss: see the subclasses")
+            raise TypeError("ExpertLearner must be a subclass, which defines the loss; got the base class")
         self.hedge, self.gradient = hedge, gradient
-        self.room = np.zeros(5 * lanes)
-        self.v, self.losses, self.costs = &self.room[0], &self.room[lanes], &self.room[2 * lanes]
-        self.work = &self.room[3 * lanes]
+        self.buffer = np.zeros(5 * lanes)
+        self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
+        self.work = &self.buffer[3 * lanes]
         self.n_features, self.n_targets, self.target_ndim = hedge.n_experts, 1, 1
 
     def _arguments(self):
@@ -47,8 +47,8 @@ cdef class ExpertLearner(AtomicLearner):
         check_idle(self.busy)
         return type(self), (self.hedge, self.gradient, *self._arguments())
 
-    cpdef bint in_force(self, dict attributes):
-        """Are columns of X the experts, and their weights not to be kept?"""
+    cpdef bint parameters_unchanged(self, dict attributes):
+        """Whether the experts are columns of X, their weights are not recorded, and parameters are unchanged."""
         parameters = attributes["_validated"].parameters
         return not attributes.get("estimators_") and not attributes["history"] and \
             len(parameters) > 0 and holds(attributes, parameters)
@@ -75,9 +75,12 @@ cdef class ExpertLearner(AtomicLearner):
         cdef Block block
         if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
                 (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
-            raise ValueError(f"there must be a target, and a weight if there are any, for each of {rows.n_rows} rows")
+            raise ValueError(f"y and sample_weight must have one entry for each of {rows.n_rows} rows")
         if weights is not None and (weights.shape[0] != rows.n_rows or weights.shape[1] != self.hedge.n_experts):
-            raise ValueError(f"there must be room for {self.hedge.n_experts} weights of each of {rows.n_rows} rows")
+            raise ValueError(
+                f"weights must have shape ({rows.n_rows}, {self.hedge.n_experts}); "
+                f"got ({weights.shape[0]}, {weights.shape[1]})"
+            )
         block.y, block.n_targets = NULL if y is None else &y[0], 1
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if weights is None else &weights[0, 0]
@@ -88,7 +91,7 @@ cdef class ExpertLearner(AtomicLearner):
         AtomicLearner.begin(self, rows, complete)
         check_columns(rows.n_columns, self.n_features)
         if rows.indices != NULL:
-            raise ValueError("forecasts must be dense")
+            raise ValueError("X must be a dense array of forecasts; got a sparse matrix")
         self.hedge.save(rows.n_rows)
         return 0
 
@@ -119,7 +122,7 @@ cdef class ExpertLearner(AtomicLearner):
         return LEARNED
 
     cdef int count(self, const double* forecasts, double y, double weight) noexcept nogil:
-        """Count a row of these forecasts, with the weights at hand."""
+        """Count a row of forecasts, with the weights in `v`; returns the `Status`."""
         cdef Py_ssize_t k
         cdef double loss = self.compare(forecasts, y), cost = 0.0
         if not isfinite(loss):
@@ -136,17 +139,16 @@ cdef class ExpertLearner(AtomicLearner):
         return LEARNED if self.hedge.finite() else LOSS_OVERFLOWED
 
     cdef double compare(self, const double* forecasts, double y) noexcept nogil:
-        """The mixture's loss, not finite where the row is to be refused.
+        """The mixture's loss, not finite if the row must be refused.
 
-        Find the losses of the experts and, if weights move by the gradient, their linear approximations: the gradient
-        with respect to the weights.
+        Also computes the losses of the experts and, if `gradient`, the gradient with respect to the weights.
         """
         return 0.0
 
 
 @cython.final
 cdef class MeanLearner(ExpertLearner):
-    """Forecasts of numbers: the mixture's is their mean.
+    """Real-valued forecasts: the mixture's forecast is their weighted mean.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ cdef enum Family:
     POISSON
     GAMMA
 
-cdef enum Rule:               # what is predicted: the rows of this name in density/_strategies.py
+cdef enum Rule:               # prediction strategies, as named in density/_strategies.py
     INCREMENTAL_OFFLINE
     FORWARD
     LAST_STEP_BERNOULLI
@@ -46,7 +46,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
     ----------
     mean : ndarray of shape (n_features,)
     k : float
-        Rows that the prior counts for.
+        Weight of the prior, as a number of rows.
     family : {"gaussian", "bernoulli", "poisson", "gamma"}
     rule : {"IncrementalOffline", "Forward", "LastStepBernoulli", "GaussianMinimax"}
     variance : ndarray of shape (n_features,)
@@ -97,7 +97,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
                 return LEFT_DOMAIN
             u, first = x[i] - origin[i], self.mean[i] - origin[i]
             log_density[0] += self.log_density(i, u, self.predict(first, total[i], 1.0, rate), &base)
-            if weight != 1:  # which the loss goes by
+            if weight != 1:  # the loss of a weighted row
                 known += self.log_density(i, u, self.predict(first, total[i], weight, rate), &base)
             log_base += base
             square += (u - first) * (u - first) / self.variance[i]
@@ -110,7 +110,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
             ob_nonfinite(total, d) == 0 else OVERFLOWED
 
     cdef inline bint admits(self, double x) noexcept nogil:
-        """Has the family such values?"""
+        """Whether x is a value of the family."""
         if self.family == GAUSSIAN:
             return isfinite(x)
         if self.family == BERNOULLI:
@@ -120,7 +120,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         return isfinite(x) and (x >= 0 if self.shape == 1 else x > 0)
 
     cdef inline double predict(self, double mean, double total, double h, double rate) noexcept nogil:
-        """mu_t, of a coordinate with this mean of the prior and this sum of the rows before."""
+        """mu_t of a coordinate, from the prior mean and the sum of the rows before."""
         cdef double weight = self.state.weight, ones, a
         if self.rule == INCREMENTAL_OFFLINE:
             return (self.k * mean + total) / (self.k + weight)

@@ -107,7 +107,7 @@ cdef class ForwardLearner(AtomicLearner):
             check_columns(features.n_features, self.n_features)
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
             raise ValueError(f"features and targets must be 1 to 2^30 - 1; got {self.n_inputs}, {self.m}")
-        self.n_targets, self.n_scores, self.apart = self.m, self.m, True
+        self.n_targets, self.n_scores, self.chunkwise = self.m, self.m, True
         self.target_ndim = 1 + len(target_shape)
         self.size = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
         self.memory, self.spare = np.zeros(self.size), None
@@ -209,7 +209,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     # --- ways in ------------------------------------------------------------------------------------------------
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         gamma = attributes.get("forgetting")
         return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
 
@@ -238,7 +238,7 @@ cdef class ForwardLearner(AtomicLearner):
     def predict_fast(self, dict attributes, X):
         """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
-        if rows is None or not self.in_force(attributes):
+        if rows is None or not self.parameters_unchanged(attributes):
             return None
         return self.predict_rows(rows, attributes["forward"], attributes["forgetting"])
 

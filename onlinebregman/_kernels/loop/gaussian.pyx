@@ -32,9 +32,9 @@ cdef class GaussianLearner(DensityLearner):
     ----------
     mean : ndarray of shape (n_features,)
     k1 : float
-        Rows that the prior counts for in predictions.
+        Weight of the prior in predictions, as a number of rows.
     covariance : ndarray
-        Of the prior, as the subclass takes it.
+        Of the prior, in the form of the subclass.
     """
 
     cdef readonly double k1
@@ -54,15 +54,15 @@ cdef class GaussianLearner(DensityLearner):
         return np.asarray(self.mean), self.k1, np.asarray(self.covariance)
 
     cdef int start(self) except -1:
-        """Turn the prior into what predictions need of it."""
+        """Initialise the statistics for predictions from the prior."""
         return 0
 
     cdef double* own(self) noexcept nogil:
-        """The scatter of the rows alone, to which any prior can be added without cancellation."""
+        """The scatter of the rows without the prior."""
         return &self.memory[2 * self.n_features]
 
     cdef double* predicted(self) noexcept nogil:
-        """What predictions need of the one with the prior."""
+        """The scatter with the prior, in the form that predictions use."""
         return &self.memory[2 * self.n_features + self.covariance.shape[0]]
 
     cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
@@ -87,7 +87,7 @@ cdef class GaussianLearner(DensityLearner):
                      double* log_det, double* distance) noexcept nogil:
         """own += gain step^2, and the scatter with the prior += weight surprise^2.
 
-        Gives, of the latter before the row, ln det and surprise' scatter^-1 surprise.
+        Computes, from the latter before the update, ln det and surprise' scatter^-1 surprise.
         """
 
     cdef int check_all(self) noexcept nogil:
@@ -106,7 +106,7 @@ cdef class FullGaussianLearner(GaussianLearner):
             self.predicted()[i] = self.k1 * self.covariance[i]
         if not self.factorise():
             raise ValueError(
-                "prior_covariance, times the rows that the prior counts for, is not positive definite in float64; "
+                "prior_covariance must be positive definite in float64; got a matrix without a Cholesky factor; "
                 "scale the features (sklearn.preprocessing.StandardScaler), or add a multiple of the identity."
             )
         return 0
@@ -153,7 +153,7 @@ cdef class FullGaussianLearner(GaussianLearner):
         self.state.log_det += log1p(growth)
 
     cdef bint refresh(self, double weight) noexcept nogil:
-        """The inverse from the scatter with the prior, so that rounding errors do not add up; the last row's weight."""
+        """Recompute the inverse, so that rounding errors do not add up; `weight` is that of the last row."""
         cdef Py_ssize_t i, j, d = self.n_features
         cdef double* total = &self.memory[d]
         cdef double* inverse = self.predicted()
@@ -166,7 +166,7 @@ cdef class FullGaussianLearner(GaussianLearner):
         return self.factorise()
 
     cdef bint factorise(self) noexcept nogil:
-        """Put the inverse of the scatter in its place, and note its log-determinant; False if it is singular."""
+        """Replace the scatter by its inverse, and set the log-determinant; False if it is singular."""
         cdef int d = <int> self.n_features, info
         cdef double log_det = 0.0
         cdef Py_ssize_t i

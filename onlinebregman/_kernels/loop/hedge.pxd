@@ -10,14 +10,14 @@ cdef class Hedge:
     cdef readonly double loss  # of the mixture
     cdef readonly double gap
     cdef double[::1] losses   # of the experts
-    cdef double[::1] costs    # and what weights go by: the same but for what was dealt out,
-    cdef Py_ssize_t lanes     # with room for so many, as weights and losses of a row have
-    cdef double[::1] room     # for weights on their way to the record
-    cdef double[::1] before   # what the last call has to put back
+    cdef double[::1] costs    # that determine the weights: the losses, or what weights were shared, in their unit
+    cdef Py_ssize_t lanes     # n_experts, rounded up to a multiple of OB_LANES: length of vectors of experts
+    cdef double[::1] buffer   # for the weights to record
+    cdef double[::1] before   # losses and costs before the last call
     cdef double loss_before, gap_before
     cdef readonly Py_ssize_t n_rows
-    cdef double[:, ::1] log   # weights on record, after every `interval` rows
-    cdef double[:, ::1] log_before  # None where what is on record will not be touched
+    cdef double[:, ::1] log   # recorded weights, after every `interval` rows
+    cdef double[:, ::1] log_before  # None if the call does not change what is recorded
     cdef Py_ssize_t n_logged, interval
     cdef Py_ssize_t n_rows_before, n_logged_before, interval_before
 
@@ -25,7 +25,7 @@ cdef class Hedge:
     cdef double least(self, double rate) noexcept nogil
     cdef void weigh(self, double* weights) noexcept nogil
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil
-    cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil
+    cdef double log_loss(self, const double* weights, const double* losses, double* buffer) noexcept nogil
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil
     cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil
     cdef void add(self, const double* losses, double loss) noexcept nogil

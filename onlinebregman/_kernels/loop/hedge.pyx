@@ -1,4 +1,4 @@
-"""Exponential weights on experts, and what mixing them costs."""
+"""Exponential weights on experts, and the bound on the loss of their mixture."""
 
 import numpy as np
 
@@ -22,10 +22,10 @@ cdef extern from "ops/hedge.h":
     double ob_soft_least(double* t, const double* a, const double* b, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    LOGGED = 128              # weights that are kept on record, at most
+    LOGGED = 128              # largest number of recorded weight vectors
 
 
-# A gap below this part of the loss is rounding errors, and the rate that follows from it says nothing.
+# A gap below this part of the loss consists of rounding errors; the rate computed from it is meaningless.
 cdef double ROUNDING = 1e-12
 
 
@@ -42,7 +42,7 @@ cdef class Hedge:
     rate) or bound it (rate range^2 / 8 for each row, Hoeffding). At the rate -min ln(prior) / gap, which is ln K / gap
     for equal priors, both last terms are equal (AdaHedge).
 
-    With a share, a part of all weight is dealt out again after each row, v <- (1 - share) v + share prior (fixed
+    With a share, a part of all weight is redistributed after each row, v <- (1 - share) v + share prior (fixed
     share): costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts,
     with the logarithm of the prior weight of the sequence.
 
@@ -54,7 +54,7 @@ cdef class Hedge:
     share : float, default=0.0
         At least 0 and below 1.
     state : tuple, default=None
-        What another one knows, to go on as it would.
+        The state of another one, to continue from.
     prior : ndarray of shape (n_experts,), default=None
         Positive weights of sum 1; equal ones by default.
     """
@@ -66,7 +66,7 @@ cdef class Hedge:
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
-        self.room, self.ratio, self.prices = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
+        self.buffer, self.ratio, self.prices = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
         self.least_prior, self.choice = 1.0 / n_experts, log(n_experts)
         if prior is not None:
             prior = np.asarray(prior, dtype=np.float64)
@@ -80,7 +80,10 @@ cdef class Hedge:
         if state is not None:
             losses, costs, self.loss, self.gap, self.n_rows, self.interval, noted = state
             if self.interval < 1 or len(noted) > LOGGED:
-                raise ValueError(f"weights must be on record {LOGGED} times at most, at intervals of 1 or more rows")
+                raise ValueError(
+                    f"state must have at most {LOGGED} recorded weights, at intervals of 1 or more rows; "
+                    f"got {len(noted)}, at intervals of {self.interval}"
+                )
             np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
             self.n_logged = len(noted)
             np.asarray(self.log)[:self.n_logged] = noted
@@ -94,7 +97,7 @@ cdef class Hedge:
 
     @property
     def rate(self):
-        """The learning rate of the weights; infinite until a mixture has cost something, if it is adaptive."""
+        """The learning rate of the weights; an adaptive one is infinite until `gap` is positive."""
         return self.current_rate()
 
     @property
@@ -107,16 +110,16 @@ cdef class Hedge:
     @property
     def log_weights(self):
         """Their logarithms, also of those that underflow."""
-        cdef double[::1] room = np.zeros(2 * self.lanes)
-        self.weigh(&room[0])
-        self.find_logs(&room[0], &room[self.lanes])
-        return -np.asarray(room)[self.lanes:self.lanes + self.n_experts]
+        cdef double[::1] buffer = np.zeros(2 * self.lanes)
+        self.weigh(&buffer[0])
+        self.find_logs(&buffer[0], &buffer[self.lanes])
+        return -np.asarray(buffer)[self.lanes:self.lanes + self.n_experts]
 
     @property
     def weights_log(self):
         """Numbers of rows, shape (n_logged,), and the weights after each, shape (n_logged, n_experts).
 
-        At even intervals, which are doubled whenever more than LOGGED would be on record.
+        At even intervals, which are doubled whenever more than LOGGED would be recorded.
         """
         rows = self.interval * np.arange(1, self.n_logged + 1)
         return rows, np.asarray(self.log)[:self.n_logged].copy()
@@ -127,14 +130,14 @@ cdef class Hedge:
         return np.asarray(self.losses).copy()
 
     def learn(self, const double[::1] losses, double loss):
-        """Count a row on which the experts had these losses, and the mixture this one."""
-        cdef double[::1] room = np.zeros(2 * self.lanes)
-        np.asarray(room)[:self.n_experts] = losses
-        self.weigh(&room[self.lanes])
-        self.count(&room[0], &room[self.lanes], loss)
+        """Count a row with these losses of the experts and of the mixture."""
+        cdef double[::1] buffer = np.zeros(2 * self.lanes)
+        np.asarray(buffer)[:self.n_experts] = losses
+        self.weigh(&buffer[self.lanes])
+        self.count(&buffer[0], &buffer[self.lanes], loss)
 
     def regret_bound(self, n_switches=0, prior=None):
-        """Bound on the mixture's loss beyond that of an expert, or of a sequence of experts that switches so often.
+        """Bound on the regret to an expert, or to a sequence of experts with `n_switches` switches.
 
         `prior` is the expert's weight at the start, if it is not the least one or in the costs.
         """
@@ -151,11 +154,11 @@ cdef class Hedge:
         return self.choice / self.gap if self.gap > 0 and self.choice > 0 else INFINITY
 
     cdef double least(self, double rate) noexcept nogil:
-        """The best expert's cost, with what the prior adds at this rate."""
+        """The smallest cost of an expert, with its prior's price at this rate."""
         return ob_least_standing(&self.costs[0], &self.prices[0], rate, self.n_experts)
 
     cdef void weigh(self, double* weights) noexcept nogil:
-        """The weights of the next row; there is room for `lanes` numbers."""
+        """Compute the weights of the next row, an array of length `lanes`."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), total = 0.0
         if rate < INFINITY:
@@ -168,7 +171,7 @@ cdef class Hedge:
             weights[k] /= total
 
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil:
-        """-ln of the weights that `weigh` gave, finite also where they underflow."""
+        """Compute -ln of the weights from `weigh`, finite also where they underflow."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), largest = 0.0
         for k in range(self.n_experts):
@@ -177,21 +180,21 @@ cdef class Hedge:
         if rate < INFINITY:
             ob_minus_logs(logs, &self.costs[0], &self.prices[0], rate, self.least(rate), largest, self.n_experts)
 
-    cdef double log_loss(self, const double* weights, const double* losses, double* room) noexcept nogil:
-        """-ln sum v_k exp(-losses_k), the log loss of the mixture; there is room for 2 `lanes` numbers."""
-        self.find_logs(weights, room)
-        return ob_soft_least(room + self.lanes, room, losses, self.n_experts)
+    cdef double log_loss(self, const double* weights, const double* losses, double* buffer) noexcept nogil:
+        """-ln sum v_k exp(-losses_k), the log loss of the mixture; the buffer has 2 `lanes` numbers."""
+        self.find_logs(weights, buffer)
+        return ob_soft_least(buffer + self.lanes, buffer, losses, self.n_experts)
 
     cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
-        """A row on which the experts had these losses, and by these weights, which are lost, the mixture this one.
+        """Count a row with these losses of the experts and, with these weights, of the mixture.
 
-        There is room for `lanes` numbers.
+        The weights, of length `lanes`, are overwritten.
         """
         self.move(losses, weights, loss)
         self.add(losses, loss)
 
     cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil:
-        """Move the weights by the costs of a row, of which the mixture had this one; see `count`."""
+        """Update the weights by the costs of the experts and of the mixture on a row; see `count`."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.prices[0], costs, rate, best, self.n_experts)
@@ -213,7 +216,7 @@ cdef class Hedge:
                      self.share * total / self.n_experts, rate, best + rise, self.n_experts)
 
     cdef void add(self, const double* losses, double loss) noexcept nogil:
-        """Add up the losses of a row by which weights have moved."""
+        """Add the losses of a row to the cumulative ones."""
         cdef Py_ssize_t k
         for k in range(self.n_experts):
             self.losses[k] += losses[k]
@@ -223,27 +226,27 @@ cdef class Hedge:
             self.record()
 
     cdef bint finite(self) noexcept nogil:
-        """Do the mixture, and an expert at least, cost a finite number so far?"""
+        """Whether the costs of the mixture and of at least one expert are finite so far."""
         cdef double lo = INFINITY, hi = -INFINITY
         ob_range(&self.costs[0], self.n_experts, &lo, &hi)
         return isfinite(self.loss) and isfinite(self.gap) and isfinite(lo) and not isnan(hi)
 
     cdef void record(self) noexcept nogil:
-        """Put the weights on record."""
+        """Record the weights."""
         cdef Py_ssize_t k
-        if self.n_logged == LOGGED:  # every other of them is enough
+        if self.n_logged == LOGGED:  # keep every other one
             self.n_logged //= 2
             self.interval *= 2
             for k in range(self.n_logged):
                 memcpy(&self.log[k, 0], &self.log[2 * k + 1, 0], self.n_experts * sizeof(double))
             if self.n_rows % self.interval:
                 return
-        self.weigh(&self.room[0])
-        memcpy(&self.log[self.n_logged, 0], &self.room[0], self.n_experts * sizeof(double))
+        self.weigh(&self.buffer[0])
+        memcpy(&self.log[self.n_logged, 0], &self.buffer[0], self.n_experts * sizeof(double))
         self.n_logged += 1
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Note what `go_back` puts back; `n_rows` rows come next."""
+        """Save what `go_back` restores; the next call has `n_rows` rows."""
         self.n_rows_before, self.n_logged_before, self.interval_before = self.n_rows, self.n_logged, self.interval
         self.log_before = self.log.copy() if self.n_logged + n_rows // self.interval >= LOGGED else None
         memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))

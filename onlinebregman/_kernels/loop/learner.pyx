@@ -228,7 +228,7 @@ cdef class Learner(AtomicLearner):
         finally:
             self.release()
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         """Whether the estimator's attributes are the parameters that this learner was configured with."""
         if self.validated is None:
             return False

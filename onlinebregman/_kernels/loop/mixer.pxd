@@ -8,12 +8,12 @@ cdef class Mixer:
     cdef readonly Stack stack           # of combinations beside the mixture, or None
     cdef readonly Py_ssize_t n_scores   # of all learners together
     cdef readonly Py_ssize_t n_outputs  # of the mixture
-    cdef double[::1] room     # for learning
+    cdef double[::1] buffer             # for `learn`
 
-    cdef Py_ssize_t room_length(self) noexcept nogil
+    cdef Py_ssize_t buffer_size(self) noexcept nogil
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
     cdef void go_back(self) noexcept
 
@@ -22,7 +22,7 @@ cdef class Unmixed(Mixer):
     pass
 
 
-cdef struct Targets:          # what regression has seen of them
+cdef struct TargetStats:      # statistics of the targets so far, in regression
     double weight
     double mean
     double lo, hi
@@ -31,12 +31,12 @@ cdef struct Targets:          # what regression has seen of them
 cdef class ScoreMixer(Mixer):
     cdef readonly Loss loss
     cdef readonly bint centred
-    cdef Targets seen, seen_before
+    cdef TargetStats stats, stats_before
 
-    cdef double within(self, double score) noexcept nogil
+    cdef double prediction_of(self, double score) noexcept nogil
     cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil
     cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
-                        double* room) noexcept nogil
+                        double* buffer) noexcept nogil
 
 
 cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the precision of the two
@@ -56,9 +56,9 @@ cdef class ProbabilityMixer(Mixer):
     cdef Expert* experts
     cdef Expert* experts_before
 
-    cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil
+    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                          double* room) noexcept nogil
+                          double* buffer) noexcept nogil
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
     cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
                       double* out) noexcept nogil

@@ -1,15 +1,15 @@
-"""What the scores of several learners of the same rows amount to: one prediction, and what it costs.
+"""Mixers: combine the scores of several learners of the same rows into one prediction, and count its loss.
 
-The experts are mixed by exponential weights on the losses they had, see `hedge`.
+The experts are mixed by exponential weights on their cumulative losses, see `hedge`.
 
 ScoreMixer: every score is an expert's, and the mixture's score is their weighted mean. With a loss that is convex in
 the score the mixture's loss is at most that of the weighted losses.
 
-ProbabilityMixer: every learner is an expert, whose scores say how probable the classes are; the mixture's probabilities
-are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is at most that of
-the best expert + ln K.
+ProbabilityMixer: every learner is an expert, whose scores give probabilities of the classes; the mixture's
+probabilities are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is
+at most that of the best expert + ln K.
 
-Either may have a `stack` of combinations of the experts beside their mixture, and mix those with it.
+Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
 """
 
 import numpy as np
@@ -30,40 +30,40 @@ cdef extern from "ops/hedge.h":
                     Py_ssize_t n) noexcept nogil
 
 cdef enum Link:
-    SOFTMAX                   # probabilities are the softmax of the scores; of two classes there is one, w_1 - w_0
+    SOFTMAX                   # probabilities are the softmax of the scores; for two classes one score, w_1 - w_0
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
     CALIBRATED                # the same of slope * score + offset, learned by Newton steps on the log losses
 
-cdef double TINY = 1e-300     # of probabilities whose logarithms are taken
-cdef double FAR = 10.0        # experts differ from the mixture by this much at most, for combinations of them
+cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
+cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
 
 LINKS = {"softmax": SOFTMAX, "logistic": LOGISTIC, "calibrated": CALIBRATED}
 
 
 cdef class Mixer:
-    """Experts' scores of a row, mixed."""
+    """Base class: mixes the experts' scores of a row."""
 
     def __cinit__(self, *arguments, **more):
         if not (arguments or more):  # by __new__ alone
-            raise TypeError(f"{type(self).__name__} needs arguments")
+            raise TypeError(f"{type(self).__name__} must be created with arguments; got none")
 
-    cdef Py_ssize_t room_length(self) noexcept nogil:
-        """How many numbers `mix` needs room for."""
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        """Length of the buffer of `mix`."""
         return 0 if self.hedge is None else self.hedge.lanes
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
-        """What learners are to learn for the targets y of the next n rows."""
+        """The targets that learners get for the targets y of the next n rows."""
         memcpy(targets, y, n * sizeof(double))
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        """Count the losses of a row's scores, as they were before it was learned; the `Status`."""
+        """Count the losses of a row's scores, which were computed before it was learned; returns the `Status`."""
         return LEARNED
 
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        """The mixture's outputs for a row's scores."""
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        """Compute the mixture's outputs for a row's scores."""
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Note what `go_back` puts back; `n_rows` rows come next."""
+        """Save what `go_back` restores; the next call has `n_rows` rows."""
         if self.hedge is not None:
             self.hedge.save(n_rows)
         if self.stack is not None:
@@ -77,7 +77,7 @@ cdef class Mixer:
 
 
 cdef class Unmixed(Mixer):
-    """Leaves scores as they are.
+    """Returns the scores unchanged.
 
     Parameters
     ----------
@@ -90,14 +90,14 @@ cdef class Unmixed(Mixer):
     def __reduce__(self):
         return type(self), (self.n_scores,)
 
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         memcpy(out, scores, self.n_scores * sizeof(double))
 
 
-cdef inline void see(Targets* seen, double y, double weight) noexcept nogil:
-    seen.weight += weight
-    seen.mean += weight / seen.weight * (y - seen.mean)
-    seen.lo, seen.hi = min(seen.lo, y), max(seen.hi, y)
+cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
+    stats.weight += weight
+    stats.mean += weight / stats.weight * (y - stats.mean)
+    stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
 
 
 cdef class ScoreMixer(Mixer):
@@ -109,11 +109,11 @@ cdef class ScoreMixer(Mixer):
         Of one expert for each score.
     loss : Loss
     centred : bool, default=False
-        Whether learners learn targets minus their mean so far, and scores are kept within the range of targets so far.
+        Whether learners learn targets minus their mean so far, with predictions clipped to the range of targets so far.
     stack : Stack, default=None
         Of combinations of scores that are centred.
     state : dict, default=None
-        What is known of the targets, of another mixer, to go on as it would.
+        The `TargetStats` of another mixer, to continue from.
     """
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, centred=False, Stack stack=None, state=None):
@@ -121,44 +121,44 @@ cdef class ScoreMixer(Mixer):
         self.n_scores, self.n_outputs = hedge.n_experts, 1
         if stack is not None and not (centred and stack.n_experts == hedge.n_experts):
             raise ValueError(f"combinations must be of {hedge.n_experts} centred experts; got {stack.n_experts}")
-        self.room = np.zeros(hedge.lanes + self.room_length())
-        self.seen = Targets(0.0, 0.0, INFINITY, -INFINITY)
+        self.buffer = np.zeros(hedge.lanes + self.buffer_size())
+        self.stats = TargetStats(0.0, 0.0, INFINITY, -INFINITY)
         if state is not None:
-            self.seen = state
+            self.stats = state
 
     def __reduce__(self):
-        return type(self), (self.hedge, self.loss, self.centred, self.stack, self.seen)
+        return type(self), (self.hedge, self.loss, self.centred, self.stack, self.stats)
 
-    cdef Py_ssize_t room_length(self) noexcept nogil:
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
         return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
         cdef Py_ssize_t i
-        cdef Targets seen = self.seen
+        cdef TargetStats stats = self.stats
         for i in range(n):
-            targets[i] = y[i] - seen.mean if self.centred else y[i]
-            see(&seen, y[i], weight[i])
+            targets[i] = y[i] - stats.mean if self.centred else y[i]
+            update_stats(&stats, y[i], weight[i])
 
-    cdef double within(self, double score) noexcept nogil:
-        """The expert's prediction that goes with a score."""
+    cdef double prediction_of(self, double score) noexcept nogil:
+        """The expert's prediction for a score: the mean added, and clipped to the range of the targets."""
         if not self.centred:
             return score
-        return min(max(score + self.seen.mean, self.seen.lo), self.seen.hi) if self.seen.weight > 0 else 0.0
+        return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
 
     cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil:
-        """The mixture's prediction, with the weights and the experts' predictions."""
+        """The mixture's prediction; also sets the weights v and the experts' predictions p."""
         cdef Py_ssize_t k
         cdef double m = 0.0
         self.hedge.weigh(v)
         for k in range(self.hedge.n_experts):
-            p[k] = self.within(scores[k])
+            p[k] = self.prediction_of(scores[k])
             m += v[k] * p[k]
         return m
 
     cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
-                        double* room) noexcept nogil:
-        """The prediction of mixture and combinations, with their weights u, their predictions q, and the x to learn."""
+                        double* buffer) noexcept nogil:
+        """The prediction of mixture and combinations; also sets their weights u, predictions q, and features x."""
         cdef Py_ssize_t k, j
         cdef double mixed
         self.stack.hedge.weigh(u)
@@ -168,63 +168,63 @@ cdef class ScoreMixer(Mixer):
         for j in range(self.stack.n):
             q[1 + j] = m
             if scale > 0:
-                q[1 + j] = min(max(m + scale * self.stack.predict(j, x, room), self.seen.lo), self.seen.hi)
+                q[1 + j] = min(max(m + scale * self.stack.predict(j, x, buffer), self.stats.lo), self.stats.hi)
             mixed += u[1 + j] * q[1 + j]
         return mixed
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, j, n = self.hedge.n_experts
         cdef double mixed, m, scale
-        cdef double* v = &self.room[0]
+        cdef double* v = &self.buffer[0]
         cdef double* losses = v + self.hedge.lanes
         cdef double* p = losses + self.hedge.lanes
         cdef double* x = p + n
-        cdef double* room = x + n
+        cdef double* buffer = x + n
         cdef double* u
         cdef double* q
         m = self.mean(scores, v, p)
         if self.stack is not None:
-            u = room + n + 1
+            u = buffer + n + 1
             q = u + self.stack.hedge.lanes
-            scale = self.stack.scale(self.seen.hi - self.seen.lo)
-            mixed = self.combine(m, p, scale, u, q, x, room)
+            scale = self.stack.scale(self.stats.hi - self.stats.lo)
+            mixed = self.combine(m, p, scale, u, q, x, buffer)
             for j in range(1 + self.stack.n):
                 q[j] = weight * self.loss.value(q[j], y)
             self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
             for j in range(self.stack.n if scale > 0 else 0):
-                if not self.stack.learn(j, x, (y - m) / scale, weight, room):
+                if not self.stack.learn(j, x, (y - m) / scale, weight, buffer):
                     return LOSS_OVERFLOWED
-            if self.seen.weight > 0:
-                self.stack.seen.weight += weight
-                self.stack.seen.squares += weight * (y - m) * (y - m)
-            if not (isfinite(self.stack.hedge.loss) and isfinite(self.stack.seen.squares)):
+            if self.stats.weight > 0:
+                self.stack.residuals.weight += weight
+                self.stack.residuals.squares += weight * (y - m) * (y - m)
+            if not (isfinite(self.stack.hedge.loss) and isfinite(self.stack.residuals.squares)):
                 return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] = weight * self.loss.value(p[k], y)
         self.hedge.count(losses, v, weight * self.loss.value(m, y))
         if self.centred:
-            see(&self.seen, y, weight)
+            update_stats(&self.stats, y, weight)
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
-        cdef double* p = room + self.hedge.lanes
+        cdef double* p = buffer + self.hedge.lanes
         cdef double* x = p + n
         cdef double* u
         cdef double scale
-        out[0] = self.mean(scores, room, p)
+        out[0] = self.mean(scores, buffer, p)
         if self.stack is not None:
             u = x + 2 * n + 1
-            scale = self.stack.scale(self.seen.hi - self.seen.lo)
+            scale = self.stack.scale(self.stats.hi - self.stats.lo)
             out[0] = self.combine(out[0], p, scale, u, u + self.stack.hedge.lanes, x, x + n)
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)
-        self.seen_before = self.seen
+        self.stats_before = self.stats
 
     cdef void go_back(self) noexcept:
         Mixer.go_back(self)
-        self.seen = self.seen_before
+        self.stats = self.stats_before
 
 
 cdef inline double log_sigmoid(double a) noexcept nogil:
@@ -239,7 +239,7 @@ cdef inline double sigmoid(double a) noexcept nogil:
 
 
 cdef inline void find_logits(const Expert* expert, const double* scores, Py_ssize_t width, double* a) noexcept nogil:
-    """Those of an expert's probabilities, by its scores."""
+    """Logits of an expert's probabilities, from its scores."""
     cdef Py_ssize_t c
     for c in range(width):
         a[c] = expert.scale.slope * scores[c] + expert.scale.offset
@@ -256,7 +256,7 @@ cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
 
 
 cdef double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcept nogil:
-    """ln p_y by these logits."""
+    """ln p_y from logits."""
     cdef double most, total = 0.0
     cdef Py_ssize_t c
     if width == 1:
@@ -268,7 +268,7 @@ cdef double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcep
 
 
 cdef void add_softmax(double* a, Py_ssize_t width, double weight, double* p) noexcept nogil:
-    """Add the probabilities by these logits, times a weight; they are not kept."""
+    """Add the probabilities from logits, times a weight; the logits are overwritten."""
     cdef double most, total = 0.0
     cdef Py_ssize_t c
     if width == 1:
@@ -293,11 +293,11 @@ cdef class ProbabilityMixer(Mixer):
     n_classes : int
         At least 2.
     links : sequence of {"softmax", "logistic", "calibrated"}
-        How each expert's scores, one for two classes and else one for each, become probabilities.
+        How each expert's scores (one for two classes, else one for each class) are mapped to probabilities.
     stack : Stack, default=None
         Of combinations of the logarithms of the experts' probabilities.
     state : list of dict, default=None
-        The experts of another mixer, to go on as it would.
+        The calibrations of another mixer, to continue from.
     """
 
     def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack=None, state=None):
@@ -306,15 +306,15 @@ cdef class ProbabilityMixer(Mixer):
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
-            raise ValueError(f"{hedge.n_experts} experts, but {len(self.links)} links")
+            raise ValueError(f"links must have one entry for each of {hedge.n_experts} experts; got {len(self.links)}")
         if state is not None and len(state) != hedge.n_experts:
-            raise ValueError(f"there must be a state of each of {hedge.n_experts} experts; got {len(state)}")
+            raise ValueError(f"state must have one entry for each of {hedge.n_experts} experts; got {len(state)}")
         if stack is not None and stack.n_experts != hedge.n_experts:
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
         self.width, self.n_scores, self.n_outputs = n, n * hedge.n_experts, n_classes
-        self.room = np.zeros(
+        self.buffer = np.zeros(
             2 * hedge.lanes + max(hedge.lanes, n_classes)
-            + (0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.room_length())
+            + (0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size())
         )
         self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
         self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
@@ -333,17 +333,17 @@ cdef class ProbabilityMixer(Mixer):
         state = [self.experts[k].scale for k in range(self.hedge.n_experts)]
         return type(self), (self.hedge, self.n_classes, self.links, self.stack, state)
 
-    cdef Py_ssize_t room_length(self) noexcept nogil:
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
         return length if self.stack is None else length + (lanes + 2) * self.width + lanes + self.stack.hedge.lanes
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts, lanes = self.hedge.lanes
         cdef double mixed
-        cdef double* v = &self.room[0]
+        cdef double* v = &self.buffer[0]
         cdef double* losses = v + lanes
         cdef double* a = losses + lanes
-        cdef double* room = a + max(lanes, self.n_classes)
+        cdef double* buffer = a + max(lanes, self.n_classes)
         if not 0 <= label < self.n_classes:
             return BAD_TARGET
         self.hedge.weigh(v)
@@ -355,7 +355,7 @@ cdef class ProbabilityMixer(Mixer):
                 find_logits(&self.experts[k], scores + k * self.width, self.width, a)
                 losses[k] = -log_softmax(a, self.width, label)
         mixed = ob_mix_loss(v, losses, a, n)
-        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, room):
+        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, buffer):
             return LOSS_OVERFLOWED
         for k in range(n):
             losses[k] *= weight
@@ -366,23 +366,23 @@ cdef class ProbabilityMixer(Mixer):
         return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                          double* room) noexcept nogil:
-        """The combinations learn a row on which the mixture lost this much, by the weights in `self.room`; False if
-        that overflows."""
+                          double* buffer) noexcept nogil:
+        """The combinations learn a row on which the mixture had the loss `lost`, with the weights in `self.buffer`;
+        returns False on overflow."""
         cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
         cdef double mixed, slope
-        cdef double* u = room                       # weights and losses of mixture and combinations, and room for them
+        cdef double* u = buffer   # weights of mixture and combinations, then their losses, then a buffer
         cdef double* losses = u + self.stack.hedge.lanes
         cdef double* t = losses + self.stack.hedge.lanes
         cdef double* coef = t + self.stack.hedge.lanes
         cdef double* g = coef + n
         cdef double* z = g + n
         cdef double* p = z + n + 1
-        cdef double* rises = p + self.n_classes - width  # of the log probability with each logit
+        cdef double* rises = p + self.n_classes - width  # derivatives of the log probability by the logits
         cdef double* logits = p + self.n_classes
         cdef double* a = logits + width
         cdef double* x = a + width
-        self.mixed(scores, &self.room[0], p, x + n * width)
+        self.mixed(scores, &self.buffer[0], p, x + n * width)
         self.differences(scores, p, logits, x)
         self.stack.hedge.weigh(u)
         losses[0] = lost
@@ -406,16 +406,16 @@ cdef class ProbabilityMixer(Mixer):
         self.stack.hedge.count(losses, u, weight * mixed)
         return isfinite(self.stack.hedge.loss)
 
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
-        cdef double* more = room + lanes
+        cdef double* more = buffer + lanes
         cdef double* logits = more + max(2 * lanes, self.n_classes)
         cdef double* a = logits + self.width
         cdef double* x = a + self.width
         cdef double* coef = x + n * self.width
         cdef double* u = coef + n
-        self.hedge.weigh(room)
-        self.mixed(scores, room, out, more)
+        self.hedge.weigh(buffer)
+        self.mixed(scores, buffer, out, more)
         if self.stack is None:
             return
         self.differences(scores, out, logits, x)
@@ -426,21 +426,21 @@ cdef class ProbabilityMixer(Mixer):
             self.combine(j, logits, x, coef, a)
             add_softmax(a, self.width, u[1 + j], out)
 
-    cdef void mixed(self, const double* scores, const double* v, double* p, double* room) noexcept nogil:
-        """The weighted mean of the experts' probabilities."""
+    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil:
+        """Compute the weighted mean of the experts' probabilities."""
         cdef Py_ssize_t k, c, n = self.hedge.n_experts
         if self.n_classes == 2:
-            self.scale(scores, room)
-            ob_mix_two(v, room, room + self.hedge.lanes, &p[1], &p[0], n)
+            self.scale(scores, buffer)
+            ob_mix_two(v, buffer, buffer + self.hedge.lanes, &p[1], &p[0], n)
             return
         for c in range(self.n_classes):
             p[c] = 0.0
         for k in range(n):
-            find_logits(&self.experts[k], scores + k * self.width, self.width, room)
-            add_softmax(room, self.width, v[k], p)
+            find_logits(&self.experts[k], scores + k * self.width, self.width, buffer)
+            add_softmax(buffer, self.width, v[k], p)
 
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
-        """The mixture's logits, the largest of three or more 0, and each expert's less these."""
+        """The mixture's logits, shifted to the largest 0 if there are three or more; x: the experts' minus these."""
         cdef Py_ssize_t k, c, width = self.width
         cdef double most
         if width == 1:
@@ -458,7 +458,7 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
                       double* out) noexcept nogil:
-        """The logits of a combination, and its coefficients."""
+        """Compute the logits of a combination, and its coefficients."""
         cdef Py_ssize_t k, c
         self.stack.solve(j, coef)
         for c in range(self.width):
@@ -468,7 +468,7 @@ cdef class ProbabilityMixer(Mixer):
                 out[c] += coef[k] * x[k * self.width + c]
 
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
-        """The experts' logits of two classes."""
+        """Compute the experts' logits of two classes."""
         cdef Py_ssize_t k
         for k in range(self.hedge.n_experts):
             find_logits(&self.experts[k], scores + k, 1, scaled + k)
@@ -483,7 +483,7 @@ cdef class ProbabilityMixer(Mixer):
 
 
 cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
-    """One Newton step on the log losses of the classes against the rest, by all curvature there was so far."""
+    """One Newton step on the one-vs-rest log losses, with the sum of all curvatures so far."""
     cdef Py_ssize_t c
     cdef double p, g, h, g_slope = 0.0, g_offset = 0.0, det, a
     for c in range(n):

@@ -7,44 +7,44 @@ from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Rows
 
 
-cdef struct Part:             # what the loop over rows needs to know of a learner
+cdef struct Part:             # a learner, as the loop over rows uses it
     void* learner
-    const double* book        # its targets for each class, or NULL: the row's target
+    const double* targets_by_class  # shape (n_classes, n_targets); NULL: it learns the target itself
     Py_ssize_t n_targets
     Py_ssize_t n_scores
-    Py_ssize_t start          # where they go
+    Py_ssize_t start          # index of its first score among those of all learners
 
 
-cdef struct Outcome:          # of a task
+cdef struct Outcome:          # result of a task
     int status
-    Py_ssize_t row            # of the chunk: the one that could not be learned,
-    Py_ssize_t refusing       # and by which learner,
-    Py_ssize_t turn           # and when in the row that was
+    Py_ssize_t row            # index in the chunk of the row that could not be learned
+    Py_ssize_t refusing       # index of the learner that refused it
+    Py_ssize_t turn           # position of that learner in the order within a row
 
 
 cdef class MixtureLearner(Ensemble):
     cdef readonly Mixer mixer
-    cdef readonly tuple books
-    cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: none, the mixer did
+    cdef readonly tuple targets_by_class
+    cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: the mixer did
     cdef Py_ssize_t n
-    cdef Py_ssize_t n_labels  # in the shortest of the books
+    cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class
     cdef Part* parts
     cdef tuple lone           # the learners; of each that consists of one other, that one
-    cdef Abreast abreast      # those that learn abreast in this call,
-    cdef Py_ssize_t* single   # others that learn row after row with them,
-    cdef Py_ssize_t n_single
-    cdef Py_ssize_t* apart    # and those that pass over a chunk by themselves
-    cdef Py_ssize_t n_apart
-    cdef Outcome* outcomes    # of task 0, which is the first two kinds, and of the tasks of those that are apart
+    cdef Abreast abreast      # learners that learn each row together in this call
+    cdef Py_ssize_t* rowwise  # other learners that learn row by row
+    cdef Py_ssize_t n_rowwise
+    cdef Py_ssize_t* chunkwise  # learners that learn a whole chunk each
+    cdef Py_ssize_t n_chunkwise
+    cdef Outcome* outcomes    # of task 0 (the first two kinds), then of one task for each chunkwise learner
     cdef Chunk chunk
-    cdef double[::1] targets  # of its rows,
-    cdef double[::1] scores   # and what each learner had said of them
-    cdef object n_jobs        # how many threads are asked for
+    cdef double[::1] targets  # of the rows of the chunk
+    cdef double[::1] scores   # of each learner, before it learned the row
+    cdef object n_jobs        # number of threads, as the parameter was given
     cdef Crew crew
-    cdef Workspaces works     # of its threads,
-    cdef Workspace* work      # and of the one that called
+    cdef Workspaces works     # of the other threads
+    cdef Workspace* work      # of the calling thread
     cdef void* block_rows     # the Rows of this call
-    cdef Py_ssize_t touched   # numbers, to learn one of them
+    cdef Py_ssize_t touched   # numbers read or written to learn one row
 
     cdef void largest_first(self) noexcept
     cdef object predict_rows(self, Rows rows)
@@ -55,4 +55,4 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
-    cdef void learn_apart(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil
+    cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

@@ -1,8 +1,8 @@
-"""Learners of the same rows, and the mixture of what they say: all in one pass.
+"""Learners of the same rows, and the mixture of their predictions: all in one pass.
 
-Rows are taken in chunks. Learners that have a matrix pass over a chunk one after the other, so that the matrix is read
-from a near cache, or at the same time in several threads; then their scores are mixed, row after row. No learner
-depends on another one, so the numbers are the same however rows are cut and whoever learns them.
+Rows are processed in chunks. Learners with a matrix learn a whole chunk one after the other, so that the matrix stays
+in the cache, or at the same time in several threads; then their scores are mixed row by row. No learner depends on
+another one, so the results do not depend on how rows are cut into calls and chunks, nor on the threads.
 """
 
 from numbers import Integral
@@ -35,92 +35,98 @@ cdef extern from "Python.h":
 
 
 cdef enum:
-    MOST = 256                # rows of a chunk,
-    ROOM = 1 << 16            # the numbers that they and their scores consist of,
-    WORK = 1 << 24            # and those that are touched to learn them: some milliseconds
-    WORTH = 1 << 22           # what has to be touched in a call for threads to pay, which take 50 microseconds to start
+    MAX_CHUNK_ROWS = 256
+    MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
+    MAX_CHUNK_WORK = 1 << 24     # numbers read or written to learn a chunk: some milliseconds
+    MIN_PARALLEL_WORK = 1 << 22  # the same for a call, from which on threads pay: they take 50 microseconds to start
 
 
 cdef class MixtureLearner(Ensemble):
     """Learners of the same number of features that learn the same rows, and a mixer of their scores.
 
-    It is all learners or none that learn the rows of a call.
+    A call changes all learners or none.
 
     Parameters
     ----------
     learners : list of AtomicLearner
     mixer : Mixer
-    books : list, default=None
-        For each learner an array of shape (n_classes, n_targets) with its targets for the rows of each class, where
-        targets are the numbers of classes; None: it learns the targets themselves.
+    targets_by_class : list, default=None
+        For each learner an array of shape (n_classes, n_targets), its targets for the rows of each class, if y holds
+        class numbers; None: it learns y itself.
     """
 
-    def __cinit__(self, learners, Mixer mixer not None, books=None):
+    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None):
         cdef AtomicLearner learner
         cdef Py_ssize_t k, start = 0
-        cdef const double[:, ::1] book
+        cdef const double[:, ::1] table
         self.mixer, self.n = mixer, len(self.learners)
-        self.books = (None,) * self.n if books is None else tuple([
-            None if given is None else np.array(given, dtype=np.float64).reshape(len(given), -1) for given in books
+        self.targets_by_class = (None,) * self.n if targets_by_class is None else tuple([
+            None if each is None else np.array(each, dtype=np.float64).reshape(len(each), -1)
+            for each in targets_by_class
         ])
-        if len(self.books) != self.n:
-            raise ValueError(f"there must be a book, or None, for each of {self.n} learners; got {len(self.books)}")
+        if len(self.targets_by_class) != self.n:
+            raise ValueError(
+                f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
+            )
         self.n_targets, self.target_ndim = 1, 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
-        self.single = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
-        self.apart = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.chunkwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
         self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
-        if self.parts == NULL or self.single == NULL or self.apart == NULL or self.outcomes == NULL:
+        if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
             raise MemoryError()
         self.abreast, self.chunk, self.crew, self.works = Abreast(self.n), Chunk(), Crew(), Workspaces()
         self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
-            if learner.apart:
-                self.apart[self.n_apart] = k
-                self.n_apart += 1
+            if learner.chunkwise:
+                self.chunkwise[self.n_chunkwise] = k
+                self.n_chunkwise += 1
             start += learner.n_scores
-            if self.books[k] is not None:
-                book = self.books[k]
-                self.n_labels = min(self.n_labels, book.shape[0])
-                if book.shape[0] == 0 or book.shape[1] < learner.n_targets:
-                    raise ValueError(f"a book must have {learner.n_targets} targets a label; got {book.shape[1]}")
-                self.parts[k].book, self.parts[k].n_targets = &book[0, 0], book.shape[1]
+            if self.targets_by_class[k] is not None:
+                table = self.targets_by_class[k]
+                self.n_labels = min(self.n_labels, table.shape[0])
+                if table.shape[0] == 0 or table.shape[1] < learner.n_targets:
+                    raise ValueError(
+                        f"targets_by_class[{k}] must have {learner.n_targets} targets for each class; "
+                        f"got shape ({table.shape[0]}, {table.shape[1]})"
+                    )
+                self.parts[k].targets_by_class, self.parts[k].n_targets = &table[0, 0], table.shape[1]
             elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
-                raise ValueError(f"a learner of {learner.n_targets} targets must have a book")
+                raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
         self.lone = tuple([alone(learner) for learner in self.learners])
         self.targets, self.scores = np.empty(1), np.empty(mixer.n_scores)
         if start != mixer.n_scores:
-            raise ValueError(f"the learners have {start} scores, the mixer mixes {mixer.n_scores}")
+            raise ValueError(f"learners must have {mixer.n_scores} scores, as the mixer expects; got {start}")
 
     cdef void largest_first(self) noexcept:
-        """Put those that learn apart in the order in which they are given to threads."""
-        efforts = [(<AtomicLearner> self.parts[self.apart[k]].learner).effort(0) for k in range(self.n_apart)]
-        order = sorted(range(self.n_apart), key=efforts.__getitem__, reverse=True)
-        for k, number in enumerate([self.apart[i] for i in order]):
-            self.apart[k] = number
+        """Sort chunkwise learners by decreasing effort, the order in which threads take them."""
+        efforts = [(<AtomicLearner> self.parts[self.chunkwise[k]].learner).effort(0) for k in range(self.n_chunkwise)]
+        order = sorted(range(self.n_chunkwise), key=efforts.__getitem__, reverse=True)
+        for k, number in enumerate([self.chunkwise[i] for i in order]):
+            self.chunkwise[k] = number
 
     def __dealloc__(self):
         free(self.parts)
-        free(self.single)
-        free(self.apart)
+        free(self.rowwise)
+        free(self.chunkwise)
         free(self.outcomes)
 
     def __reduce__(self):
-        return type(self), (self.learners, self.mixer, self.books)
+        return type(self), (self.learners, self.mixer, self.targets_by_class)
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         """Parameters are read when learning starts."""
         return True
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cdef void read(self, dict attributes) noexcept:
         self.n_jobs = attributes.get("n_jobs", 1)
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, n_jobs=1):
-        """Learn validated rows with their targets, or the numbers of their classes, by up to `n_jobs` threads.
+        """Learn validated rows with targets or class numbers, in up to `n_jobs` threads.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
         """
@@ -134,12 +140,12 @@ cdef class MixtureLearner(Ensemble):
         return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X):
-        """What the mixture says of a plain float array or CSR without validation, or None if that is not safe."""
+        """Outputs for a plain float array or CSR without validation; None if validation is needed."""
         cdef Rows rows = self.fitting_rows(attributes, X)
         return None if rows is None else self.predict_rows(rows)
 
     def predict(self, X):
-        """What the mixture says of validated rows, shape (n_rows, n_outputs); None if that is not finite."""
+        """Outputs for validated rows, shape (n_rows, n_outputs); None if they are not finite."""
         return self.predict_rows(open_rows(X))
 
     cdef object predict_rows(self, Rows rows):
@@ -149,12 +155,12 @@ cdef class MixtureLearner(Ensemble):
         cdef Row row
         cdef Workspace work
         cdef bint finite
-        cdef double[::1] out, room = np.empty(self.mixer.n_scores + self.mixer.room_length())
+        cdef double[::1] out, buffer = np.empty(self.mixer.n_scores + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         answer = np.empty(rows.n_rows * width)
-        out, scores = answer, &room[0]
+        out, scores = answer, &buffer[0]
         make_workspace(&work, self.vector_length(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
@@ -176,26 +182,27 @@ cdef class MixtureLearner(Ensemble):
         self.mixer.save(rows.n_rows)
         self.bind(length)
         self.touched = self.effort(rows.widest)
-        if self.n_apart > 0:  # else rows are best learned by all learners in turn, and mixed at once
-            most = min(rows.n_rows, MOST, ROOM // (rows.widest + self.mixer.n_scores), WORK // self.touched)
+        if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
+            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.mixer.n_scores))
+            most = min(most, MAX_CHUNK_WORK // self.touched)
             most = max(most, 1)
         self.chunk.reserve(rows, most)
         if self.targets.shape[0] < most:
             self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
-        if self.n_apart > 0 and rows.n_rows > WORTH // self.touched:
-            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_apart)
+        if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.touched:
+            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
         self.crew.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 
     cdef int bind(self, Py_ssize_t length) except -1:
-        """Find those that learn abreast."""
+        """Find the learners that learn abreast, and the other ones that learn row by row."""
         cdef Py_ssize_t k
         self.abreast.gather(self.lone, length)
-        self.n_single = 0
+        self.n_rowwise = 0
         for k in range(self.n):
-            if not (<AtomicLearner> self.parts[k].learner).apart and not self.abreast.has(k):
-                self.single[self.n_single] = k
-                self.n_single += 1
+            if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.abreast.has(k):
+                self.rowwise[self.n_rowwise] = k
+                self.n_rowwise += 1
         return 0
 
     cdef int undo(self, Rows rows) except -1:
@@ -228,27 +235,27 @@ cdef class MixtureLearner(Ensemble):
         return LEARNED
 
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Is this a row of a class that there is not?"""
+        """Whether row i counts and has a class number out of range."""
         return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
 
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Make a chunk of the rows from the i-th on, up to one of an unknown class; which row comes next."""
+        """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
         self.chunk.n = 0
-        while i < rows.n_rows and self.chunk.n < self.chunk.most and not self.unknown(block, i):
+        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, i):
             if weight_of(block, i) != 0:
                 self.chunk.add(self.standardizer, rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
             i += 1
         return i
 
     cdef int learn_chunk(self, Block* block) noexcept nogil:
-        """Every learner learns the rows, and what they had predicted is counted."""
+        """Every learner learns the rows of the chunk; the losses of their predictions are counted."""
         cdef Py_ssize_t i, k, n = self.chunk.n
         cdef int status
-        cdef Outcome* first = &self.outcomes[0]  # the one that would have been first, row after row
+        cdef Outcome* first = &self.outcomes[0]  # the refusal that comes first when rows are learned one by one
         cdef Outcome* other
         self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, &self.targets[0])
-        self.crew.run(learn_by, <void*> self, 1 + self.n_apart)
-        for k in range(self.n_apart):
+        self.crew.run(learn_by, <void*> self, 1 + self.n_chunkwise)
+        for k in range(self.n_chunkwise):
             other = &self.outcomes[1 + k]
             if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
                 first = other
@@ -262,7 +269,7 @@ cdef class MixtureLearner(Ensemble):
         return first.status
 
     cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil:
-        """Those that have no matrix learn the chunk row after row."""
+        """Learners without a matrix learn the chunk row by row."""
         cdef Py_ssize_t i, k
         cdef bint sparse = (<Rows> self.block_rows).indices != NULL
         for i in range(self.chunk.n):
@@ -290,9 +297,9 @@ cdef class MixtureLearner(Ensemble):
                 scores[self.parts[self.abreast.place[k]].start] = self.abreast.a[k]
             if status != LEARNED:
                 return status
-        for k in range(self.n_single):
-            part = &self.parts[self.single[k]]
-            outcome.turn = outcome.refusing = self.single[k]
+        for k in range(self.n_rowwise):
+            part = &self.parts[self.rowwise[k]]
+            outcome.turn = outcome.refusing = self.rowwise[k]
             status = (<AtomicLearner> part.learner).learn_row(
                 row, work, targets_of(part, y, target), weight, scores + part.start
             )
@@ -300,10 +307,10 @@ cdef class MixtureLearner(Ensemble):
                 return status
         return LEARNED
 
-    cdef void learn_apart(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
-        """A learner that has a matrix learns the chunk."""
+    cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A learner with a matrix learns the whole chunk."""
         cdef Py_ssize_t i
-        cdef const double* y[MOST]
+        cdef const double* y[MAX_CHUNK_ROWS]
         cdef Part* part = &self.parts[k]
         for i in range(self.chunk.n):
             y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
@@ -340,7 +347,7 @@ cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept n
     if task == 0:
         (<MixtureLearner> mixture).learn_abreast(work, outcome)
     else:
-        (<MixtureLearner> mixture).learn_apart((<MixtureLearner> mixture).apart[task - 1], work, outcome)
+        (<MixtureLearner> mixture).learn_chunkwise((<MixtureLearner> mixture).chunkwise[task - 1], work, outcome)
 
 
 cdef Py_ssize_t n_threads(n_jobs) except -1:
@@ -354,10 +361,10 @@ cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil
 
 
 cdef AtomicLearner alone(AtomicLearner learner):
-    """The one learner that a learner consists of, or itself."""
+    """The only learner of a MultiLearner of one score; otherwise the learner itself."""
     return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
 
 
 cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:
-    """What a learner is to learn for the target y: what its book says of that class, or `target`."""
-    return target if part.book == NULL else part.book + <Py_ssize_t> y * part.n_targets
+    """The targets of a learner for y: those of class y, or `target`."""
+    return target if part.targets_by_class == NULL else part.targets_by_class + <Py_ssize_t> y * part.n_targets

@@ -77,11 +77,11 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.configure(**settings)
 
-    cpdef bint in_force(self, dict attributes):
-        """See `Learner.in_force`."""
+    cpdef bint parameters_unchanged(self, dict attributes):
+        """See `Learner.parameters_unchanged`."""
         cdef Learner learner
         for learner in self.learners:
-            if not learner.in_force(attributes):
+            if not learner.parameters_unchanged(attributes):
                 return False
         return True
 

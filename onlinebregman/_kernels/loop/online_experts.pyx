@@ -1,4 +1,4 @@
-"""Experts that learn, and the weights of their forecasts: all in one pass over the rows."""
+"""Experts that learn, and the weights of their forecasts, in one pass over the rows."""
 
 import numpy as np
 
@@ -28,20 +28,20 @@ LINKS = {"identity": IDENTITY, "sigmoid": SIGMOID, "clipped": CLIPPED}
 
 @cython.final
 cdef class ForecastMixer(Mixer):
-    """Experts' scores of a row, one of each, become forecasts, and a learner weighs these.
+    """Maps experts' scores of a row, one for each expert, to forecasts, whose weights an ExpertLearner learns.
 
     Parameters
     ----------
     weigher : ExpertLearner
     links : sequence of {"identity", "sigmoid", "clipped"}
-        How each expert's score becomes a forecast.
+        How each expert's score is mapped to a forecast.
     """
 
     cdef readonly ExpertLearner weigher
     cdef readonly tuple links
-    cdef bint* asked          # was an expert asked before it learned the row? Else its score is by the way
-    cdef double* said         # by those
-    cdef bint brier           # are the probabilities of both classes weighed, not that of the row's?
+    cdef bint* scored_before  # whether an expert is scored in a separate pass before it learns the row
+    cdef double* scores_before  # the scores from that pass
+    cdef bint brier           # whether forecasts are the probabilities of both classes, not only of the row's class
     cdef Link* kinds
 
     def __cinit__(self, ExpertLearner weigher not None, links):
@@ -50,34 +50,35 @@ cdef class ForecastMixer(Mixer):
         self.brier = isinstance(weigher, BrierLearner)
         if len(self.links) != self.n_scores or weigher.n_features != (1 + self.brier) * self.n_scores:
             raise ValueError(
-                f"{self.n_scores} experts, but {len(self.links)} links and {weigher.n_features} forecasts"
+                f"links and forecasts must be those of {self.n_scores} experts; "
+                f"got {len(self.links)} links and {weigher.n_features} forecasts"
             )
         if self.brier and "identity" in self.links:
-            raise ValueError("forecasts must be probabilities of two classes")
-        self.room = np.empty(weigher.n_features)
+            raise ValueError("links must be 'sigmoid' or 'clipped' for probabilities of two classes; got 'identity'")
+        self.buffer = np.empty(weigher.n_features)
         self.kinds = <Link*> malloc(self.n_scores * sizeof(Link))
-        self.asked = <bint*> malloc(self.n_scores * sizeof(bint))
-        self.said = <double*> malloc(self.n_scores * sizeof(double))
-        if self.kinds == NULL or self.asked == NULL or self.said == NULL:
+        self.scored_before = <bint*> malloc(self.n_scores * sizeof(bint))
+        self.scores_before = <double*> malloc(self.n_scores * sizeof(double))
+        if self.kinds == NULL or self.scored_before == NULL or self.scores_before == NULL:
             raise MemoryError()
         for k, link in enumerate(self.links):
-            self.kinds[k], self.asked[k] = LINKS[link], False
+            self.kinds[k], self.scored_before[k] = LINKS[link], False
 
     def __dealloc__(self):
         free(self.kinds)
-        free(self.asked)
-        free(self.said)
+        free(self.scored_before)
+        free(self.scores_before)
 
     def __reduce__(self):
         return type(self), (self.weigher, self.links)
 
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double* forecasts = &self.room[0]
+        cdef double* forecasts = &self.buffer[0]
         for k in range(self.n_scores):
-            if self.asked[k]:
-                scores[k] = self.said[k]
-            if not scores[k] < INFINITY:  # what else cannot be is refused by its loss
+            if self.scored_before[k]:
+                scores[k] = self.scores_before[k]
+            if not scores[k] < INFINITY:  # other invalid values are refused by the loss
                 return BAD_TARGET
             if self.brier:
                 forecasts[2 * k] = probability(self.kinds[k], -scores[k])
@@ -89,15 +90,15 @@ cdef class ForecastMixer(Mixer):
         self.hedge.weigh(self.weigher.v)
         return self.weigher.count(forecasts, y, weight)
 
-    cdef void mix(self, const double* scores, double* out, double* room) noexcept nogil:
-        """No forecast: estimators ask their experts, each of which may have been changed by itself."""
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        """Outputs NaN: estimators predict with the experts themselves, which may have changed in between."""
         cdef Py_ssize_t k
         for k in range(self.n_outputs):
             out[k] = NAN
 
 
 cdef inline double probability(Link link, double score) noexcept nogil:
-    """Of the class whose score this is."""
+    """Probability of the class whose score this is."""
     if link == SIGMOID:
         return expit(score)
     return (min(max(score, -1.0), 1.0) + 1.0) / 2.0
@@ -105,27 +106,27 @@ cdef inline double probability(Link link, double score) noexcept nogil:
 
 @cython.final
 cdef class OnlineExpertsLearner(MixtureLearner):
-    """The learners of experts, and the weights of these, for calls that need no validation.
+    """The learners of experts, and the experts' weights, for calls that need no validation.
 
-    Experts may have learned otherwise in between, and may have been bound to other learners: see `in_force`.
+    Experts may have learned elsewhere in between, or have got other learners: see `parameters_unchanged`.
 
     Parameters
     ----------
     learners : list of AtomicLearner
     mixer : ForecastMixer
-    books : list
+    targets_by_class : list
     """
 
-    def __cinit__(self, learners, ForecastMixer mixer not None, books):
-        if any([book is not None for book in self.books]):
+    def __cinit__(self, learners, ForecastMixer mixer not None, targets_by_class):
+        if any([table is not None for table in self.targets_by_class]):
             return
         self.target_ndim = mixer.weigher.target_ndim
 
     cdef ExpertLearner weigher(self):
         return (<ForecastMixer> self.mixer).weigher
 
-    cpdef bint in_force(self, dict attributes):
-        """Are these the learners of the estimator and of its experts, and their parameters in force?"""
+    cpdef bint parameters_unchanged(self, dict attributes):
+        """Whether these are the learners of the estimator and of its experts, with unchanged parameters."""
         cdef AtomicLearner learner
         cdef dict own
         cdef Py_ssize_t k
@@ -136,7 +137,7 @@ cdef class OnlineExpertsLearner(MixtureLearner):
         for k in range(self.n):
             learner, own = self.learners[k], vars(experts[k])
             if own.get("_learner") is not learner or own.get("class_weight") is not None or \
-                    "feature_names_in_" in own or under_way(own) or not learner.in_force(own) or \
+                    "feature_names_in_" in own or under_way(own) or not learner.parameters_unchanged(own) or \
                     not learner.row_scores_predict():
                 return False
         return True
@@ -156,16 +157,16 @@ cdef class OnlineExpertsLearner(MixtureLearner):
         MixtureLearner.begin(self, rows, complete)
         for k in range(self.n):
             learner = self.learners[k]
-            (<ForecastMixer> self.mixer).asked[k] = not learner.scores_predict()
+            (<ForecastMixer> self.mixer).scored_before[k] = not learner.scores_predict()
         return 0
 
     cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
-        """The chunk is of one row, as none of these learners learns apart."""
+        """The chunk has one row, as no learner here is chunkwise."""
         cdef Py_ssize_t k
         for k in range(self.n):
-            if (<ForecastMixer> self.mixer).asked[k]:
+            if (<ForecastMixer> self.mixer).scored_before[k]:
                 (<AtomicLearner> self.parts[k].learner).score_row(
-                    &self.chunk.rows[i], work, &(<ForecastMixer> self.mixer).said[k]
+                    &self.chunk.rows[i], work, &(<ForecastMixer> self.mixer).scores_before[k]
                 )
         return MixtureLearner.learn_row_abreast(self, i, work, outcome)
 

@@ -18,27 +18,27 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
-    cdef Py_ssize_t room      # of a vector of scores
+    cdef Py_ssize_t score_length  # length of a vector of scores
     # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's
     # diagonal
     cdef double[::1] memory
-    cdef double[::1] spare    # what a pass over U needs, and zeros
+    cdef double[::1] spare    # buffer of a pass over U, and zeros
     cdef SecondOrderState state
-    cdef bint passed          # has a row of this call passed over U?
+    cdef bint passed          # whether a row of this call has been processed
     cdef double size          # sum of U's squares then
-    # What the last call has to put back
-    cdef bint backed_up       # is U among that?
+    # The state before the last call
+    cdef bint backed_up       # whether U is saved, too
     cdef double[::1] before
     cdef SecondOrderState state_before
     cdef double gamma, gamma_before  # of the next call
 
     cdef void set(self, double gamma) noexcept
-    cdef int arrange(self, Py_ssize_t m, Py_ssize_t room, object memory, object state) except -1
+    cdef int arrange(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
     cdef object stored(self)
     cdef object turned(self)
-    cdef void settle(self, double* memory, double* room) noexcept nogil
+    cdef void settle(self, double* memory, double* buffer) noexcept nogil
     cdef Py_ssize_t n_backed_up(self) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* scale(self) noexcept nogil

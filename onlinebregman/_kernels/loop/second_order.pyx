@@ -50,13 +50,13 @@ cdef extern from "ops/forward.h":
     double ob_bierman(double* d, double* f, const double* b, double* e, double h, double gamma, double most,
                       Py_ssize_t n) noexcept nogil
     double ob_turn(double* u, double* move, double* gain, const double* d, const double* x, const Py_ssize_t* index,
-                   Py_ssize_t m, Py_ssize_t one, double* v, double* room, Py_ssize_t n, bint measured) noexcept nogil
+                   Py_ssize_t m, Py_ssize_t one, double* v, double* buffer, Py_ssize_t n, bint measured) noexcept nogil
 
 cdef enum:
     BATCH = 4                 # columns of U that are rotated side by side
-    MOST = 1 << 30            # of what is squared
+    LIMIT = 1 << 30           # of sizes, which are squared
 
-# Times 1 / alpha: where no row comes, forgetting makes D grow without end, and with it rounding errors: not beyond this.
+# Without new information forgetting makes D grow without end, and rounding errors with it: to this / alpha at most.
 cdef double LARGEST = 1e10
 # Numbers below this are far from infinity, whatever the rounding.
 cdef double FINITE = 1e300
@@ -70,26 +70,26 @@ cdef object aligned(Py_ssize_t length, Py_ssize_t start):
 
 
 cdef class SecondOrderLearner(AtomicLearner):
-    """What they share; a subclass arranges the memory, and says how a loss answers a row."""
+    """Base class; a subclass calls `arrange`, and solves for the step of its loss in `respond`."""
 
     def __cinit__(self, *arguments, **more):
         if type(self) is SecondOrderLearner:
-            raise TypeError("SecondOrderLearner needs weights to start from: those of a subclass")
+            raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
-    cdef int arrange(self, Py_ssize_t m, Py_ssize_t room, object memory, object state) except -1:
+    cdef int arrange(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1:
         """At the end of a constructor, when the parameters are set: weights for m scores, or those of another learner.
 
-        `room`: how many numbers a vector of scores needs.
+        `score_length` is the length of a vector of scores, padding included.
         """
         cdef Py_ssize_t j
         self.n_inputs = self.n_features if self.features is None else self.features.n_components
         if self.features is not None:
             check_columns(self.features.n_features, self.n_features)
-        if not (0 < self.n_inputs < MOST and 0 < m < MOST):
-            raise ValueError(f"features and scores must be 1 or more, and fewer than 2^30; got {self.n_inputs}, {m}")
-        self.d, self.m, self.room = self.n_inputs + self.fit_intercept, m, room
+        if not (0 < self.n_inputs < LIMIT and 0 < m < LIMIT):
+            raise ValueError(f"numbers of features and scores must be in [1, 2^30); got {self.n_inputs} and {m}")
+        self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
-        self.n_targets, self.target_ndim, self.n_scores, self.apart = 1, 1, m, True
+        self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
         self.gamma_before = self.gamma
         self.spare = np.zeros(4 * self.eights())
         self.memory, self.before = aligned(self.vectors() + self.place(self.padded, 0), self.vectors()), None
@@ -161,7 +161,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- what is where in the memory: weights, D, move, gain, and U ----------------------------------------------
 
     cdef Py_ssize_t vectors(self) noexcept nogil:
-        """How many numbers come before U."""
+        """Offset of U in the memory."""
         return self.m * self.d + 3 * self.padded
 
     cdef double* weights(self) noexcept nogil:
@@ -172,11 +172,11 @@ cdef class SecondOrderLearner(AtomicLearner):
         return &self.memory[self.m * self.d]
 
     cdef Py_ssize_t eights(self) noexcept nogil:
-        """How much room a vector needs that U is multiplied by."""
+        """Length of a vector that is multiplied by U: d in eights."""
         return (self.padded + 7) // 8 * 8
 
     cdef Py_ssize_t place(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
-        """Where U[k, j] is: four columns follow four others, in tiles of eight rows."""
+        """Offset of U[k, j]: blocks of four columns, each in tiles of eight rows."""
         cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
         return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
 
@@ -192,20 +192,20 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef object turned(self):
         """A copy of the memory with the last row's step made in U."""
-        cdef double[::1] memory = np.asarray(self.memory).copy(), room = np.zeros(4 * self.eights())
-        self.settle(&memory[0], &room[0])
+        cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.eights())
+        self.settle(&memory[0], &buffer[0])
         return np.asarray(memory)
 
-    cdef void settle(self, double* memory, double* room) noexcept nogil:
-        """Make the last row's step in U as if a row of zeros came, in `room` the last ones; none is left to make."""
+    cdef void settle(self, double* memory, double* buffer) noexcept nogil:
+        """Make the pending step of the last row in U, by a row of zeros; `buffer` holds working vectors."""
         cdef double* d = memory + self.m * self.d
         cdef double* move = d + self.padded
         cdef Py_ssize_t n = self.padded, length = self.eights()
-        cdef double* row = room + 3 * length
-        ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, room, room + length, n, False)
+        cdef double* row = buffer + 3 * length
+        ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, buffer, buffer + length, n, False)
         memset(move, 0, 2 * n * sizeof(double))
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cdef void read(self, dict attributes) noexcept:
         self.set(attributes["forgetting"])
@@ -215,7 +215,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.gamma_before, self.gamma = self.gamma, gamma
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, double forgetting):
-        """Learn validated rows with their targets, or the numbers of their classes; all, or none if one overflows.
+        """Learn validated rows with targets or class numbers; all, or none if one overflows.
 
         Returns (reason, row) of the one that does, or None.
         """
@@ -231,7 +231,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return 3 * max(self.eights(), self.room)
+        return 3 * max(self.eights(), self.score_length)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
@@ -292,7 +292,7 @@ cdef class SecondOrderLearner(AtomicLearner):
                      double* h) noexcept nogil:
         """From the scores a of a row before the step to g, the slopes of its loss after it, which take their place; h.
 
-        The loss is booked. q is x'A^-1 x; the working vectors from the fourth on are free.
+        The loss is added to the state. q is x'A^-1 x; the working vectors from the fourth on are free.
         """
         return LEARNED
 
@@ -301,7 +301,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double* f = self.scale() + self.padded  # of the row: before the pass over U the last row's move and gain
         cdef double* gain = f + self.padded
         cdef double* v = scratch(work, 1)
-        cdef double* room = v + self.eights()
+        cdef double* buffer = v + self.eights()
         cdef double* a = scratch(work, 2)
         cdef double h
         cdef Row image
@@ -318,14 +318,14 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.passed = True
         self.size = ob_turn(
             &self.memory[self.vectors()], f, gain, self.scale(), row.x, row.index, row.n,
-            self.n_inputs if self.fit_intercept else -1, v, room, self.padded, not self.backed_up,
+            self.n_inputs if self.fit_intercept else -1, v, buffer, self.padded, not self.backed_up,
         )
         self.state.t += 1.0
         status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)
         if status != LEARNED:
             return status
         if not ob_bierman(
-            self.scale(), f, gain, room, weight * h, self.gamma, LARGEST / self.alpha, self.padded
+            self.scale(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
         ) >= DBL_MIN:
             return OVERFLOWED
         self.move(v, a, weight)

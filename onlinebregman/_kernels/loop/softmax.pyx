@@ -115,7 +115,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         value = attributes.get("forgetting")
         return type(value) is float and 0.0 < value <= 1.0 and attributes.get("handle_unknown") in ("error", "add")
 

@@ -19,7 +19,7 @@ from onlinebregman._kernels.rows.rows import all_finite
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
     """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does; False if that is not safe."""
     cdef Rows rows
-    if learner.busy or under_way(attributes) or not learner.in_force(attributes):
+    if learner.busy or under_way(attributes) or not learner.parameters_unchanged(attributes):
         return False
     rows = learner.fitting_rows(attributes, instances.data)
     if rows is None:

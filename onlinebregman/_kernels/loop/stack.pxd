@@ -11,11 +11,11 @@ cdef class Stack:
     cdef readonly Py_ssize_t n_experts
     cdef readonly Py_ssize_t n           # combinations
     cdef double[:, ::1] factors, before  # of each
-    cdef Residuals seen, seen_before
+    cdef Residuals residuals, residuals_before
 
     cdef double scale(self, double spread) noexcept nogil
-    cdef double predict(self, Py_ssize_t j, const double* x, double* room) noexcept nogil
+    cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
-    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* room) noexcept nogil
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
     cdef void go_back(self) noexcept

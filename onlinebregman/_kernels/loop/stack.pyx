@@ -18,14 +18,14 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.loop.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.loop.hedge cimport Hedge
 
-# What each combination starts with, A = alpha I, and by how much it forgets: one follows what changes, one is steady.
+# (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
 cdef double[2] FORGETTING
 cdef double[2] LEAST
 FORGETTING[0], FORGETTING[1] = COMBINATIONS[0][1], COMBINATIONS[1][1]
 LEAST[0], LEAST[1] = least_pivot(COMBINATIONS[0][0]), least_pivot(COMBINATIONS[1][0])
 
-# Where the mixture has been this much better than the range of targets, its residuals are rounding errors.
+# Residuals of the mixture below this part of the range of the targets are rounding errors.
 cdef double ROUNDING = 1e-9
 
 
@@ -39,7 +39,7 @@ cdef class Stack:
         Of the `Hedge`; of a fixed one all experts and combinations weigh the same at the start.
     share : float
     state : tuple, default=None
-        What another one knows, to go on as it would.
+        The state of another one, to continue from.
     """
 
     def __cinit__(self, n_experts, rate, share, state=None):
@@ -57,14 +57,14 @@ cdef class Stack:
             for j, (alpha, _) in enumerate(COMBINATIONS):
                 start_factor(&self.factors[j, 0], n_experts, 1, alpha)
         else:
-            self.hedge, factors, seen = state
+            self.hedge, factors, residuals = state
             if self.hedge.n_experts != 1 + self.n:
-                raise ValueError(f"there must be {1 + self.n} weights; got {self.hedge.n_experts}")
-            np.asarray(self.factors)[:], self.seen = factors, seen
+                raise ValueError(f"state must have {1 + self.n} weights; got {self.hedge.n_experts}")
+            np.asarray(self.factors)[:], self.residuals = factors, residuals
 
     def __reduce__(self):
         rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
-        state = self.hedge, np.asarray(self.factors).copy(), self.seen
+        state = self.hedge, np.asarray(self.factors).copy(), self.residuals
         return type(self), (self.n_experts, rate, self.hedge.share, state)
 
     @property
@@ -77,35 +77,35 @@ cdef class Stack:
         return np.asarray(coef)
 
     cdef double scale(self, double spread) noexcept nogil:
-        """The mixture's root mean squared residual so far, for targets that lie this far apart; 0: unknown."""
-        if not (spread > 0 and self.seen.weight > 0):
+        """The mixture's root mean squared residual so far, for targets of this range; 0 if unknown."""
+        if not (spread > 0 and self.residuals.weight > 0):
             return 0.0
-        return max(sqrt(self.seen.squares / self.seen.weight), ROUNDING * spread)
+        return max(sqrt(self.residuals.squares / self.residuals.weight), ROUNDING * spread)
 
-    cdef double predict(self, Py_ssize_t j, const double* x, double* room) noexcept nogil:
-        """What the forward algorithm says of x; room for n_experts + 1 numbers."""
+    cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
+        """The forward algorithm's prediction for x; the buffer has n_experts + 1 numbers."""
         cdef double share
-        memcpy(room, x, self.n_experts * sizeof(double))
-        reduce_rows(&self.factors[j, 0], self.n_experts, 1, room, &share, 1, FORGETTING[j], LEAST[j])
-        return share * (0.0 - room[self.n_experts])
+        memcpy(buffer, x, self.n_experts * sizeof(double))
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &share, 1, FORGETTING[j], LEAST[j])
+        return share * (0.0 - buffer[self.n_experts])
 
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil:
         solve_factor(&self.factors[j, 0], self.n_experts, 1, coef)
 
-    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* room) noexcept nogil:
-        """Learn x and its target; False if that overflows. Room for n_experts + 1 numbers."""
-        memcpy(room, x, self.n_experts * sizeof(double))
-        room[self.n_experts] = y
-        rotate_rows(&self.factors[j, 0], self.n_experts, 1, room, &weight, 1, FORGETTING[j], LEAST[j])
-        return isfinite(room[self.n_experts]) and weight > 0
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil:
+        """Learn x and its target; False on overflow. The buffer has n_experts + 1 numbers."""
+        memcpy(buffer, x, self.n_experts * sizeof(double))
+        buffer[self.n_experts] = y
+        rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
+        return isfinite(buffer[self.n_experts]) and weight > 0
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Note what `go_back` puts back; `n_rows` rows come next."""
+        """Save what `go_back` restores; the next call has `n_rows` rows."""
         self.hedge.save(n_rows)
         memcpy(&self.before[0, 0], &self.factors[0, 0], self.n * self.factors.shape[1] * sizeof(double))
-        self.seen_before = self.seen
+        self.residuals_before = self.residuals
 
     cdef void go_back(self) noexcept:
         self.hedge.go_back()
         memcpy(&self.factors[0, 0], &self.before[0, 0], self.n * self.factors.shape[1] * sizeof(double))
-        self.seen = self.seen_before
+        self.residuals = self.residuals_before

@@ -1,18 +1,18 @@
-# What a learner of matrices is told of an instance besides its row.
+# Targets and rates of instances of matrix learners.
 
 
 cdef inline double aim(double target, double sense, bint one_sided) noexcept nogil:
-    """The target; of one that is a bound from below, the other sign."""
+    """The target, multiplied by its sense if targets are bounds."""
     return target * sense if one_sided else target
 
 
 cdef inline double rate_of(double weight, double scale, bint scaled) noexcept nogil:
-    """What the rate is multiplied by."""
+    """The factor of the rate."""
     return weight / (scale * scale) if scaled and scale > 0 else weight
 
 
 cdef inline bint is_collapsed(const double* row, Py_ssize_t d) noexcept nogil:
-    """Is a pair of equal rows, or is the dissimilar row of a triplet its anchor? No metric can move these apart."""
+    """Whether a pair is of equal rows, or a triplet's dissimilar row is its anchor: no metric can separate these."""
     cdef Py_ssize_t j = 0
     while j < d and row[j] == 0:
         j += 1

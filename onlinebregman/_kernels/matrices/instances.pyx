@@ -1,4 +1,4 @@
-"""What a learner of matrices is told of pairs and triplets besides their rows: targets and multiples of the rate."""
+"""Targets of pairs and triplets, and factors of their rates, for matrix learners."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_o
 
 def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const double[:] senses,
                       const double[:] weights, const double[:] scales, Py_ssize_t d, bint one_sided, bint scaled):
-    """Targets and rates of instances; those that say nothing about the metric get a rate of 0 and are not learned.
+    """Targets and rates of instances; collapsed ones, without information on the metric, get a rate of 0.
 
-    Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can move it away.
+    Collapsed are pairs with z = 0, and triplets whose dissimilar row is the anchor: no metric can separate these.
 
     Parameters
     ----------
@@ -18,19 +18,23 @@ def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const 
     d : int
         The number of features.
     one_sided : bool
-        Are targets bounds? Those from below are then given the other sign.
+        Whether targets are bounds: the sign of lower bounds is then changed.
     scaled : bool
-        Divide the rates by the squares of the scales?
+        Whether rates are divided by the squares of the scales.
 
     Returns
     -------
     targets, rates : ndarray of shape (n,)
     collapsed : ndarray of intp
-        Which ones are.
+        Indices of the collapsed instances.
     """
     cdef Py_ssize_t i, n = rows.shape[0], n_collapsed = 0
     if not n == targets.shape[0] == senses.shape[0] == weights.shape[0] == scales.shape[0] or d > rows.shape[1]:
-        raise ValueError(f"there must be a target, a sense, a weight and a scale for each of {n} rows of {d} features")
+        raise ValueError(
+            f"targets, senses, weights and scales must have one entry for each of {n} rows, of {d} or more values; "
+            f"got {targets.shape[0]}, {senses.shape[0]}, {weights.shape[0]} and {scales.shape[0]} entries, and "
+            f"{rows.shape[1]} values"
+        )
     cdef double[::1] aims = np.empty(n), rates = np.empty(n)
     cdef Py_ssize_t[::1] collapsed = np.empty(n, dtype=np.intp)
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Triplets of labelled rows with their nearest neighbours among those remembered."""
+"""Triplets of labelled rows with their nearest neighbours among the stored rows."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from scipy.linalg.cython_blas cimport dgemm
 
 from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, ROOM
+from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
 from onlinebregman._kernels.rows.rows cimport Rows
@@ -21,26 +21,26 @@ cdef extern from "ops/row.h":
                  double* dots) noexcept nogil
 
 cpdef enum:
-    # triplets join an anchor to one of this number of nearest rows of its class and one of that number of others
+    # numbers of nearest rows of the anchor's class, and of other classes, from which triplets are drawn
     NEAREST_SIMILAR = 5
     NEAREST_IMPOSTORS = 5
 cdef enum:
-    # the metric in which rows are near is looked up after this number of rows, at first when the stream grew by a fifth
+    # the metric for neighbours is refreshed after this number of rows, at first when the stream grew by a fifth
     REFRESH_ROWS = 50
     REFRESH_GROWTH = 5
-    # rates are summed up by parts of this number of triplets
+    # rates are summed in parts of this number of triplets
     PART = 1024
-# A row as near as this part of the farthest one is the anchor come again, or one equal to it.
+# A row nearer than this part of the largest distance is considered equal to the anchor.
 cdef double SAME = 1e-12
 
 
 def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
-    """The places L (x - origin) of remembered rows x, and their squared lengths.
+    """Compute the images L (x - origin) of stored rows x, and their squared norms, in place.
 
     Parameters
     ----------
     rows : ndarray of shape (n_rows, 2 * n_features + 1)
-        Each is x, its place, and the square of that.
+        Each is x, its image, and the squared norm of the image.
     origin : ndarray of shape (n_features,)
     components : ndarray of shape (n_features, n_features)
         The factor L of the metric.
@@ -49,7 +49,10 @@ def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, 
     cdef int n = <int> rows.shape[0], n_features = <int> d, width = <int> rows.shape[1]
     cdef double one = 1.0, zero = 0.0
     if not (width == 2 * d + 1 and components.shape[0] == components.shape[1] == d):
-        raise ValueError(f"remembered rows must be of {d} features, as their metric; got rows of {width} values")
+        raise ValueError(
+            f"rows must have {2 * d + 1} values, and components the shape ({d}, {d}); "
+            f"got {width} values and shape {np.shape(components)}"
+        )
     if n == 0 or d == 0:
         return
     cdef double[:, ::1] gaps = np.empty((n, d))
@@ -68,46 +71,49 @@ def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, 
 cdef class NeighborTriplets(Sampler):
     """A row, one of its nearest of its class, and one of its nearest of other classes, in the current metric.
 
-    The nearest rows are what k-NN votes by. Beside each remembered row x its place L (x - origin) in the metric W = L'L
-    is kept, and the square of that; L and all places are renewed every few rows, counted from the beginning of the
-    stream.
+    The nearest rows decide the votes of k-NN. With each stored row x its image L (x - origin) in the metric W = L'L is
+    stored, and the squared norm of that; L and all images are refreshed every few rows, counted from the beginning of
+    the stream.
 
     Parameters
     ----------
     n_features, size, random, kept, per_row, prior, bounds, margins, n_rows :
         See `Sampler`.
     state : tuple, default=()
-        L, the origin, and the row of which the metric is looked up next.
+        L, the origin, and the row at which the metric is refreshed next.
     """
 
     cdef const double[:, ::1] components, components_before
     cdef const double[::1] origin, origin_before
-    cdef readonly Py_ssize_t next_look
-    cdef Py_ssize_t next_look_before
-    cdef double[::1] placed                    # a row as it is remembered
-    cdef double[::1] distances                 # squared, to the rows remembered, and as many others
-    cdef Py_ssize_t[::1] candidates            # rows of its class, and of others
-    cdef const double* coming                  # the row before which the metric is looked up
+    cdef readonly Py_ssize_t next_refresh
+    cdef Py_ssize_t next_refresh_before
+    cdef double[::1] placed                    # the current row, as it is stored
+    cdef double[::1] distances                 # squared distances to the stored rows, and a buffer of as many
+    cdef Py_ssize_t[::1] candidates            # indices of rows of the class, then of the others
+    cdef const double* coming                  # the row before which the metric is refreshed
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
                   n_rows=0, state=()):
         self.allocate(n_features, 2 * n_features + 1, size, random, kept)
         self.components, self.origin = None, None
         if state:
-            components, origin, self.next_look = state
+            components, origin, self.next_refresh = state
             self.components, self.origin = np.array(components, np.float64), np.array(origin, np.float64)
         if self.components is not None and not (
                 n_features == self.components.shape[0] == self.components.shape[1] == self.origin.shape[0]):
-            raise ValueError(f"the metric of rows must be of {n_features} features, as they are")
+            raise ValueError(
+                f"components and origin must be for {n_features} features; "
+                f"got shapes {np.shape(self.components)} and {np.shape(self.origin)}"
+            )
         if self.components is None and self.n > 0:
-            raise ValueError("there must be a metric in which remembered rows are placed")
+            raise ValueError("state must hold the metric of the stored rows; got none")
         self.placed = np.empty(self.width)
         self.make_candidates()
 
     def _state(self):
         if self.components is None:
             return ()
-        return np.asarray(self.components).copy(), np.asarray(self.origin).copy(), self.next_look
+        return np.asarray(self.components).copy(), np.asarray(self.origin).copy(), self.next_refresh
 
     cdef int make_candidates(self) except -1:
         self.distances = np.empty(2 * self.kept.shape[0])
@@ -120,46 +126,46 @@ cdef class NeighborTriplets(Sampler):
     cdef int note(self) except -1:
         Sampler.note(self)
         self.components_before, self.origin_before = self.components, self.origin
-        self.next_look_before = self.next_look
+        self.next_refresh_before = self.next_refresh
         return 0
 
     cdef int undo(self, Rows rows) except -1:
         Sampler.undo(self, rows)
         self.components, self.origin = self.components_before, self.origin_before
-        self.next_look = self.next_look_before
+        self.next_refresh = self.next_refresh_before
         return 0
 
-    cdef int answer(self, int wish) except -1:
+    cdef int fulfil(self, int what) except -1:
         cdef Py_ssize_t k
-        if wish == METRIC:
+        if what == METRIC:
             if self.origin is None:
                 origin = np.empty(self.n_features)
-                self.origin = origin  # places around 0 keep their digits
+                self.origin = origin  # images around 0 lose no digits to cancellation
                 for k in range(self.n_features):
                     origin[k] = self.coming[k]
             self.components = balanced_factor(self.learner.coef)
-            self.answer(BACKUP)
+            self.fulfil(BACKUP)
             renew_places(self.kept[:self.n], self.origin, self.components)
-            self.next_look = self.n_rows + min(max(self.n_rows // REFRESH_GROWTH, 1), REFRESH_ROWS)
+            self.next_refresh = self.n_rows + min(max(self.n_rows // REFRESH_GROWTH, 1), REFRESH_ROWS)
             return 0
-        Sampler.answer(self, wish)
-        if wish == ROOM:
+        Sampler.fulfil(self, what)
+        if what == CAPACITY:
             self.make_candidates()
         return 0
 
-    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                     Block* block) noexcept nogil:
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                            Block* block) noexcept nogil:
         cdef int status
-        if self.n_rows >= self.next_look:
+        if self.n_rows >= self.next_refresh:
             status = self.flush(block)
             if status != LEARNED:
                 return status
             self.coming = x
-            if not (self.end_part() and self.asked(METRIC)):
+            if not (self.end_part() and self.request(METRIC)):
                 return INTERRUPTED
         self.find_place(x)
         if self.n > 0:
-            status = self.make_room(block)
+            status = self.reserve_instances(block)
             if status != LEARNED:
                 return status
             self.make_triplets(number, weight, i)
@@ -170,7 +176,7 @@ cdef class NeighborTriplets(Sampler):
         return LEARNED if self.n_parts * self.per_row < PART else self.finish(block)
 
     cdef void find_place(self, const double* x) noexcept nogil:
-        """The row as it is remembered: x, L (x - origin), and the square of that."""
+        """Compute the row as it is stored: x, L (x - origin), and the squared norm of that."""
         cdef double* place = &self.placed[self.n_features]
         cdef Py_ssize_t k, d = self.n_features
         memcpy(&self.placed[0], x, d * sizeof(double))
@@ -180,7 +186,7 @@ cdef class NeighborTriplets(Sampler):
         place[d] = ob_dot(place, place, d)
 
     cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
-        """Triplets of the row that was placed, of this class, if there are any."""
+        """Make triplets of the row in `placed`, of this class, if there are neighbours of both kinds."""
         cdef Py_ssize_t j, k, n_mine = 0, n_others = 0, d = self.n_features
         cdef Py_ssize_t* mine = &self.candidates[0]
         cdef Py_ssize_t* others = mine + self.n
@@ -209,12 +215,12 @@ cdef class NeighborTriplets(Sampler):
             subtract(&self.instances[self.made + k, 0], &self.kept[others[self.draw(n_others)], 0], anchor, d)
         j = self.made
         for k in range(self.per_row):
-            if j + k > self.made:  # some before said nothing
+            if j + k > self.made:  # collapsed ones before were skipped
                 memcpy(self.next_instance(), &self.instances[j + k, 0], 2 * d * sizeof(double))
             self.make(self.margins.found[0], -1.0, self.margins.found[0], weight, i)
 
     cdef double measure_distances(self, double* distances) noexcept nogil:
-        """Squared, in the metric, of the remembered rows to the one that was placed; returns the largest."""
+        """Squared distances, in the metric, of the stored rows to the one in `placed`; returns the largest."""
         cdef const double* place = &self.placed[self.n_features]
         cdef const double* other = &self.kept[0, self.n_features]
         cdef Py_ssize_t j = 0, k, w = self.width, d = self.n_features
@@ -239,7 +245,7 @@ cdef inline bint less(double a, double b) noexcept nogil:
 
 
 cdef Py_ssize_t nearest(Py_ssize_t* among, const double* distances, Py_ssize_t n, Py_ssize_t count) noexcept nogil:
-    """Put the `count` nearest first, by their distances, if there are more; returns how many they are."""
+    """Sort the `count` nearest to the front, if there are more; returns min(n, count)."""
     cdef Py_ssize_t k, place, row
     if n <= count:
         return n

@@ -1,4 +1,4 @@
-"""Pairs of labelled rows with rows drawn at random of those remembered."""
+"""Pairs of labelled rows with stored rows drawn at random."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ cimport cython
 
 from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.matrices.reservoir cimport ROOM
+from onlinebregman._kernels.matrices.reservoir cimport CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract
 
 cdef enum:
-    DISTANCES = 4  # to remembered rows, that each row adds to the sample for the bounds
-    PART = 256     # rates are summed up by parts of this number of rows of which pairs are made
+    DISTANCES = 4  # distances to stored rows that each row adds to the sample for the bounds
+    PART = 256     # rates are summed in parts of this number of rows that form pairs
 
 
 @cython.final
 cdef class RandomPairs(Sampler):
-    """Each row with remembered rows drawn at random, in turn of its own class and of another one.
+    """Pairs each row with stored rows drawn at random, alternately of its own class and of other classes.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ cdef class RandomPairs(Sampler):
         See `Sampler`.
     """
 
-    cdef Py_ssize_t[::1] candidates  # rows of a class, and of others
+    cdef Py_ssize_t[::1] candidates  # indices of rows of the class, then of the others
     cdef Py_ssize_t[::1] partners
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
@@ -33,19 +33,19 @@ cdef class RandomPairs(Sampler):
         self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         self.partners = np.empty(self.per_row + 1, dtype=np.intp)
 
-    cdef int answer(self, int wish) except -1:
-        Sampler.answer(self, wish)
-        if wish == ROOM:
+    cdef int fulfil(self, int what) except -1:
+        Sampler.fulfil(self, what)
+        if what == CAPACITY:
             self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         return 0
 
-    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                     Block* block) noexcept nogil:
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                            Block* block) noexcept nogil:
         cdef int status
         if self.n > 0 and not self.again:
             self.measure_some(x)
         if self.bounds.known and self.n > 0:
-            status = self.make_room(block)
+            status = self.reserve_instances(block)
             if status != LEARNED:
                 return status
             self.make_pairs(x, number, weight, i)
@@ -55,7 +55,7 @@ cdef class RandomPairs(Sampler):
         return LEARNED if self.n_parts < PART else self.finish(block)
 
     cdef void measure_some(self, const double* x) noexcept nogil:
-        """Distances of the row to some that are remembered."""
+        """Add distances of the row to random stored rows to the sample."""
         cdef double[DISTANCES] distances
         cdef Py_ssize_t k
         for k in range(DISTANCES):
@@ -64,7 +64,7 @@ cdef class RandomPairs(Sampler):
         self.measure(self.bounds, distances, DISTANCES)
 
     cdef void make_pairs(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
-        """Pairs of a row of this class, if there are others of it and of others."""
+        """Make pairs of a row, if its own and another class have stored rows."""
         cdef Py_ssize_t j, k, half = (self.per_row + 1) // 2, n_same = 0, n_others = 0
         cdef Py_ssize_t* same = &self.candidates[0]
         cdef Py_ssize_t* others = same + self.n

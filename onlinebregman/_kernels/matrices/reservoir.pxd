@@ -8,36 +8,37 @@ cdef extern from "ops/mt19937.h":
         int32_t pos
 
 
-cdef enum Wish:               # what a loop without the interpreter's lock asks the interpreter for
-    ROOM                      # room for more rows,
-    COUNTS                    # or more classes,
-    BACKUP                    # a copy of the rows that are remembered,
-    RATES                     # to note the rates of instances, and
-    RATE_SUM                  # to sum them up,
-    METRIC                    # the present metric: see `Sampler` and `NeighborTriplets`
+cdef enum Request:            # what a loop without the GIL acquires it for
+    CAPACITY                  # to enlarge the arrays of stored rows
+    COUNTS                    # to enlarge the array of class counts
+    BACKUP                    # to copy the stored rows
+    RATES                     # to record the rates of instances, see `Sampler`
+    RATE_SUM                  # to sum the recorded rates
+    METRIC                    # to read the current metric, see `NeighborTriplets`
 
 
 cdef class Reservoir(AtomicLearner):
     cdef ob_twister random
-    cdef double[:, ::1] kept         # rows, with room behind them,
-    cdef Py_ssize_t[::1] of_class    # and their classes
+    cdef double[:, ::1] kept         # stored rows: the first n
+    cdef Py_ssize_t[::1] of_class    # their classes
     cdef Py_ssize_t[::1] counts      # rows of each class so far
-    cdef Py_ssize_t n, n_classes, size, width  # rows kept, classes, rows kept of each at most, values of a row
-    cdef readonly Py_ssize_t n_changes  # calls that have changed what is remembered, or undone that
-    # of the call under way: what to go back to
+    cdef Py_ssize_t n, n_classes, size, width  # stored rows, classes, largest number stored of each, values of a row
+    cdef readonly Py_ssize_t n_changes  # calls that have changed the stored rows, or undone a change
+    # the state before the current call
     cdef ob_twister random_before
     cdef Py_ssize_t n_before, n_classes_before
     cdef Py_ssize_t[::1] counts_before
-    cdef Py_ssize_t replaced         # the place of the first row that was replaced, -1 for none,
-    cdef double[::1] replaced_row    # which was this;
-    cdef bint backed_up              # from the second one on, all rows
+    cdef Py_ssize_t replaced         # index of the first row that was replaced, or -1
+    cdef double[::1] replaced_row    # its values
+    cdef bint backed_up              # whether all rows are saved: from the second replacement on
     cdef double[:, ::1] kept_before, spare
 
     cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1
     cdef int note(self) except -1
-    cdef bint asked(self, int wish) noexcept nogil
-    cdef int answer(self, int wish) except -1
-    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i, Block* block) noexcept nogil
+    cdef bint request(self, int what) noexcept nogil
+    cdef int fulfil(self, int what) except -1
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                            Block* block) noexcept nogil
     cdef int finish(self, Block* block) noexcept nogil
     cdef bint remember(self, const double* row, Py_ssize_t number) noexcept nogil
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil

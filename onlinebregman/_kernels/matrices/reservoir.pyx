@@ -1,6 +1,6 @@
-"""A uniform sample of the rows of a stream, taken in without the interpreter's lock.
+"""Reservoir sampling: a uniform sample of the rows of a stream, in a loop without the GIL.
 
-It is asked for once in a while alone: for more room, and where many rows are replaced.
+The GIL is acquired rarely: to enlarge arrays, and to save the stored rows before many are replaced.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ cdef extern from "ops/row.h":
 
 
 cdef class Reservoir(AtomicLearner):
-    """A uniform sample of at most `size` rows of each class, which are numbered in the order they come.
+    """A uniform sample of at most `size` rows of each class; classes are numbered in order of appearance.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ cdef class Reservoir(AtomicLearner):
     random : tuple
         State of the generator: its 624 words, and the position of the next one; see `numpy.random.MT19937`.
     kept : tuple, default=None
-        The rows of another one, their classes, and the numbers of rows of each class so far.
+        Stored rows of another reservoir, their classes, and the number of rows of each class so far.
     """
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept=None, *more):
@@ -39,11 +39,11 @@ cdef class Reservoir(AtomicLearner):
             self.allocate(n_features, n_features, size, random, kept)
 
     cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1:
-        """Begin with rows of this width that are kept."""
+        """Allocate the arrays; stored rows have `width` values."""
         cdef Py_ssize_t j, number
         cdef Py_ssize_t[::1] missing
         if not (0 < n_features <= width and 0 < size):
-            raise ValueError(f"rows must have 1 feature or more, and 1 must be kept; got {n_features} and {size}")
+            raise ValueError(f"n_features and size must be 1 or more; got {n_features} and {size}")
         self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
         words, self.random.pos = random
         words = np.asarray(words, dtype=np.uint32)
@@ -64,7 +64,10 @@ cdef class Reservoir(AtomicLearner):
                 raise ValueError(f"remembered rows must be of {self.n_classes} classes; got one of class {number}")
             missing[number] -= 1
         if np.any(missing) or self.kept.shape[0] != self.n or self.kept.shape[1] != width:
-            raise ValueError(f"remembered rows must be {size} of each class, or all that came, of {width} values each")
+            raise ValueError(
+                f"remembered rows must be min(count, {size}) of each class, of {width} values each; "
+                f"got shape {np.shape(self.kept)}"
+            )
         return 0
 
     def __reduce__(self):
@@ -73,52 +76,52 @@ cdef class Reservoir(AtomicLearner):
 
     def _arguments(self):
         random = np.array(<uint32_t[:624]> self.random.key), self.random.pos
-        return self.n_features, self.size, random, (self.remembered.copy(), self.classes.copy(), self.seen)
+        return self.n_features, self.size, random, (self.remembered.copy(), self.classes.copy(), self.class_counts)
 
     def __len__(self):
         return self.n
 
     @property
     def remembered(self):
-        """The rows kept, shape (n_rows, width): not to be written to."""
+        """The stored rows, shape (n_rows, width); read-only."""
         return np.asarray(self.kept)[:self.n]
 
     @property
     def classes(self):
-        """The class of each row kept: not to be written to."""
+        """The class of each stored row; read-only."""
         return np.asarray(self.of_class)[:self.n]
 
     @property
-    def seen(self):
-        """Rows of each class so far."""
+    def class_counts(self):
+        """Number of rows of each class so far."""
         return np.asarray(self.counts)[:self.n_classes].tolist()
 
     def sample(self):
-        """Copies of the rows kept, and of their classes: as many, also where another thread takes rows in."""
+        """Copies of the stored rows and of their classes, of equal length also if another thread is learning."""
         cdef Py_ssize_t n = self.n
         return np.array(self.kept[:n]), np.array(self.of_class[:n])
 
     def learn(self, X, const double[::1] numbers):
-        """Take in validated rows with the numbers of their classes; False, and none, if these do not come in turn."""
+        """Learn validated rows with class numbers; False, and none learned, if a new class is not the next number."""
         cdef Rows rows = open_rows(X)
         cdef Block block
         if numbers.shape[0] != rows.n_rows:
-            raise ValueError(f"there must be a class for each of {rows.n_rows} rows; got {numbers.shape[0]}")
+            raise ValueError(f"numbers must have one entry for each of {rows.n_rows} rows; got {numbers.shape[0]}")
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, NULL, NULL
         return self.learn_block(rows, &block) == LEARNED
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         cdef tuple parameters = attributes["_validated"].parameters
         return len(parameters) > 0 and holds(attributes, parameters)
 
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
         if not AtomicLearner.learn_weighted(self, attributes, rows, block, sample_weight):
             return False
-        attributes["_factor"] = {}  # what was known of the metric
+        attributes["_factor"] = {}  # factors of the previous metric
         return True
 
     cdef Rows fitting_rows(self, dict attributes, X):
-        """Dense ones, all of them finite, and their squares far from infinity."""
+        """Rows, if they are dense and their squared norms are below 1e200."""
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
         cdef Row row
         cdef Py_ssize_t i
@@ -137,11 +140,11 @@ cdef class Reservoir(AtomicLearner):
         AtomicLearner.begin(self, rows, complete)
         check_columns(rows.n_columns, self.n_features)
         if rows.indices != NULL:
-            raise ValueError("rows to remember must be dense; got sparse ones")
+            raise ValueError("X must be dense; got a sparse matrix")
         return self.note()
 
     cdef int note(self) except -1:
-        """Note what `undo` goes back to."""
+        """Save what `undo` restores."""
         if self.counts_before.shape[0] < self.n_classes:
             self.counts_before = np.empty(self.counts.shape[0], dtype=np.intp)
         if self.n_classes > 0:
@@ -184,31 +187,31 @@ cdef class Reservoir(AtomicLearner):
                 continue
             if not 0 <= block.y[i] <= self.n_classes:
                 return BAD_TARGET
-            status = self.take_in(row.x, <Py_ssize_t> block.y[i], weight, i, block)
+            status = self.learn_labelled(row.x, <Py_ssize_t> block.y[i], weight, i, block)
             if status != LEARNED:
                 return status
         return self.finish(block)
 
-    cdef int take_in(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                     Block* block) noexcept nogil:
-        """Learn a row, number i of the call."""
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
+                            Block* block) noexcept nogil:
+        """Learn row i of the call, of class `number`; returns the `Status`."""
         return LEARNED if self.remember(x, number) else INTERRUPTED
 
     cdef int finish(self, Block* block) noexcept nogil:
-        """After the last row."""
+        """Called after the last row."""
         return LEARNED
 
     cdef bint remember(self, const double* row, Py_ssize_t number) noexcept nogil:
-        """Keep a row, with its class: the first `size` of a class, and later ones in place of others, by chance."""
+        """Store the first `size` rows of a class; a later one replaces a random one with probability size / count."""
         cdef Py_ssize_t place = self.n, slot
         if number == self.n_classes:
-            if number == self.counts.shape[0] and not self.asked(COUNTS):
+            if number == self.counts.shape[0] and not self.request(COUNTS):
                 return False
             self.counts[number] = 0
             self.n_classes += 1
         self.counts[number] += 1
         if self.counts[number] <= self.size:
-            if place == self.kept.shape[0] and not self.asked(ROOM):
+            if place == self.kept.shape[0] and not self.request(CAPACITY):
                 return False
             self.n += 1
         else:
@@ -222,36 +225,36 @@ cdef class Reservoir(AtomicLearner):
             if self.replaced < 0 and not self.backed_up:
                 self.replaced = place
                 memcpy(&self.replaced_row[0], &self.kept[place, 0], self.width * sizeof(double))
-            elif not self.backed_up and not self.asked(BACKUP):
+            elif not self.backed_up and not self.request(BACKUP):
                 return False
         memcpy(&self.kept[place, 0], row, self.width * sizeof(double))
         self.of_class[place] = number
         return True
 
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil:
-        """A random number below n."""
+        """A uniform random integer in [0, n)."""
         return <Py_ssize_t> (ob_next_uniform(&self.random) * n)
 
-    # --- what the interpreter is asked for ----------------------------------------------------------------------
+    # --- requests that need the GIL -----------------------------------------------------------------------------
 
-    cdef bint asked(self, int wish) noexcept nogil:
-        """Has the interpreter done it? If not, the exception ends the call."""
+    cdef bint request(self, int what) noexcept nogil:
+        """Fulfil a `Request` with the GIL; returns False on an exception, which ends the call."""
         with gil:
             try:
-                self.answer(wish)
+                self.fulfil(what)
             except BaseException as error:
                 self.interrupt = error
                 return False
         return True
 
-    cdef int answer(self, int wish) except -1:
-        if wish == ROOM:
-            self.kept = with_room(self.kept)
+    cdef int fulfil(self, int what) except -1:
+        if what == CAPACITY:
+            self.kept = enlarged(self.kept)
             if self.of_class.shape[0] < self.kept.shape[0]:
-                self.of_class = with_room(self.of_class, self.kept.shape[0])
-        elif wish == COUNTS:
-            self.counts = with_room(self.counts)
-        elif wish == BACKUP and not self.backed_up:
+                self.of_class = enlarged(self.of_class, self.kept.shape[0])
+        elif what == COUNTS:
+            self.counts = enlarged(self.counts)
+        elif what == BACKUP and not self.backed_up:
             if self.spare is None or self.spare.shape[0] != self.kept.shape[0]:
                 self.spare = np.empty_like(self.kept)
             self.kept_before, self.kept, self.spare, self.backed_up = self.kept, self.spare, None, True
@@ -260,8 +263,8 @@ cdef class Reservoir(AtomicLearner):
         return 0
 
 
-def with_room(values, n=None):
-    """A copy at the beginning of an array of length n, by default one twice as long."""
+def enlarged(values, n=None):
+    """A copy of an array, padded with zeros to length n; by default to twice its length."""
     values = np.asarray(values)
     longer = np.zeros((max(2 * len(values), 16) if n is None else n, *values.shape[1:]), dtype=values.dtype)
     longer[:len(values)] = values

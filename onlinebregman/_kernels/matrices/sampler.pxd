@@ -9,29 +9,29 @@ from onlinebregman._kernels.rows.rows cimport Rows
 cdef class Sampler(Reservoir):
     cdef readonly Percentiles bounds, margins
     cdef readonly Py_ssize_t n_rows  # learned
-    cdef const double[:, ::1] prior  # in which distances are measured; None for the identity
+    cdef const double[:, ::1] prior  # metric of the distances; None for the identity
     cdef Py_ssize_t per_row          # instances of each row
     cdef Loss loss                   # of the instances
     cdef bint one_sided, scaled
-    # what a call goes by, and what is made of its rows
-    cdef Learner waiting, learner    # before it begins, and while it is under way
-    cdef bint again, noted           # have the rows come before; are rates summed up?
-    cdef double[:, ::1] instances    # that are not learned yet,
-    cdef Rows instance_rows          # as a learner reads them,
-    cdef double[::1] targets, rates  # what it is told besides,
-    cdef Py_ssize_t[::1] sources     # and the numbers of the rows that they were made of
+    # the current call
+    cdef Learner waiting, learner    # the learner of the instances: before the call has begun, and while it runs
+    cdef bint again, noted           # whether the rows were learned before; whether rates are summed
+    cdef double[:, ::1] instances    # the first `made` are not learned yet
+    cdef Rows instance_rows          # the same, as a learner reads them
+    cdef double[::1] targets, rates  # of the instances
+    cdef Py_ssize_t[::1] sources     # numbers of the rows that instances were made of
     cdef Py_ssize_t made
-    cdef list noted_rates            # of the part of the call under way,
-    cdef Py_ssize_t n_parts          # which is of so many rows
-    cdef readonly double rate_sum    # of the instances of the last call,
-    cdef readonly Py_ssize_t n_collapsed  # how many said nothing about the metric,
-    cdef readonly double refused_target   # and the target of the one that could not be learned
+    cdef list noted_rates            # of the current part of the call
+    cdef Py_ssize_t n_parts          # rows in this part
+    cdef readonly double rate_sum    # sum of the rates of the last call
+    cdef readonly Py_ssize_t n_collapsed  # instances of the last call without information on the metric
+    cdef readonly double refused_target   # target of the instance that could not be learned
     cdef double[::1] gap, image
     cdef Py_ssize_t n_rows_before
 
     cdef Py_ssize_t instance_length(self) noexcept
     cdef double* next_instance(self) noexcept nogil
-    cdef int make_room(self, Block* block) noexcept nogil
+    cdef int reserve_instances(self, Block* block) noexcept nogil
     cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil
     cdef int flush(self, Block* block) noexcept nogil
     cdef bint end_part(self) noexcept nogil

@@ -1,4 +1,4 @@
-"""Labelled rows, made into pairs or triplets and learned, by one loop without the interpreter's lock."""
+"""Makes pairs or triplets of labelled rows, and learns them, in one loop without the GIL."""
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from onlinebregman._kernels.matrices.percentiles cimport Percentiles
 from onlinebregman._kernels.matrices.reservoir cimport RATE_SUM, RATES, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 
-# Instances that are made before they are learned: geometries that look ahead make use of some.
+# Number of instances that are made before they are learned, for geometries that look ahead.
 cdef enum:
-    AT_ONCE = 128
+    BLOCK_SIZE = 128
 
 
 @cython.final
 cdef class SamplerMark(Mark):
-    """The settings of a sampler."""
+    """Settings of a sampler."""
 
     cdef Loss loss
     cdef bint one_sided, scaled
@@ -31,7 +31,7 @@ cdef class SamplerMark(Mark):
 cdef class Sampler(Reservoir):
     """Makes instances of labelled rows, each row against rows that came before it, and has a `Learner` learn them.
 
-    What is drawn depends on the stream and the random numbers, not on how the stream is cut into calls. A call changes
+    The instances depend on the stream and the random numbers, not on how the stream is cut into calls. A call changes
     the sampler and the learner, or neither.
 
     Parameters
@@ -43,25 +43,28 @@ cdef class Sampler(Reservoir):
     prior : ndarray of shape (n_features, n_features), or None
         Metric in which distances are measured; None for the identity.
     bounds : Percentiles
-        Squared distances that pairs should have: of the same class, and of different ones.
+        Target squared distances of pairs: of the same class, and of different ones.
     margins : Percentiles
-        How much farther, squared, the dissimilar row of a triplet should be.
+        Target difference of the squared distances of a triplet.
     n_rows : int, default=0
         Rows learned.
     state : tuple, default=()
-        What a subclass knows besides.
+        Further state of a subclass.
     """
 
     def __cinit__(self, n_features, size, random, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
                   Percentiles margins not None, Py_ssize_t n_rows=0, state=()):
         if type(self) is Sampler:
-            raise TypeError("a sampler is made by one of the subclasses, which say what is drawn")
+            raise TypeError("Sampler must be a subclass, which draws the instances; got the base class")
         self.per_row, self.bounds, self.margins, self.n_rows = per_row, bounds, margins, n_rows
         self.prior = None if prior is None else np.array(prior, dtype=np.float64)
         if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
-            raise ValueError(f"the prior of rows of {n_features} features must be a matrix of that size")
+            raise ValueError(f"prior must have shape ({n_features}, {n_features}); got {np.shape(self.prior)}")
         if per_row < 1 or n_rows < 0 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
-            raise ValueError("1 instance or more must be made of 0 rows or more, by two bounds and one margin")
+            raise ValueError(
+                "per_row must be 1 or more, n_rows 0 or more, with two bounds and one margin; got "
+                f"{per_row}, {n_rows}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
+            )
         self.instances, self.gap, self.image = None, np.empty(n_features), np.empty(n_features)
 
     def _arguments(self):
@@ -72,14 +75,15 @@ cdef class Sampler(Reservoir):
         return ()
 
     def configure(self, Loss loss not None, bint one_sided, bint scaled):
-        """Set how instances are learned from now on: by this loss, with bounds for targets, at scaled rates."""
+        """Set the loss, whether targets are bounds, and whether rates are scaled, for the next calls."""
         self.loss, self.one_sided, self.scaled = loss, one_sided, scaled
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint in_force(self, dict attributes):
+    cpdef bint parameters_unchanged(self, dict attributes):
         learner = attributes.get("_learner")
-        return self.loss is not None and isinstance(learner, Learner) and (<Learner> learner).in_force(attributes)
+        return self.loss is not None and isinstance(learner, Learner) and \
+            (<Learner> learner).parameters_unchanged(attributes)
 
     cdef void read(self, dict attributes) noexcept:
         self.waiting, self.again, self.noted = <Learner> attributes["_learner"], False, False
@@ -92,14 +96,17 @@ cdef class Sampler(Reservoir):
 
     def learn_by(self, Learner learner not None, X, const double[::1] numbers, const double[::1] sample_weight,
                  bint again):
-        """Have a learner learn validated rows with the numbers of their classes, which may have come before.
+        """Have a learner learn validated rows with class numbers; `again`: the rows were learned before.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
         if not numbers.shape[0] == sample_weight.shape[0] == rows.n_rows or self.loss is None:
-            raise ValueError(f"there must be a class and a weight for each of {rows.n_rows} rows, and a loss")
+            raise ValueError(
+                f"numbers and sample_weight must have one entry for each of {rows.n_rows} rows, and the loss must be "
+                f"set; got {numbers.shape[0]} and {sample_weight.shape[0]} entries, and the loss {self.loss!r}"
+            )
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
         check_idle(self.busy)
         self.waiting, self.again, self.noted = learner, again, True
@@ -107,28 +114,31 @@ cdef class Sampler(Reservoir):
         return None if status == LEARNED else (reason(status), block.failed)
 
     def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
-        """The margins of triplets, or the bounds of pairs, before each of them is learned.
+        """Margins of triplets, or bounds of pairs, as they are before each is learned.
 
         Parameters
         ----------
         z : ndarray of shape (n, n_features)
-            Differences of similar rows, or of the rows of any pairs, which are measured if they do not come `again`.
+            Differences of similar rows, or of the rows of pairs; added to the sample of distances unless `again`.
         sample_weight : ndarray of shape (n,)
-            Those of weight 0 are not.
+            Rows of weight 0 are not added.
         triplets : bool
         again : bool
 
         Returns
         -------
         targets : ndarray of shape (n, 1) or (n, 2)
-            0 while they are not known.
+            0 before they are known.
         """
         cdef Percentiles known = self.margins if triplets else self.bounds
         cdef Py_ssize_t i, k, m = known.found.shape[0]
         cdef double distance
         cdef double[:, ::1] out = np.zeros((z.shape[0], m))
         if z.shape[0] != sample_weight.shape[0] or z.shape[1] != self.n_features:
-            raise ValueError(f"there must be a weight for each of {z.shape[0]} rows of {self.n_features} features")
+            raise ValueError(
+                f"z must have {self.n_features} columns, and sample_weight one entry for each of {z.shape[0]} rows; "
+                f"got {z.shape[1]} and {sample_weight.shape[0]}"
+            )
         AtomicLearner.claim(self)
         try:
             self.note()
@@ -164,7 +174,7 @@ cdef class Sampler(Reservoir):
         AtomicLearner.release(self)
 
     cdef Py_ssize_t instance_length(self) noexcept:
-        """Values of an instance."""
+        """Number of values of an instance."""
         return self.n_features
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
@@ -178,12 +188,13 @@ cdef class Sampler(Reservoir):
         return 0
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Py_ssize_t most = max(AT_ONCE, self.per_row), room = min(rows.n_rows * self.per_row, most)
+        cdef Py_ssize_t most = max(BLOCK_SIZE, self.per_row), capacity = min(rows.n_rows * self.per_row, most)
         Reservoir.begin(self, rows, complete)
-        if self.instances is None or self.instances.shape[0] < room:
-            instances = np.empty((room, self.instance_length()))
+        if self.instances is None or self.instances.shape[0] < capacity:
+            instances = np.empty((capacity, self.instance_length()))
             self.instances, self.instance_rows = instances, open_rows(instances)
-            self.targets, self.rates, self.sources = np.empty(room), np.empty(room), np.empty(room, dtype=np.intp)
+            self.targets, self.rates = np.empty(capacity), np.empty(capacity)
+            self.sources = np.empty(capacity, dtype=np.intp)
         self.made = self.n_parts = self.n_collapsed = 0
         self.noted_rates, self.rate_sum = [], 0.0
         self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
@@ -226,18 +237,18 @@ cdef class Sampler(Reservoir):
     # --- instances ----------------------------------------------------------------------------------------------
 
     cdef double* next_instance(self) noexcept nogil:
-        """Where the values of the next one go."""
+        """Pointer to the values of the next instance."""
         return &self.instances[self.made, 0]
 
-    cdef int make_room(self, Block* block) noexcept nogil:
-        """Have room for those of a row."""
+    cdef int reserve_instances(self, Block* block) noexcept nogil:
+        """Make sure that the instances of one more row fit in."""
         return self.flush(block) if self.made + self.per_row > self.instances.shape[0] else LEARNED
 
     cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil:
-        """Have the next instance learned, if it says anything about the metric.
+        """Add the next instance, unless it is collapsed.
 
-        Parameters are its target; 1 where that is an upper bound, -1 where it is a lower one, if they are bounds; the
-        squared distance by which the rate is scaled, the weight, and the number of the row it was made of.
+        `sense` is 1 for a target that is an upper bound, -1 for a lower one; `scale` is the squared distance by which
+        the rate is scaled, and i the number of the row that the instance was made of.
         """
         if is_collapsed(self.next_instance(), self.n_features):
             self.n_collapsed += 1
@@ -248,7 +259,7 @@ cdef class Sampler(Reservoir):
         self.made += 1
 
     cdef int flush(self, Block* block) noexcept nogil:
-        """Have those that were made learned."""
+        """Learn the instances made so far."""
         cdef Block instances
         cdef int status
         if self.made == 0:
@@ -262,24 +273,24 @@ cdef class Sampler(Reservoir):
             block.failed = self.sources[instances.failed]
             self.refused_target = fabs(self.targets[instances.failed])
             return status
-        if self.noted and not self.asked(RATES):
+        if self.noted and not self.request(RATES):
             return INTERRUPTED
         self.made = 0
         return LEARNED
 
     cdef bint end_part(self) noexcept nogil:
-        """End a part of the call, by which rates are summed up."""
+        """End a part of the call: rates are summed by parts."""
         self.n_parts = 0
-        return not self.noted or self.asked(RATE_SUM)
+        return not self.noted or self.request(RATE_SUM)
 
-    cdef int answer(self, int wish) except -1:
-        if wish == RATES:
+    cdef int fulfil(self, int what) except -1:
+        if what == RATES:
             self.noted_rates.append(np.array(self.rates[:self.made]))
-        elif wish == RATE_SUM and self.noted_rates:
+        elif what == RATE_SUM and self.noted_rates:
             self.rate_sum += float(np.concatenate(self.noted_rates).sum())
             self.noted_rates = []
         else:
-            Reservoir.answer(self, wish)
+            Reservoir.fulfil(self, what)
         return 0
 
     # --- distances ----------------------------------------------------------------------------------------------
@@ -297,12 +308,12 @@ cdef class Sampler(Reservoir):
         return two_sums(&self.image[0], z, d)
 
     cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil:
-        """Take in squared distances, all of them, before they are looked at."""
+        """Add squared distances to the sample, then update the percentiles if that is due."""
         cdef Py_ssize_t i
         for i in range(n if known.measured else 0):
-            known.put(known.n if known.n < known.size else self.draw(known.seen + 1), distances[i])
+            known.put(known.n if known.n < known.size else self.draw(known.n_distances + 1), distances[i])
         if n > 0 and known.measured and known.is_due():
-            known.look()
+            known.update()
 
 
 cdef double two_sums(const double* a, const double* b, Py_ssize_t n) noexcept nogil:

@@ -1,4 +1,4 @@
-/* Helpers of the geometries that adapt. Of each coordinate they know r, the reciprocal of the largest |x| so far
+/* Kernels of the adaptive geometries. They store of each coordinate r, the reciprocal of the largest |x| so far
  * (OB_UNSEEN where there was none), and z = x r, which lies between -1 and 1.
  */
 #ifndef ONLINEBREGMAN_ADAPTIVE_H
@@ -8,9 +8,9 @@
 
 #define OB_UNSEEN DBL_MAX
 
-/* sum w x, and in the same pass sum z^2; and is an |x| larger than any before? Its z^2, and no other, is above 1. */
-OB_CLONES static double ob_look(const double *restrict w, const double *restrict x, const double *restrict r,
-                                ptrdiff_t n, double *square, int *larger) {
+/* Returns sum w x; in the same pass computes sum z^2, and whether an |x| is the largest so far: then its z^2 is > 1. */
+OB_CLONES static double ob_normalised_dot(const double *restrict w, const double *restrict x, const double *restrict r,
+                                          ptrdiff_t n, double *square, int *larger) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
     ob_bits h = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
@@ -27,30 +27,30 @@ OB_CLONES static double ob_look(const double *restrict w, const double *restrict
     return OB_SUM8(s);
 }
 
-/* What is left of a weight where |x| is so many times the largest before, M / m, g being the coordinate's sum: m / M,
- * or with a prior of strength M^2, of which the weight is pull / (M^2 + m^2 g), the same pull against the new one */
-static inline double ob_left(double larger, double g, int prior) {
+/* The factor of a weight where |x| is `larger` = M / m times the largest before, g being the coordinate's sum: m / M;
+ * with a prior of strength M^2, for which the weight is pull / (M^2 + m^2 g), the factor that keeps the pull */
+static inline double ob_rescaling(double larger, double g, int prior) {
     const double ratio = 1.0 / larger, square = ratio * ratio;
     return prior ? square * (1.0 + g) / (1.0 + square * g) : ratio;
 }
 
-/* out = x times what will be left of its weight; what is not finite stays so */
-OB_CLONES static void ob_foresee(double *restrict out, const double *restrict x, const double *restrict g,
-                                 const double *restrict r, int prior, ptrdiff_t n) {
+/* out = x times the factor that its weight is going to get; values that are not finite are copied */
+OB_CLONES static void ob_rescale_row(double *restrict out, const double *restrict x, const double *restrict g,
+                                     const double *restrict r, int prior, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), larger = a * r[i];
-        out[i] = larger > 1.0 && r[i] < OB_UNSEEN && a <= DBL_MAX ? x[i] * ob_left(larger, g[i], prior) : x[i];
+        out[i] = larger > 1.0 && r[i] < OB_UNSEEN && a <= DBL_MAX ? x[i] * ob_rescaling(larger, g[i], prior) : x[i];
     }
 }
 
-/* The largest |x| grows from m to M: weights shrink, and g, a sum of z^2, is one in the new unit */
-OB_CLONES static void ob_grow(double *restrict w, double *restrict g, double *restrict r, const double *restrict x,
-                              int prior, ptrdiff_t n) {
+/* Where the largest |x| grows from m to M, rescale the weight, and g, a sum of z^2, to the new unit */
+OB_CLONES static void ob_update_largest(double *restrict w, double *restrict g, double *restrict r,
+                                        const double *restrict x, int prior, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), larger = a * r[i];
         if (larger > 1.0) {
             if (r[i] < OB_UNSEEN) {
-                w[i] *= ob_left(larger, g[i], prior);
+                w[i] *= ob_rescaling(larger, g[i], prior);
                 g[i] /= larger * larger;
             }
             r[i] = 1.0 / a;
@@ -91,15 +91,14 @@ OB_CLONES static double ob_adapt_second_order(double *q, double *restrict g, con
     return ob_inner(x, q, n);
 }
 
-/* The weight of a coordinate that bets: of its wealth, as much as theta = pull / sqrt(a) says, a = sum of squares + m^2
- * */
+/* The bet of a coordinate: wealth clip(theta, -1, 1) / (2 sqrt(a)), theta = pull / sqrt(a), a = sum of squares + m^2 */
 static inline double ob_bet(double pull, double squares, double m, double wealth) {
     const double a = squares + m * m, root = sqrt(a), theta = pull / root;
     const double share = theta > 1.0 ? 1.0 : theta < -1.0 ? -1.0 : theta;
     return a > 0.0 ? 0.5 * share / root * wealth : 0.0;
 }
 
-/* The bets on a row, whose |x| may be larger than any before, and w = unit times them */
+/* The bets on a row, whose |x| may be larger than all before, and w = unit * bet */
 OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const double *restrict x,
                               const double *restrict pull, const double *restrict squares,
                               const double *restrict largest, const double *restrict wealth, double unit, ptrdiff_t n) {
@@ -110,7 +109,7 @@ OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const do
     }
 }
 
-/* Of how many coordinates is this the first value that is not 0? */
+/* The number of coordinates that have their first nonzero value in this row */
 OB_CLONES static double ob_count_new(const double *restrict x, const double *restrict largest, ptrdiff_t n) {
     int64_t fresh = 0;
     for (ptrdiff_t i = 0; i < n; ++i)
@@ -118,8 +117,8 @@ OB_CLONES static double ob_count_new(const double *restrict x, const double *res
     return (double)fresh;
 }
 
-/* Settle the bets on a row, d = s x being the outcome, cut to the largest |x|, if there were any (`played`). `counted`
- * is how much a row's |x| counts, next time. */
+/* Add the outcomes d = s x, clipped to the largest |x|, to wealth (if bets were made: played > 0), pull and squares;
+ * the largest |x| is updated with counted |x|. */
 OB_CLONES static void ob_settle(const double *restrict bet, const double *restrict x, double *restrict pull,
                                 double *restrict squares, double *restrict largest, double *restrict wealth, double s,
                                 double counted, double played, ptrdiff_t n) {

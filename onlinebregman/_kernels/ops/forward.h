@@ -167,15 +167,15 @@ OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restri
  *
  *     u_j -= move_j v,    v += gain_j u_j as it was,    from v = 0 on,
  *
- * and what the next row asks for: f = U'x in the place of move, b = D f in that of gain, and v = U b. Of x there are m
- * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. v is room for n
- * values or the next multiple of eight, `room` for twice as many. If `measured`, returns sum u^2. */
+ * and the products for the next row: f = U'x in place of move, b = D f in place of gain, and v = U b. x has m
+ * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. v has n
+ * values, rounded up to a multiple of eight, and `buffer` twice as many. If `measured`, returns sum u^2. */
 OB_CLONES static double ob_turn(double *restrict u, double *restrict move, double *restrict gain,
                                 const double *restrict d, const double *restrict x, const ptrdiff_t *restrict index,
-                                ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict room, ptrdiff_t n,
+                                ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict buffer, ptrdiff_t n,
                                 int measured) {
     const ptrdiff_t padded = (n + 7) & ~(ptrdiff_t)7;
-    double *last = room, *row = room + padded, none[4] = {0.0, 0.0, 0.0, 0.0};
+    double *last = buffer, *row = buffer + padded, none[4] = {0.0, 0.0, 0.0, 0.0};
     const double *before = u, *gain_before = none;
     double size = 0.0;
     ptrdiff_t seen = 0, n_before = 0;
@@ -214,7 +214,7 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
  *
  *     f_j <- h f_j / e_(j-1),   d_j <- d_j e_(j-1) / (e_j gamma), but not beyond `most` by gamma.
  *
- * Returns the smallest d before it is divided by gamma; `e` has room for n values. */
+ * Returns the smallest d before it is divided by gamma; `e` is a buffer of n values. */
 OB_CLONES static double ob_bierman(double *restrict d, double *restrict f, const double *restrict b, double *restrict e,
                                    double h, double gamma, double most, ptrdiff_t n) {
     double lo = DBL_MAX, hi = 0.0, last = gamma;

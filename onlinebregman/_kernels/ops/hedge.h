@@ -1,11 +1,11 @@
-/* Exponential weights of n experts, of whose numbers every vector has room for a multiple of OB_LANES. */
+/* Exponential weights of n experts. The length of every vector is n rounded up to a multiple of OB_LANES. */
 #ifndef ONLINEBREGMAN_HEDGE_H
 #define ONLINEBREGMAN_HEDGE_H
 
 #include "logistic.h"
 
-/* What experts stand at: their costs, and the prices of their prior weights in the same unit. With prices of 0 that is
- * the costs, to the last digit. */
+/* An expert's standing: its cost, plus the price of its prior weight in the same unit. With a price of 0 it is exactly
+ * the cost. */
 #define OB_STANDING(k) (costs[k] + prices[k] / rate)
 
 OB_CLONES static double ob_least_standing(const double *restrict costs, const double *restrict prices, double rate,
@@ -81,7 +81,7 @@ OB_CLONES static double ob_soft_least(double *restrict t, const double *restrict
     return least - log(ob_added(t, n));
 }
 
-/* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is room for as many */
+/* -ln sum w exp(-losses), the loss of a mixture of probabilities; t is a buffer of the same length */
 OB_CLONES static double ob_mix_loss(const double *restrict w, const double *restrict losses, double *restrict t,
                                     ptrdiff_t n) {
     double least = HUGE_VAL;
@@ -93,14 +93,14 @@ OB_CLONES static double ob_mix_loss(const double *restrict w, const double *rest
     return least - log(ob_inner(w, t, n));
 }
 
-/* The log losses of scores a, or -a, of the right one of two classes */
+/* The log losses of two classes for scores a; sign = 1 for the second class, -1 for the first */
 OB_CLONES static void ob_log_losses(double *restrict losses, const double *restrict a, double sign, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             losses[i + k] = ob_softplus(-sign * a[i + k]);
 }
 
-/* sum w / (1 + e^-a) and sum w / (1 + e^a); t is room for as many */
+/* sum w / (1 + e^-a) and sum w / (1 + e^a); t is a buffer of the same length */
 OB_CLONES static void ob_mix_two(const double *restrict w, const double *restrict a, double *restrict t,
                                  double *restrict above, double *restrict below, ptrdiff_t n) {
     for (int side = 0; side < 2; ++side) {

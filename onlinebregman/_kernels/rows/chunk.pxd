@@ -3,14 +3,14 @@ from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef class Chunk:
-    cdef Py_ssize_t most      # rows that it has room for,
-    cdef Py_ssize_t n         # and those there are:
+    cdef Py_ssize_t capacity  # largest number of rows
+    cdef Py_ssize_t n         # number of rows
     cdef Row* rows
-    cdef Py_ssize_t* number   # of each in its block
-    cdef double[::1] numbers  # its weight, its target,
+    cdef Py_ssize_t* number   # of each row in its block
+    cdef double[::1] numbers  # memory of weights and targets
     cdef double* weight
     cdef double* y
-    cdef double[::1] values   # and, of several, what it consists of
+    cdef double[::1] values   # copies of the rows' values, if there are several rows
     cdef Py_ssize_t[::1] columns
     cdef Py_ssize_t width
 

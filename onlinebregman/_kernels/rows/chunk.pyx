@@ -1,4 +1,4 @@
-"""A few rows as they are learned: fetched and standardised once, for learners that take them one after the other."""
+"""A chunk of rows, fetched and standardised once for all learners."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_lea
 
 
 cdef class Chunk:
-    """Rows of positive weight with their targets, of one block of rows after the other."""
+    """Rows of positive weight with their targets, filled from one block of rows after the other."""
 
     def __cinit__(self):
         self.values, self.columns, self.numbers = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
@@ -20,10 +20,10 @@ cdef class Chunk:
         free(self.number)
 
     cdef int reserve(self, Rows rows, Py_ssize_t most) except -1:
-        """Have room for so many of these rows. A single one stays where it is when it is fetched."""
+        """Allocate memory for `most` of these rows; a single row is not copied when it is fetched."""
         cdef void* memory
         cdef Py_ssize_t copied = most if most > 1 else 0
-        self.n, self.most, self.width = 0, most, rows.widest
+        self.n, self.capacity, self.width = 0, most, rows.widest
         if self.numbers.shape[0] < 2 * most:
             memory = realloc(self.rows, most * sizeof(Row))
             if memory == NULL:
@@ -42,11 +42,11 @@ cdef class Chunk:
         return 0
 
     cdef void add(self, Standardizer standardizer, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil:
-        """Row i of these, which counts from now on in how rows are standardised."""
+        """Add row i, and update the statistics of the standardizer with it."""
         cdef Row* row = &self.rows[self.n]
         cdef double* x
         fetch_to_learn(standardizer, rows, i, weight, row)
-        if self.most > 1 and row.n > 0:
+        if self.capacity > 1 and row.n > 0:
             x = &self.values[self.n * self.width]
             memcpy(x, row.x, row.n * sizeof(double))
             row.x = x
