@@ -152,7 +152,7 @@ def test_the_theorem_for_the_squared_loss(name, update, seed, n, hostile, noise,
     )
     regret = model.cumulative_loss_ - float(((X @ u + b - y) ** 2).sum() / 2)
     assert regret <= model.regret_bound_ * (1 + 1e-9) + 1e-9
-    theory = model._theory(model._theory_in_force())
+    theory = model._theory(model._current_theory())
     others = [comparator_in_bounds(name, rng, n) for _ in range(5)]
     for v in others:
         a = X @ v + rng.uniform(-0.5, 0.5) * fit_intercept
