@@ -244,7 +244,7 @@ def test_implicit_steps_on_the_log_loss_are_exact(y, score, rate):
         assert (a > 400) if y else (a < -400)
 
 
-def test_members_that_learn_abreast_come_to_the_numbers_of_each_alone():
+def test_members_that_learn_in_lockstep_have_the_numbers_of_each_alone():
     """Equations side by side in registers; rates so large that some of them need the slow way."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 7)) * (rng.uniform(size=(200, 7)) < 0.6)

@@ -315,20 +315,20 @@ def examples():
 
 # Working memory, which is never saved.
 NOT_SAVED = {
-    "Abreast",
     "AtomicLearner",
     "Chunk",
-    "Crew",
     "DensityLearner",
     "Ensemble",
     "ExpertLearner",
     "GaussianLearner",
-    "LearnerMark",
-    "Mark",
+    "LearnerSavepoint",
+    "Lockstep",
     "Mixer",
     "Rows",
+    "Savepoint",
+    "ThreadPool",
 }
-NOT_SAVED |= {"Pass", "Sampler", "SamplerMark", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
+NOT_SAVED |= {"Pass", "Sampler", "SamplerSavepoint", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
 NOT_SAVED |= {"Transaction", "Workspaces"}
 
 

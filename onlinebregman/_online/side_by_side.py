@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.atomic import note_weights_of
+from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
@@ -89,7 +89,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             check_finite(data.X)
             reason, row = refused
             self._refuse(reason, row, data)
-        note_weights_of(self, data.weights)
+        record_weights_of(self, data.weights)
 
     def _outputs(self, X) -> np.ndarray:
         """Outputs of the mixture for rows, shape (n_rows, n_outputs)."""
@@ -151,9 +151,9 @@ class HedgedMixin(SideBySideMixin):
     ----------
     weights_ : ndarray of shape (n_models,)
         Weights of the models in the next prediction.
-    weights_history_ : ndarray of shape (n_noted, n_models)
+    weights_history_ : ndarray of shape (n_recorded, n_models)
         Weights after some of the rows, 64 to 128 once there were as many: who led when.
-    weights_history_t_ : ndarray of shape (n_noted,)
+    weights_history_t_ : ndarray of shape (n_recorded,)
         After how many rows, at even intervals.
     cumulative_loss_ : float
         Loss of the mixture over all rows, each predicted before it was learned.
@@ -172,12 +172,12 @@ class HedgedMixin(SideBySideMixin):
 
     @read_only
     def weights_history_(self) -> np.ndarray:
-        """Weights after some of the rows, shape (n_noted, n_models)."""
+        """Weights after some of the rows, shape (n_recorded, n_models)."""
         return self._fitted_hedge().weights_log[1]
 
     @read_only
     def weights_history_t_(self) -> np.ndarray:
-        """After how many rows, shape (n_noted,)."""
+        """After how many rows, shape (n_recorded,)."""
         return self._fitted_hedge().weights_log[0]
 
     @property

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.loop.atomic import note_weights_of
+from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.compiled import make_geometry
@@ -215,7 +215,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         scores: np.ndarray | None = None,
     ) -> float:
         loss = super()._learn(data, order, scores=scores)
-        note_weights_of(self, data.weights)
+        record_weights_of(self, data.weights)
         return loss
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:

@@ -153,9 +153,9 @@ def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
         with unchanged(model, "Row 0 "):
             model.partial_fit(np.full((1, X.shape[1]), 1e200), [1.0])
         for n in (1, 4, 1):
-            mark = model._learner.mark()
+            savepoint = model._learner.savepoint()
             model.partial_fit(X[-n:], y[-n:])
-            model._learner.go_back(mark)
+            model._learner.rollback(savepoint)
             model._learner.commit()
             assert learned(model) == learned(twin)
             assert learned(pickle.loads(pickle.dumps(model))) == learned(twin)

@@ -216,9 +216,9 @@ def test_a_call_that_is_taken_back_takes_back_its_statistics(state):
     X, y = some_rows()
     learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
     for kind in (np.array, sparse.csr_array):
-        before, mark = state(learner), learner.mark()
+        before, savepoint = state(learner), learner.savepoint()
         assert learner.learn(kind(X[20:]), y[20:]) is None and state(learner) != before
-        learner.go_back(mark)
+        learner.rollback(savepoint)
         learner.commit()
         assert state(learner) == before
 

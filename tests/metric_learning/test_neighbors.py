@@ -105,7 +105,7 @@ def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
 
 
 def test_triplets_join_the_nearest_of_full_memories():
-    """Rows of two classes, long after the first were replaced: the remembered ones are looked through one by one."""
+    """Rows of two classes, long after the first were replaced: the stored ones are searched one by one."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(400, 6)), np.r_[0, 1, rng.integers(2, size=398)]
     drawn, L = sampler(6, memory_size=30), rng.normal(size=(6, 6))
@@ -203,11 +203,11 @@ def test_a_sampler_goes_back_to_what_it_was(wine, kind, n, state):
     drawn, found = sampler(13, memory_size=5, per_row=50, kind=kind), []
     take_in(drawn, np.eye(13), X[:30], y[:30])
     for start in range(30, 110):
-        before, mark = state(drawn), drawn.mark()
+        before, savepoint = state(drawn), drawn.savepoint()
         take_in(drawn, np.eye(13), X[start : start + n], y[start : start + n])
         found.append(state(drawn))
         assert found[-1] != before
-        drawn.go_back(mark)
+        drawn.rollback(savepoint)
         drawn.commit()
         assert state(drawn) == before
         learner = Learner(FrobeniusGeometry(np.eye(13)), SquaredLoss())
@@ -239,7 +239,7 @@ def test_the_reservoir_is_a_uniform_sample_of_each_class():
         reservoir = Reservoir(1, 5, random_numbers(seed))
         assert reservoir.learn(np.arange(60.0)[:, None], (np.arange(60) >= 20).astype(float))
         assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.class_counts == [20, 40]
-        counts[reservoir.remembered[:, 0].astype(int)] += 1
+        counts[reservoir.stored[:, 0].astype(int)] += 1
     assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
     assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
 
@@ -267,10 +267,10 @@ def test_a_reservoir_goes_back_to_what_it_was(seen, n, state):
     reservoir = Reservoir(2, 40, random_numbers(0))
     reservoir.learn(np.arange(2.0 * seen).reshape(-1, 2), np.arange(seen) % 2.0)
     for _ in range(40):
-        before, mark = state(reservoir), reservoir.mark()
+        before, savepoint = state(reservoir), reservoir.savepoint()
         assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
         assert state(reservoir) != before
-        reservoir.go_back(mark)
+        reservoir.rollback(savepoint)
         reservoir.commit()
         assert state(reservoir) == before
         assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
@@ -462,7 +462,7 @@ def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
     for part in np.split(np.arange(3999.0), [1, 2, 700, 701]):
         assert reservoir.learn(part[:, None], np.zeros(len(part)))
         reservoir = pickle.loads(pickle.dumps(reservoir))
-    assert reservoir.remembered[:, 0].tolist() == expected
+    assert reservoir.stored[:, 0].tolist() == expected
 
 
 @pytest.mark.parametrize("random", [(np.zeros(624, np.uint32), 625), (np.zeros(624, np.uint32), -1), (np.zeros(3), 0)])

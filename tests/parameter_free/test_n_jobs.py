@@ -34,7 +34,7 @@ class OwnLoss(SquaredLoss):
 
 
 def members(kind, **settings):
-    """Some that learn abreast, some one by one, and some with matrices of several sizes."""
+    """Some that learn in lockstep, some one by one, and some with matrices of several sizes."""
     forward, gradient = (
         (ForwardClassifier, MirrorDescentClassifier)
         if kind is ParameterFreeClassifier

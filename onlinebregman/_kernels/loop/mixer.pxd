@@ -15,7 +15,7 @@ cdef class Mixer:
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
-    cdef void go_back(self) noexcept
+    cdef void restore(self) noexcept
 
 
 cdef class Unmixed(Mixer):

@@ -123,8 +123,8 @@ cdef class NeighborTriplets(Sampler):
     cdef Py_ssize_t instance_length(self) noexcept:
         return 2 * self.n_features
 
-    cdef int note(self) except -1:
-        Sampler.note(self)
+    cdef int save(self) except -1:
+        Sampler.save(self)
         self.components_before, self.origin_before = self.components, self.origin
         self.next_refresh_before = self.next_refresh
         return 0
@@ -169,7 +169,7 @@ cdef class NeighborTriplets(Sampler):
             if status != LEARNED:
                 return status
             self.make_triplets(number, weight, i)
-        if not (self.again or self.remember(&self.placed[0], number)):
+        if not (self.again or self.store(&self.placed[0], number)):
             return INTERRUPTED
         self.n_rows += 1
         self.n_parts += 1
