@@ -1,4 +1,4 @@
-"""Several online models that learn the same rows in one pass: their learners, and a mixer of what they say."""
+"""Several online models that learn the same rows in one pass: their learners, and a mixer of their predictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .validation import check_finite, check_rows, fitted, read_only
 
 
 class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
-    """Models that learn side by side: each row is read once and learned by all; a call learns all rows or none.
+    """Models that learn the same rows: each row is read once and learned by all; a call learns all rows or none.
 
     A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their
     compiled learners with this one.
@@ -36,7 +36,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     """
 
     def _make_estimators(self, X) -> list[Any]:
-        """The models, which have learned nothing, for rows like these."""
+        """Unfitted models, for rows such as X."""
         raise NotImplementedError
 
     def _make_mixer(self) -> Mixer:
@@ -47,7 +47,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return True  # they are read when learning starts
 
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
+        X = check_rows(self, X, reset=call.first)  # this estimator has the feature names, the models get arrays
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
         leader = self.estimators_[0]
@@ -68,7 +68,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
                 estimator.classes_ = self.classes_
-                estimator._keep_code_book()
+                estimator._store_code_book()
             estimator._begin(data)
             estimator._configure()
         standardizers = [estimator._learner.standardizer for estimator in self.estimators_]
@@ -109,7 +109,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         number = self._learner.refusing
         if number < 0:
             raise ValueError(
-                f"The losses up to row {row} sum to infinity; scale features and targets "
+                f"The sum of the losses up to row {row} must be finite; got infinity. Scale features and targets "
                 "(sklearn.preprocessing.StandardScaler)."
             )
         estimator = self.estimators_[number]

@@ -1,4 +1,4 @@
-"""How many threads BLAS may use: for small matrices more than one make it slower."""
+"""Limits on the threads of BLAS: for small matrices more than one thread is slower."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.

@@ -199,7 +199,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         if codes is None:
             codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book()
+            self._store_code_book()
         return LabelledRows(dense(X, np.float64), y, codes=codes)
 
     def _make_code_book(self) -> np.ndarray:
@@ -222,20 +222,20 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         for number, metric in enumerate(self.metric_learners_):
             check_online(metric, self._named(number))
             learn_more(metric, data.X, data.y)
-        self._keep(data)
+        self._add_to_window(data)
 
     def _learn_in_epochs(self, learn: Callable, data: LabelledRows, X, y) -> None:
         with warnings.catch_warnings():  # with one class all metrics predict the same
             warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self.metric_learners_]
-        self._keep(data)
+        self._add_to_window(data)
         if len(self._window) < len(data):
             warn_caller(
                 f"fit was given {len(data)} rows, and only the last {len(self._window)} are kept as neighbours; set "
                 "window_size=None to keep all."
             )
 
-    def _keep(self, data: LabelledRows) -> None:
+    def _add_to_window(self, data: LabelledRows) -> None:
         self._window = self._window.extended(data.X, data.codes, self.window_size)
 
     def _new_metrics(self) -> list[BaseEstimator]:

@@ -143,4 +143,4 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -154,7 +154,7 @@ def progressive_val_score(
 
 
 class _Rows:
-    """Concatenates arrays in steps, so that many single rows do not become many objects."""
+    """Collects arrays, and concatenates them now and then, so that many single rows are not stored as many objects."""
 
     def __init__(self) -> None:
         self._parts: list = []
@@ -177,7 +177,7 @@ def _joined(parts: list) -> np.ndarray | list[np.ndarray]:
 
 
 def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], started: bool, classes) -> Record:
-    """Let `learner` predict each chunk, then learn it; if it has not `started`, the first chunk is only learned."""
+    """Predict each chunk, then learn it; if `learner` has not `started`, the first chunk is only learned."""
     learn = learner.partial_fit
     answers = {name: _Rows() for name in methods}
     asked = [(getattr(learner, name), rows) for name, rows in answers.items()]

@@ -1,4 +1,4 @@
-"""Regression with nothing to tune: a mixture of linear regressors that learn side by side, by AdaHedge."""
+"""Regression without parameters to tune: a mixture of linear regressors that learn in one pass, by AdaHedge."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

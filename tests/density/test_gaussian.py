@@ -286,7 +286,7 @@ def test_a_singular_stream_stays_definite():
         ({"prior_mean": [0.0]}, "one for each of 3 features"),
         ({"prior_mean": np.inf}, "finite number"),
         ({"prior_covariance": np.eye(2)}, "prior_covariance has 2 rows and columns"),
-        ({"prior_covariance": np.diag([1.0, -1.0, 1.0])}, "not positive definite"),
+        ({"prior_covariance": np.diag([1.0, -1.0, 1.0])}, "must be positive definite"),
         ({"prior_covariance": np.triu(np.ones((3, 3)))}, "not symmetric"),
         ({"prior_covariance": 0.0}, "'prior_covariance' parameter"),
         ({"covariance_type": "tied"}, "'covariance_type' parameter"),

@@ -141,14 +141,14 @@ def test_what_does_not_fit_is_refused():
     values, low, per_span, _ = Replica(of_values()).arguments
     with pytest.raises(ValueError, match="must have 3 columns"):
         moments(values, low[:3], per_span[:3], None, np.zeros(3))
-    with pytest.raises(ValueError, match="must be of 300 points"):
+    with pytest.raises(ValueError, match="must have 300 points"):
         moments(values, low, per_span, np.ones(2, dtype=bool), np.zeros(4))
-    with pytest.raises(ValueError, match="must be 4 numbers"):
+    with pytest.raises(ValueError, match="must have 4 numbers"):
         moments(values, low, per_span, None, np.zeros(3))
-    with pytest.raises(ValueError, match="must be 5 expectations"):
+    with pytest.raises(ValueError, match="must have 5 numbers"):
         scaling_step(1.0, np.zeros(5), 0.0, np.zeros(4), np.zeros(5))
     for points, weights in ([300], [1.0]), ([-1], [1.0]), ([1, 2], [1.0]):
-        with pytest.raises(ValueError, match=r"numbers of points must be below 300|as many weights as points"):
+        with pytest.raises(ValueError, match=r"numbers of points must be below 300|one weight for each point"):
             observe(values, np.array(points), np.array(weights), low, None, 0.0, None)
     with pytest.raises(LinAlgError, match="not positive definite"):
         newton(values, low * np.nan, per_span, None, np.inf, 4.0, np.zeros(4), 0.0, np.zeros(4), 1e-10, 100, None)

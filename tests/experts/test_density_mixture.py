@@ -274,7 +274,7 @@ def test_samples_of_scikit_learns_densities_follow_the_random_state(expert, stat
 def test_there_is_nothing_to_draw_from_columns_and_from_experts_without_sample():
     with pytest.raises(ValueError, match="experts are columns of X; give estimators"):
         DensityMixture().fit(LOGS).sample()
-    with pytest.raises(ValueError, match=r"Expert 'silent' \(Flawed\) has no sample"):
+    with pytest.raises(ValueError, match="Expert 'silent' must have the method sample; got a Flawed"):
         DensityMixture([*EXPERTS, ("silent", Flawed())]).fit(X).sample()
 
 
@@ -367,9 +367,9 @@ def test_a_box_is_out_at_the_first_row_outside():
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_losses_that_add_up_to_infinity_are_refused(largest, share, unchanged):
     model = DensityMixture(share=share).fit(np.full((1, 2), largest))
-    with unchanged(model, "losses up to row 1 sum to infinity"):
+    with unchanged(model, "losses up to row 1 must be finite"):
         model.partial_fit([[0.0, 0.0], [largest, largest]])
-    with unchanged(model, "losses up to row 0 sum to infinity"):
+    with unchanged(model, "losses up to row 0 must be finite"):
         model.partial_fit([[-9.0, -9.0]], sample_weight=[1e308])
 
 
@@ -380,7 +380,7 @@ def test_losses_that_add_up_to_infinity_are_refused(largest, share, unchanged):
         (DensityMixture([OnlineGaussian()]), "non-empty list of"),
         (DensityMixture([("a", OnlineGaussian()), ("a", OnlineGaussian())]), "not unique"),
         (DensityMixture([("k", KernelDensity())]), r"Expert 'k' \(KernelDensity\) has no partial_fit"),
-        (DensityMixture([("gd", ImplicitGDRegressor())]), r"Expert 'gd' \(ImplicitGDRegressor\) has no score_samples"),
+        (DensityMixture([("gd", ImplicitGDRegressor())]), "Expert 'gd' must have the method score_samples"),
         (DensityMixture(share=1.0), "'share' parameter"),
         (DensityMixture(history=-1), "'history' parameter"),
         (DensityMixture(prior=[1.0, 2.0, 3.0]), "one positive number for each of the 2 experts"),

@@ -214,7 +214,7 @@ class Refuses(BaseEstimator):
 
 
 @pytest.mark.parametrize(
-    "what, match", [("raise", "no more rows"), ("nan", r"Expert 'refuses' forecasts nan at row 21")]
+    "what, match", [("raise", "no more rows"), ("nan", r"expert 'refuses' must be finite; got nan at row 21")]
 )
 def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
     model = ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("refuses", Refuses(what))], history=3)
@@ -234,7 +234,7 @@ def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
             ExpertMixtureRegressor([("ols", LinearRegression())]),
             r"Expert 'ols' \(LinearRegression\) has no partial_fit",
         ),
-        (ExpertMixtureRegressor(share=0.1), "share = 0.1 needs a learning_rate"),
+        (ExpertMixtureRegressor(share=0.1), "learning_rate must be a number or 'theory' with share = 0.1"),
         (ExpertMixtureRegressor(share=1.0), "'share' parameter"),
         (ExpertMixtureRegressor(history=-1), "'history' parameter"),
         (ExpertMixtureRegressor(learning_rate="theory"), "needs data_bounds with y"),
@@ -262,10 +262,13 @@ def test_bad_parameters_are_refused(model, match, unchanged):
     "model, match",
     [
         (ExpertMixtureClassifier(strategy="eg"), "gradient of the log loss is unbounded"),
-        (ExpertMixtureClassifier(strategy="eg", loss="brier"), "needs n_rows"),
-        (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "share = 0.1 needs"),
-        (BayesMixture([("p", PerceptronClassifier())]), r"'p' \(PerceptronClassifier\) has no predict_proba"),
-        (BayesMixture([("gd", ImplicitGDRegressor())]), "has no predict_proba"),
+        (ExpertMixtureClassifier(strategy="eg", loss="brier"), "n_rows, the number of rows, must be given"),
+        (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "must be a number or 'theory' with share = 0.1"),
+        (
+            BayesMixture([("p", PerceptronClassifier())]),
+            "'p' must have the method predict_proba; got a PerceptronClassifier",
+        ),
+        (BayesMixture([("gd", ImplicitGDRegressor())]), "must have the method predict_proba"),
         (BayesMixture([("lr", LogisticRegression())]), "has no partial_fit"),
         (
             BayesMixture([("two", FrozenEstimator(DummyClassifier().fit(P, np.arange(60) % 2)))]),
@@ -306,7 +309,7 @@ def test_labels_and_weights_that_do_not_fit_are_refused(unchanged):
 
 def test_losses_beyond_the_range_of_floats_are_refused(unchanged):
     model = ExpertMixtureRegressor().fit(X, Y)
-    with unchanged(model, "The loss at row 1 is infinite"):
+    with unchanged(model, "The loss at row 1 .* must be finite"):
         model.partial_fit([[0.0] * 4, [1e300] * 4], [0.0, -1e300])
 
 

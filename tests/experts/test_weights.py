@@ -187,5 +187,5 @@ def test_an_expert_that_broke_down_is_named_before_what_it_could_not_learn():
             return super().partial_fit(X, y, sample_weight)
 
     X = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.raises(ValueError, match="Expert 'b' forecasts inf at row 6"):
+    with pytest.raises(ValueError, match="expert 'b' must be finite; got inf at row 6"):
         ExpertMixtureRegressor([("a", ImplicitGDRegressor()), ("b", Diverges())]).partial_fit(X, X[:, 0])
