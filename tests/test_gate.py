@@ -240,7 +240,7 @@ def test_one_look_is_not_certain_of_other_things():
 
 
 def test_putting_columns_in_order_leaves_the_matrix_of_the_caller_as_it_is():
-    """Also where equal ones are added up, which moves the ends of rows."""
+    """Also if duplicates are summed, which changes the ends of rows."""
     X = sparse.csr_array(([1.0, 2.0, 3.0, 4.0], [2, 2, 1, 0], [0, 2, 4]), shape=(2, 3))
     before = [array.copy() for array in (X.data, X.indices, X.indptr)]
     ImplicitGDRegressor().partial_fit(X, [1.0, 2.0])

@@ -22,7 +22,7 @@ def learns_rows(online):
 
 
 def remembers_rows(online):
-    """Whether it remembers the rows of a call for pairs to come: each once, in however many epochs it comes."""
+    """Whether it stores the rows of a call for later pairs: each once, in any number of epochs."""
     return hasattr(online, "memory_size")
 
 
@@ -124,7 +124,7 @@ def test_a_random_state_object_goes_on_from_fit_to_fit(online, rows, learned):
 
 
 def epochs_until_settled(losses, tol, patience):
-    """The rule, once more: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
+    """The rule: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
     best, stale = np.inf, 0
     for n, loss in enumerate(losses, start=1):
         stale = stale + 1 if best - loss <= tol or not np.isfinite(loss) else 0
@@ -238,7 +238,7 @@ def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, learn, w
 
 
 def without_factor(state):
-    """A model's state without what is computed from it when asked for."""
+    """A model's state without values that are computed from it on access."""
     kind, items = state
     return kind, tuple(item for item in items if item[0] != "'_factor'")
 
@@ -293,7 +293,7 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
     watched = clone(online)
     watched.set_callbacks(recorder)
     watched.fit(X, y)
-    for n, model in enumerate(recorder.models, start=1):  # looked at afterwards: each has to keep its own numbers
+    for n, model in enumerate(recorder.models, start=1):  # read afterwards: each must have its own numbers
         reference = clone(online).set_params(max_iter=n).fit(X, y)
         for name, values in output(model, X).items():
             np.testing.assert_array_equal(values, output(reference, X)[name])

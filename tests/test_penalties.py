@@ -256,7 +256,7 @@ def test_a_weight_at_the_end_of_its_interval_stays_inside():
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 def test_sparse_rows_that_centring_fills_are_dense_ones(multi_class):
-    """A stream that begins dense is centred; the sparse rows that follow have all features then."""
+    """A stream whose first rows are dense is centred; then the following sparse rows become dense."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) * (rng.uniform(size=(60, 5)) < 0.5)
     y = rng.integers(3, size=60)

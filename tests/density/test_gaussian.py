@@ -191,7 +191,7 @@ def test_the_offline_loss_is_what_an_optimizer_finds(strategy, k, full):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_the_offline_loss_is_accurate_beside_a_prior_and_a_mean_that_are_large(covariance_type):
-    """Without a prior it depends on the rows alone: no digit is lost to the row that "forward" adds."""
+    """Without a prior it depends on the rows alone, and is accurate in spite of the row that "forward" adds."""
     X, h = draw(n=200), np.random.default_rng(1).uniform(0.1, 3, size=200)
     model = OnlineGaussian(covariance_type=covariance_type)
     expected = model.fit(X, sample_weight=h).offline_loss_

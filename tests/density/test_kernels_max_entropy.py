@@ -88,7 +88,7 @@ def test_newton(n_points, dtype):
     assert_allclose(found[2], replica.derivatives(found[0])[0], rtol=1e-12)
     assert_allclose(found[3], replica.derivatives(found[0])[1], rtol=1e-10)
     far = newton(*replica.arguments, np.log(n_points), 4.0, empirical, 0.0, np.full(4, 1e3), 1e-10, 100, None)
-    assert_allclose(far[0], found[0], rtol=1e-12)  # a start worse than none is none
+    assert_allclose(far[0], found[0], rtol=1e-12)  # a start worse than 0 is replaced by 0
     assert newton(*replica.arguments, np.inf, 4.0, empirical, 0.0, np.zeros(4), 1e-10, 2, None)[1] == 2
 
 
@@ -129,10 +129,10 @@ def test_observations_add_up(dtype):
     assert_allclose(weight, weights.sum(), rtol=1e-14)
     assert_allclose(mean, weights @ (values[points] - origin) / weights.sum(), rtol=1e-11)
     before = mean.copy()
-    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # nothing beyond
+    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # no new extremes
     assert (mean == before).all()
     seen = None
-    for point, ends in (1, (1, 1)), (0, (0, 1)), (2, (0, 2)):  # only the least, or the largest, moves
+    for point, ends in (1, (1, 1)), (0, (0, 1)), (2, (0, 2)):  # only the smallest, or the largest, value changes
         seen = observe(np.arange(3.0)[:, None], np.array([point]), np.ones(1), np.zeros(1), seen, 0.0, None)[0]
         assert_allclose(np.ravel(seen), ends)
 

@@ -1,4 +1,4 @@
-"""MEGKernelLearner: bad input and parameters are refused by name, and change nothing."""
+"""MEGKernelLearner: errors for bad input and parameters name them, and leave the model unchanged."""
 
 import numpy as np
 import pytest

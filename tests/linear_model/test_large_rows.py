@@ -12,7 +12,7 @@ from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
 
 
 class OwnSimplex(SimplexEntropy):
-    """A class of one's own runs on its NumPy methods."""
+    """A subclass, which uses its NumPy methods."""
 
 
 class OwnPositive(RelativeEntropy):

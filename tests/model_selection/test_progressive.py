@@ -39,7 +39,7 @@ def labels(n=60, n_classes=2, seed=0):
 
 
 def by_hand(model, X, y, size, method="predict", **first):
-    """What `model`, which has to learn a chunk first, says of the other chunks before it learns them."""
+    """Predictions of `model`, which must learn a first chunk, for the other chunks before it learns them."""
     said = []
     for start in range(0, len(y), size):
         rows = slice(start, start + size)

@@ -1,4 +1,4 @@
-"""Members with a matrix learn chunks of rows, in several threads if asked for: the same numbers, the same errors."""
+"""Members with a matrix learn chunks of rows, in several threads on request: the same numbers and errors."""
 
 import _thread
 import copy
@@ -30,7 +30,7 @@ ROWS = 400  # of enough numbers for threads to be started
 
 
 class OwnLoss(SquaredLoss):
-    """The squared loss, by Python."""
+    """The squared loss, by its NumPy methods."""
 
 
 def members(kind, **settings):
@@ -136,7 +136,7 @@ def test_the_same_row_is_refused_and_nothing_is_learned(kind, seed, bad, exponen
     ],
 )
 def test_the_first_row_that_a_member_refuses_is_reported(n_jobs, targets, refused, refusing):
-    """Not the first member that refuses a row; but that one of two who refuse the same row."""
+    """The first row, not the first member that refuses one; of two members that refuse the same row, the first."""
     X, y = stream(ParameterFreeRegressor, 0)
     squared = ForwardRegressor(random_features=200, random_state=0)
     model = begun(ParameterFreeRegressor, X, y, members=[ForwardRegressor(loss="poisson"), squared], loss="poisson")
@@ -152,7 +152,7 @@ def test_the_first_row_that_a_member_refuses_is_reported(n_jobs, targets, refuse
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_class_that_there_is_not_ends_a_chunk(n_jobs):
-    """The compiled learner says which row, having learned none; no learner says so."""
+    """The compiled learner reports the row, and has learned none; no member is named."""
     X, y = stream(ParameterFreeClassifier, 0)
     model = begun(ParameterFreeClassifier, X, y)
     before = everything(model, X)
@@ -205,7 +205,9 @@ def test_an_interrupted_call_learns_nothing():
     model = begun(ParameterFreeClassifier, X, y, n_jobs=2)
     rows, labels = np.tile(X, (40, 1)), np.tile(y, 40)
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(100):  # as callbacks of the garbage collector, hypothesis' for one, swallow an interrupt
+        for _ in range(
+            100
+        ):  # as callbacks of the garbage collector, such as that of hypothesis, may swallow an interrupt
             before = everything(model, X)
             threading.Timer(0.02, _thread.interrupt_main).start()
             model.partial_fit(rows, labels)

@@ -1,4 +1,4 @@
-"""Batches of files and data bases hold the rows that are there, from any row on, again and again."""
+"""Batches of files and data bases contain all rows, starting at any row, and can be iterated repeatedly."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""One pass over batches: the numbers of `partial_fit`, also when it was broken off and resumed."""
+"""One pass over batches: the numbers of `partial_fit`, also if it is interrupted and resumed."""
 
 import signal
 import subprocess
@@ -99,7 +99,7 @@ def test_batches_that_cannot_be_asked_for_a_row_are_passed_over(tmp_path):
 
 
 def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
-    """SIGKILL while it learns and saves, again and again, until it gets through."""
+    """SIGKILL while it learns and saves, repeated until it finishes."""
     script = tmp_path / "run.py"
     script.write_text(
         textwrap.dedent(
