@@ -116,7 +116,7 @@ def test_partial_fit_returns_self_and_may_come_first(estimator, rows, learn, out
         assert np.isfinite(values).all() and len(values) == len(X)
 
 
-def test_fit_forgets_what_was_learned_before(estimator, rows, state):
+def test_fit_starts_over(estimator, rows, state):
     X, y = rows
     fresh = clone(estimator).fit(X, y)
     again = estimator.fit(2 * X[:30], y[:30]).partial_fit(X, y).fit(X, y)

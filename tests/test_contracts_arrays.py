@@ -21,7 +21,7 @@ def made_afresh(model):
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
-def test_arrays_made_afresh_are_read_only(estimator, rows, learn):
+def test_arrays_computed_on_access_are_read_only(estimator, rows, learn):
     """Changes of a copy would be lost: an error is better."""
     model = learn(estimator, *rows)
     arrays = made_afresh(model)

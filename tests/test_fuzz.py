@@ -59,7 +59,7 @@ def test_no_call_crashes_or_changes_what_it_should_not(part):
     assert not list(fuzz.findings(range(50 * part, 50 * (part + 1)), seed=16))
 
 
-def test_what_the_target_looks_for_is_seen(monkeypatch):
+def test_the_fuzzing_target_detects_faults(monkeypatch):
     """A refused call that changes the model, an answer that is NaN, a foreign error."""
 
     def torn(self, *_):
@@ -197,7 +197,7 @@ def test_kernels_of_pairs_keep_the_callers_pairs():
         (ForwardClassifier(), {"forgetting": 0.5}),
     ],
 )
-def test_what_a_refused_call_goes_by_is_forgotten(model, changed, state):
+def test_parameters_of_a_refused_call_are_not_stored(model, changed, state):
     """A learner stores the parameters of its last call, but not those of a refused call, validated or not."""
     before = model.get_params()
     model.set_params(**changed).fit(X, (Y > 0).astype(float))

@@ -148,7 +148,7 @@ def test_many_changes_in_a_row_stay_orthogonal(seed, d, spectrum, direction, c):
 @laws
 @problems
 @example(7247, 16, "two values", "one", 3.0)  # a root meets a pole
-def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
+def test_evaluations_equal_those_of_the_divergence(trace, seed, d, spectrum, direction, c):
     """tr(W(c) X), x'Sx and F*(f(W) - c X) - F*(f(W)) without moving, for a row, a difference of two, and a matrix."""
     g, z = problem(seed, d, spectrum, direction)
     c = float(np.clip(c, -3, 3) / max(z @ z, 1.0))  # limit of the replica's accuracy

@@ -64,7 +64,7 @@ def same(one, other):
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("rows", [4, 30])  # of six values each: fewer than weights, or more
 @pytest.mark.parametrize("fault", ["target", "value"])
-def test_an_error_at_the_last_row_takes_everything_back(geometry, average, rows, fault):
+def test_an_error_at_the_last_row_undoes_the_call(geometry, average, rows, fault):
     learner = learner_of(geometry, average=average, fit_intercept=True, track_regret=True)
     X, y = stream(0, 50)
     assert learner.learn(csr(X), y) is None
@@ -187,7 +187,7 @@ def test_columns_out_of_range_are_not_read(columns, row, index):
     power=st.sampled_from([0.0, 0.5, 1.0, 0.3]),
     fit_intercept=st.booleans(),
 )
-def test_plain_gradient_descent_gives_the_numbers_of_the_long_way(seed, d, update, layout, power, fit_intercept):
+def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, update, layout, power, fit_intercept):
     """With a ball that contains all weights, the general methods of geometry and loss are used."""
     X, y = stream(seed, 20, d, density=0.5)
     weights = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=20)
@@ -228,7 +228,7 @@ def test_both_ways_refuse_alike(update, radius, fault):
     assert pickle.dumps(learner) == before
 
 
-def test_what_is_beside_the_steps_closes_the_short_way():
+def test_other_settings_do_not_use_the_fast_path():
     """Clipping, averages and other losses are not handled by it."""
     X, y = stream(5, 40, density=1.0)
     clipped = learner_of(EuclideanGeometry(np.zeros(D), upper=0.01))

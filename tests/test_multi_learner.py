@@ -148,7 +148,7 @@ def test_all_or_none_of_plain_gradient_descent(n, fault):
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_a_learner_that_has_to_move_all_weights_starts_all_again(average):
+def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
     """One total leaves its range within a block, of which only the weights of sparse rows are backed up."""
     options = {"update": "explicit", "average": average, "fit_intercept": False}
     kinds = ["euclidean", "simplex", "burg", "simplex"]

@@ -155,7 +155,7 @@ def test_it_stops_when_the_loss_has_settled(online, rows, tol, patience):
     assert model.loss_curve_ == full.loss_curve_[: model.n_iter_]
 
 
-def test_not_settling_is_said_and_settling_is_not(online, rows, learn):
+def test_only_missing_convergence_is_reported(online, rows, learn):
     X, y = rows
     with pytest.warns(ConvergenceWarning, match=rf"{type(online).__name__} stopped at max_iter=2.*tol=0\.001"):
         clone(online).set_params(max_iter=2, tol=1e-3).fit(X, y)
@@ -244,7 +244,7 @@ def without_factor(state):
 
 
 @needs_callbacks
-def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
+def test_a_first_fit_that_fails_leaves_no_attributes(online, rows):
     X, y = rows
     online.set_params(max_iter=5, tol=None).set_callbacks(Recorder(break_after=2))
     with pytest.raises(RuntimeError, match="broken off"):
@@ -257,7 +257,7 @@ def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
 
 
 @needs_callbacks
-def test_callbacks_are_told_of_every_epoch(online, rows, learned):
+def test_callbacks_are_called_for_every_epoch(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=4, tol=None)
     recorder = Recorder()

@@ -102,7 +102,7 @@ def test_a_subclass_of_each_loss_gives_its_numbers(divergence, signed, update, l
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm", "relative_entropy", "burg"])
-def test_a_pinball_loss_written_anew_is_the_quantile_loss(divergence, quantile, update):
+def test_a_user_defined_pinball_loss_is_the_quantile_loss(divergence, quantile, update):
     rng = np.random.default_rng(0)
     X, y = stream("quantile", rng, 60, 4)
     parameters = {"divergence": divergence, "update": update, "eta0": 0.1 if update == "explicit" else 2.0}

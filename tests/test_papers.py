@@ -28,7 +28,7 @@ def test_all_are_found_and_keep_the_contract(papers):
 
 
 @pytest.mark.parametrize("name", ["online_densities", "scaled_rows"])
-def test_one_run_is_judged_drawn_and_kept(papers, name, monkeypatch, tmp_path):
+def test_one_run_is_checked_drawn_and_stored(papers, name, monkeypatch, tmp_path):
     matplotlib = pytest.importorskip("matplotlib.figure")
     monkeypatch.setattr(papers, "RESULTS", tmp_path)
     experiment = papers.load(name)

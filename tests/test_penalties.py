@@ -229,7 +229,7 @@ def test_what_has_no_proximal_step_is_refused_before_a_row_is_learned(divergence
     assert not hasattr(model, "coef_")
 
 
-def test_a_divergence_without_the_method_is_told_which_one():
+def test_error_names_the_method_that_a_divergence_lacks():
     with pytest.raises(ValueError, match=r"cannot make the proximal step of L1\(alpha=1.0\): .* prox_elastic_net"):
         L1(1.0).prox(LogDet(), np.eye(2), 1.0)
 

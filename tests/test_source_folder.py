@@ -33,7 +33,7 @@ def import_error(package):
     return done.stderr.splitlines()[-1]
 
 
-def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
+def test_the_error_names_the_source_folder_and_a_remedy(sources):
     error = import_error(sources)
     assert error.startswith(f"ImportError: onlinebregman was imported from its source folder, {sources},")
     assert "python -P" in error

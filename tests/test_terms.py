@@ -232,7 +232,7 @@ def test_the_theorem_is_not_about_averages():
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), epochs=st.integers(1, 30), weight=st.sampled_from([1.0, 0.5, 3.0]))
-def test_more_rows_than_were_promised(seed, epochs, weight):
+def test_more_rows_than_in_data_bounds(seed, epochs, weight):
     """The rate is for data_bounds["n_rows"], the bound for the actual number of rows."""
     rng = np.random.default_rng(seed)
     n_rows = 3

@@ -139,7 +139,7 @@ def test_a_column_of_zeros_has_no_best_exponential(X):
 
 
 @pytest.mark.parametrize("family, value", [("bernoulli", 0.0), ("bernoulli", 1.0), ("poisson", 0.0)])
-def test_coins_that_agree_and_no_counts_cost_the_best_nothing(family, value):
+def test_constant_coins_and_zero_counts_have_no_offline_loss(family, value):
     X = np.full((5, 2), value)
     model = OnlineExponentialFamily(family).fit(X, sample_weight=[0.1, 0.2, 0.3, 0.7, 1.9])
     assert model.offline_loss_ == 0 and model.regret_ == model.cumulative_loss_ > 0

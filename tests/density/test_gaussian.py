@@ -262,7 +262,7 @@ def test_samples_have_the_moments_of_the_model(covariance_type):
     assert_allclose(np.cov(X.T, bias=True), covariance, atol=0.2)
 
 
-def test_a_covariance_that_is_singular_in_float64_says_so(unchanged):
+def test_a_covariance_that_is_singular_in_float64_is_an_error(unchanged):
     X = np.array([[1e9, 1e9], [-1e9, -1e9]])
     model = OnlineGaussian().fit(X)
     for ask in (lambda: model.score_samples(X), model.sample, lambda: model.precision_, lambda: model.score(X)):

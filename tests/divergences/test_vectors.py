@@ -410,7 +410,7 @@ def test_no_comparator_is_farther_from_the_start_than_the_largest_divergence(div
         assert_allclose(div.divergence(corner, start), largest)
 
 
-def test_facts_that_are_not_known_are_asked_for():
+def test_unknown_properties_raise_an_error_on_access():
     with pytest.raises(ValueError, match=r"Burg\(\) has no bound on D\(u, w_1\)"):
         Burg().largest_divergence(3, 1.0)
 

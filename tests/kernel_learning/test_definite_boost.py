@@ -296,7 +296,7 @@ def test_further_constraints_lead_to_the_same_optimum(seed, projection):
     assert parts.dual_objective_[-1] == pytest.approx(whole.dual_objective_[-1], rel=1e-6)
 
 
-def test_fit_forgets_and_partial_fit_does_not():
+def test_fit_starts_over_and_partial_fit_continues():
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
     first = model.kernel_
     model.partial_fit_pairs([[2, 3]], [0.01])

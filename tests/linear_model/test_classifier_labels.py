@@ -71,7 +71,7 @@ LABELS = {
 
 @every
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_are_names_and_nothing_more(model, kind):
+def test_labels_are_only_names(model, kind):
     names, letter = LABELS[kind]
     X, number = some_rows(n_classes=len(names))
     y, order = names[number], np.argsort(names)  # the number of a class is its position among the sorted names

@@ -273,7 +273,7 @@ def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchan
     assert state(model._learner) == state(other._learner)
 
 
-def test_a_member_that_refuses_a_row_takes_it_back_from_the_others(unchanged, state):
+def test_a_row_that_a_member_refuses_is_learned_by_none(unchanged, state):
     X, y = some_rows(20, 3, 2)
     members = [ForwardClassifier(), MirrorDescentClassifier(), ForwardClassifier(alpha=1e-3)]
     model, other = (ParameterFreeClassifier(members=members).partial_fit(X[:1], y[:1], classes=[0, 1]) for _ in "ab")

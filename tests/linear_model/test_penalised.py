@@ -407,7 +407,7 @@ def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged)
     model.set_params(warm_start=False, **{name: value}).fit(np.eye(3), np.ones(3))
 
 
-def test_a_strength_without_a_penalty_means_nothing(learned):
+def test_alpha_without_a_penalty_has_no_effect(learned):
     X, y = np.eye(3), np.ones(3)
     plain = regressor(random_state=0).fit(X, y)
     assert learned(regressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)

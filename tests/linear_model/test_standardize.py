@@ -212,7 +212,7 @@ def test_a_refused_row_leaves_the_statistics_as_they_were(model, layout, rows, f
     assert np.isfinite(model.coef_).all() and np.isfinite(model.scale_).all()
 
 
-def test_a_call_that_is_taken_back_takes_back_its_statistics(state):
+def test_a_call_that_is_undone_restores_the_statistics(state):
     X, y = some_rows()
     learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
     for kind in (np.array, sparse.csr_array):

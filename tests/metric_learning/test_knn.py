@@ -131,7 +131,7 @@ def test_of_equal_votes_the_first_class_wins():
     assert model.predict([[0.1]]).tolist() == ["a"]
 
 
-def test_learning_the_metric_pays():
+def test_a_learned_metric_has_fewer_errors():
     """Two informative features, twenty others: compared with the same window in the Euclidean metric."""
     rng = np.random.default_rng(1)
     y = rng.integers(3, size=1500)

@@ -123,7 +123,7 @@ def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
 
 
 @pytest.mark.exhaustive
-def test_voting_pays():
+def test_voting_has_fewer_errors():
     """Fewer errors than those of the metrics on average, and than the default."""
     rows, y = load_digits(return_X_y=True)
     rows = scale(rows)

@@ -371,7 +371,7 @@ def test_continuous_labels_are_refused():
         LogDetMetricLearner().fit(ROWS, [0.1, 0.2, 0.3, 0.4])
 
 
-def test_pair_distance_wants_as_many_rows_on_both_sides():
+def test_pair_distance_requires_equal_numbers_of_rows():
     learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="X and Y must have the same number of rows; got 4 and 3"):
         learner.pair_distance(ROWS, ROWS[:3])

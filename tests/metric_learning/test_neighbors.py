@@ -196,7 +196,7 @@ def test_the_metric_is_looked_up_by_row_counts(wine):
 
 @pytest.mark.parametrize("kind", [NeighborTriplets, RandomPairs])
 @pytest.mark.parametrize("n", [1, 3, 60])
-def test_a_sampler_goes_back_to_what_it_was(wine, kind, n, state):
+def test_a_sampler_is_rolled_back(wine, kind, n, state):
     """A call with one row or several, which read the metric, replace rows, and draw random numbers."""
     order = np.random.default_rng(0).permutation(178)
     X, y = wine[0][order], 2 - wine[1][order]  # classes numbered in order of appearance
@@ -263,7 +263,7 @@ def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, 
 
 @pytest.mark.parametrize("seen", [3, 16, 17, 100])
 @pytest.mark.parametrize("n", [1, 150])
-def test_a_reservoir_goes_back_to_what_it_was(seen, n, state):
+def test_a_reservoir_is_rolled_back(seen, n, state):
     reservoir = Reservoir(2, 40, random_numbers(0))
     reservoir.learn(np.arange(2.0 * seen).reshape(-1, 2), np.arange(seen) % 2.0)
     for _ in range(40):

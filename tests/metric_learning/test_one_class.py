@@ -65,7 +65,7 @@ def test_a_comparator_that_is_no_metric_is_refused(learner):
     assert np.isfinite(model.regret_certificate(np.diag([2.0, 1.0])))
 
 
-def test_logdet_wants_a_definite_comparator():
+def test_logdet_requires_a_definite_comparator():
     model = LogDetMetricLearner(track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="eigenvalue 0"):
         model.regret_certificate(np.diag([1.0, 0.0]))
