@@ -211,7 +211,7 @@ class Chain:
             expected = {
                 "sample": (MemoryError, OverflowError),
                 "kneighbors": AttributeError,
-            }  # too many files; several metrics
+            }  # too many; several metrics
             if not isinstance(error, expected.get(self.step, ())):
                 raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-3)}") from error
         else:

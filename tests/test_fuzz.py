@@ -272,7 +272,7 @@ def test_neighbours_drawn_by_forged_random_numbers():
     assert not list(fuzz.findings([494, 1162], seed=170)) + list(fuzz.findings([4217], seed=166))
     model = LogDetMetricLearner(random_state=0).fit(X, Y > 0)
     kind, (n_features, size, (words, position), (rows, classes, seen), *more) = model._sampler.__reduce__()
-    with pytest.raises(ValueError, match="a generator must have 624 words, and be at one of them"):
+    with pytest.raises(ValueError, match="random must be 624 words and a position"):
         kind(n_features, size, (words, 10**6), (rows, classes, seen), *more)
     with pytest.raises(ValueError, match="stored rows must be"):
         kind(n_features, size, (words, position), (rows, classes, [seen[0] + 10**6, *seen[1:]]), *more)

@@ -47,7 +47,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return True  # they are read when learning starts
 
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        X = check_rows(self, X, reset=call.first)  # this estimator has the feature names, the models get arrays
+        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
         leader = self.estimators_[0]

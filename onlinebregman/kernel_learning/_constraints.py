@@ -1,4 +1,4 @@
-"""Linear constraints on a density matrix, as stored by DefiniteBoost."""
+"""Linear constraints on a density matrix, as DefiniteBoost keeps them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Constraints:
         self.equal = np.empty(0, dtype=bool)
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Constraints:
-        """A new object with further constraints, their senses as returned by `check_senses`."""
+        """These and further ones, their senses as `check_senses` gives them; nothing is changed in place."""
         equal = senses == 0
         signs = np.where(equal, 1.0, senses)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -52,11 +52,11 @@ class Constraints:
         if self.blocks and type(self.blocks[-1]) is type(instances):
             new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
         else:
-            new.blocks = [*self.blocks, copy.deepcopy(instances)]  # these may be arrays of the caller
+            new.blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
         return new
 
     def prepared(self, j: int, geometry: VonNeumannGeometry) -> tuple[Array, float]:
-        """Row j in the form that the geometry reads after this call, and its sign."""
+        """Row j as the geometry, which is told so, reads it, and its sign."""
         sign = self.signs[j]
         for block in self.blocks:
             if j < len(block):

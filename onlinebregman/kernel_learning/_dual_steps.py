@@ -16,7 +16,7 @@ def approximate_step(r: float, low: float, high: float, margin: float, lowest: f
         ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
 
     least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
-    `margin` inside it, which keeps both finite for constraints that no W, or only a singular one, satisfies.
+    `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
     """
     margin = max(margin, 1e-12 * max(-low, high, abs(r)))  # bounds far beyond all eigenvalues
     low, high = min(low, -margin, r - margin), max(high, margin, r + margin)

@@ -29,7 +29,7 @@ from ._instances import Array, Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds(Instances):
-    """Instances, and bounds on tr(W X): upper (sense 1), lower (-1), or an equality (0)."""
+    """Instances and the bounds of tr(W X), with the sides on which it has to be: 1 below, -1 above, 0 neither."""
 
     senses: Array
 
@@ -316,13 +316,13 @@ class DefiniteBoost(KernelLearner):
         self._constraints = self._constraints.extended(data.X, data.y, data.senses)
         self.alpha_ = np.append(self.alpha_, np.zeros(len(data)))
         self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
-        self._geometry = copy.copy(self._geometry)  # rounds change its weights in place
+        self._geometry = copy.copy(self._geometry)  # with weights of its own: rounds change them in place
 
     @property
-    def _infeasible(self) -> bool:
+    def _hopeless(self) -> bool:
         """Whether the constraints are proved to contradict each other.
 
-        If some W satisfies them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
+        If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
         eigenvalue of W_1.
         """
         return self._log_dual[-1] < self._least_log - 1e-9
@@ -336,7 +336,7 @@ class DefiniteBoost(KernelLearner):
 
     @property
     def _only_violations(self) -> bool:
-        """Whether a round only considers violated constraints, not the other optimality conditions."""
+        """Do rounds look at violations alone?"""
         return self.selection == "violation" and self.projection != "corrective"
 
     def _check_finite(self, residuals: Array) -> None:
@@ -354,7 +354,7 @@ class DefiniteBoost(KernelLearner):
             )
 
     def _round(self, i: int) -> bool:
-        """Change one multiplier, or all of them; True if learning can stop."""
+        """Move one multiplier; True if there is nothing left to do."""
         values, violations, residuals = self._conditions()
         self._check_finite(residuals)
         j = int(violations.argmax())
@@ -368,7 +368,7 @@ class DefiniteBoost(KernelLearner):
                 f"{self._constraints.spreads[j] * violations.max() / self.n_features_in_:.3g}, "
                 f"dual objective {self.n_features_in_ * np.exp(self._log_dual[-1]):.6g}"
             )
-        if residuals[j] <= self.tol or self._infeasible:
+        if residuals[j] <= self.tol or self._hopeless:
             return True
         with np.errstate(over="ignore", invalid="ignore"):
             if self.projection == "corrective" and self._correct():
@@ -384,7 +384,7 @@ class DefiniteBoost(KernelLearner):
             value, gradient = constraints.dual(scaled / spreads, self._log_first)
             return value, gradient / spreads
 
-        def stop_if_infeasible(intermediate_result) -> None:
+        def hopeless(intermediate_result) -> None:
             if intermediate_result.fun < self._least_log - 1:
                 raise StopIteration
 
@@ -394,7 +394,7 @@ class DefiniteBoost(KernelLearner):
             jac=True,
             method="L-BFGS-B",
             bounds=[(None if free else 0, None) for free in constraints.equal],
-            callback=stop_if_infeasible,
+            callback=hopeless,
             options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
         )
         if not found.fun < self._log_dual[-1]:
@@ -406,14 +406,14 @@ class DefiniteBoost(KernelLearner):
         return True
 
     def _move(self, j: int, r: float) -> None:
-        """G <- G - step C_j from r = tr(W C_j), with the new dual objective and its bound."""
+        """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
         constraints, geometry = self._constraints, self._geometry
         low, high, spread = constraints.lows[j], constraints.highs[j], constraints.spreads[j]
         x, sign = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
         bound, lowest, side = sign * constraints.bounds[j], -self.alpha_[j], 1.0
         if constraints.equal[j]:
             lowest = -np.inf
-            if r < 0:  # then -C_j is violated
+            if r < 0:  # then it is -C_j that violates
                 r, low, high, sign, bound, side = -r, -high, -low, -sign, -bound, -1.0
         margin = self.tol * spread / self.n_features_in_
         step, log_factor = approximate_step(r, low, high, margin, lowest)
@@ -422,7 +422,7 @@ class DefiniteBoost(KernelLearner):
                 enough = self._least_log - 1 - self._log_dual[-1]
                 step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
             else:
-                step = lowest  # back to a multiplier of 0, if the constraint is then satisfied
+                step = lowest  # all the way back, if that violates nothing
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
@@ -432,7 +432,7 @@ class DefiniteBoost(KernelLearner):
         self._log_bound.append(self._log_bound[-1] + log_factor)
 
     def _assess(self) -> None:
-        """Set the attributes that measure convergence, and warn if it failed."""
+        """Set the measures of success, and warn if there is none."""
         values, violations, residuals = self._conditions()
         self._check_finite(residuals)
         values, excesses = np.array([values, violations]) * self._constraints.spreads / self.n_features_in_
@@ -441,7 +441,7 @@ class DefiniteBoost(KernelLearner):
         self.max_violation_: float = float(excesses[worst])
         self.kkt_residual_: float = float(residuals.max())
         found = f"constraint {worst} is violated most, by {self.max_violation_:g}"
-        if self._infeasible:
+        if self._hopeless:
             warn_caller(
                 "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict "
                 f"each other, and {found}. Relax their bounds, or remove some.",

@@ -338,7 +338,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         The window is read once and the cache replaced by one assignment, as other threads may predict or learn.
         """
-        place = (_Identity(metric), width, _state_of(metric, window), window.first, window.last)
+        place = (_Same(metric), width, _state_of(metric, window), window.first, window.last)
         settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
         known = self._mapped.content.get(number)
         if known is None or known[:2] != (place, settings):
@@ -426,7 +426,7 @@ def _map(metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
     return dense(metric.transform(X), np.float64)
 
 
-class _Identity:
+class _Same:
     """Compares an object by identity, and keeps it alive so that the identity stays unique."""
 
     def __init__(self, value) -> None:
@@ -462,9 +462,9 @@ class _Mapped:
         mapped = _Mapped()
         for number, (metric, successor) in enumerate(zip(metrics, successors, strict=True)):
             known = self.content.get(number)
-            if known is not None and known[0][0] == _Identity(metric):
+            if known is not None and known[0][0] == _Same(metric):
                 (_, *place), *rest = known
-                mapped.content[number] = ((_Identity(successor), *place), *rest)
+                mapped.content[number] = ((_Same(successor), *place), *rest)
         return mapped
 
     def __reduce__(self):

@@ -128,7 +128,7 @@ def test_many_rounds_do_not_drift():
 
 
 def test_a_failed_call_leaves_the_model(monkeypatch):
-    """Rounds change a copy of the geometry in place."""
+    """Rounds change the geometry in place, but a copy of it."""
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
     before, kernel = model._geometry, model.kernel_
     monkeypatch.setattr(DefiniteBoost, "_assess", lambda self: 1 / 0)

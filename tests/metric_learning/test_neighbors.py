@@ -467,5 +467,5 @@ def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
 
 @pytest.mark.parametrize("random", [(np.zeros(624, np.uint32), 625), (np.zeros(624, np.uint32), -1), (np.zeros(3), 0)])
 def test_states_of_no_generator_are_refused(random):
-    with pytest.raises(ValueError, match="a generator must have 624 words"):
+    with pytest.raises(ValueError, match="random must be 624 words"):
         Reservoir(1, 1, random)

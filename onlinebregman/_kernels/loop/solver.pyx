@@ -292,7 +292,7 @@ cdef struct Panel:            # the integral over a piece of the flow
 cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
     """An estimate of sum |w_i x_i|, which may be much larger than |w.x|; exact for positive weights."""
     cdef const double* x = work.x
-    cdef double* other = scratch(work, 4)  # the vector reserved for the solver
+    cdef double* other = scratch(work, 4)  # reserved for the solver
     cdef double size
     cdef Py_ssize_t i
     work.x = other

@@ -18,7 +18,7 @@ cdef extern from "ops/vector.h":
 cdef double ROUNDING = 1e-15
 # When the trace has fallen to this fraction, the rounding errors of the larger W are projected away.
 cdef double FALLEN = 1e-2
-# A step of more than this, relative to W, removes all of W along the row.
+# A step larger than this, relative to W, removes all of W in the direction of the row.
 cdef double ALL = 1e60
 
 

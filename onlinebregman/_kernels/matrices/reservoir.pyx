@@ -48,7 +48,7 @@ cdef class Reservoir(AtomicLearner):
         words, self.random.pos = random
         words = np.asarray(words, dtype=np.uint32)
         if words.shape != (624,) or not 0 <= self.random.pos <= 624:
-            raise ValueError(f"a generator must have 624 words, and be at one of them; got {words.shape}, {random[1]}")
+            raise ValueError(f"random must be 624 words and a position; got shape {words.shape}, position {random[1]}")
         for j in range(624):
             self.random.key[j] = words[j]
         rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept

@@ -219,7 +219,7 @@ OB_CLONES static double ob_entropy_move(double *v, const double *w, const double
 
 /* --- Burg entropy: w(c) = w / (1 + c x w) ------------------------------------------------------------------------- */
 
-/* widen [lo, hi] to hold all w x */
+/* widen [lo, hi] to contain all w x */
 OB_CLONES static void ob_product_range(const double *restrict w, const double *restrict x, ptrdiff_t n, double *lo,
                                        double *hi) {
     int64_t l = OB_RANK(OB_BITS(*lo)), h = OB_RANK(OB_BITS(*hi));

@@ -28,7 +28,7 @@ cdef class Rows:
     cdef double* x               # a float32 row converted to float64
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
-    cdef double* filled          # a sparse row made dense
+    cdef double* filled          # a sparse row converted to dense
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass
