@@ -145,7 +145,7 @@ def _draw_shares(axes, result: SharesResult) -> None:
 
 
 def _draw_kernels(axes, result: KernelResult) -> None:
-    """Above: total loss beside its bound. Below: 1-NN error beside the target kernel's."""
+    """Above: total loss and its bound. Below: 1-NN error, and that of the target kernel."""
     losses, errors = axes
     for run in result.runs:
         theory = run.eta0 == THEORY_ETA0

@@ -60,7 +60,7 @@ def finite(what: str) -> Callable[[Method], Method]:
 
     def decorate(method: Method) -> Method:
         @wraps(method)
-        def answer(self, *args, **kwargs):
+        def checked(self, *args, **kwargs):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = method(self, *args, **kwargs)
             bad = _first_bad(values)
@@ -71,7 +71,7 @@ def finite(what: str) -> Callable[[Method], Method]:
                 )
             return values
 
-        return cast(Method, answer)
+        return cast(Method, checked)
 
     return decorate
 

@@ -76,8 +76,8 @@ class Density(DocumentedMixin, DensityMixin):
 class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
-    A subclass knows the `offline_loss_` of the best in hindsight, and makes the `_learner`, which knows what the stream
-    has come to.
+    A subclass defines `offline_loss_`, that of the best density in hindsight, and creates the `_learner`, which holds
+    the state of the stream.
     """
 
     _learner: DensityLearner

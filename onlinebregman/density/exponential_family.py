@@ -31,9 +31,9 @@ class OnlineExponentialFamily(OnlineDensity):
     the number of rows before:
 
         "incremental_offline"   mu_t = (k mu_1 + sum x) / (k + n)              the best member so far
-        "forward"               mu_t = ((k + 1) mu_1 + sum x) / (k + 1 + n)    the row to come counted as mu_1
+        "forward"               mu_t = ((k + 1) mu_1 + sum x) / (k + 1 + n)    the next row counted as mu_1
 
-    "last_step_minimax" makes the worst case over the row to come least, were it the last one; "minimax" the worst case
+    "last_step_minimax" minimises the worst case over the next row, as if it were the last one; "minimax" the worst case
     over all of a known number of rows.
 
     Parameters

@@ -308,12 +308,12 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""
         learner = vars(self).get("_learner")
-        answer = None if learner is None else learner.predict_fast(vars(self), X, linked)
-        if answer is None:
+        scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
+        if scores is None:
             check_is_fitted(self)
             X, learner = check_rows(self, X, reset=False), self._learner
-            answer = learner.predict(X, linked)
-            if answer is None:
+            scores = learner.predict(X, linked)
+            if scores is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)
                 raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
-        return answer
+        return scores

@@ -479,7 +479,9 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             row = int(np.argmax(np.abs(senses) != 1))
             raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {senses[row]:g}.")
         if labels is None and (targets is None or self.loss == "one_sided"):
-            needed = "targets or labels" if targets is None else 'labels, with loss="one_sided" also beside targets,'
+            needed = (
+                "targets or labels" if targets is None else 'labels, with loss="one_sided" also in addition to targets,'
+            )
             raise ValueError(f"{needed} must be given; got none. Labels are 1 for similar, -1 for dissimilar pairs.")
         targets = np.full(n, np.nan) if targets is None else check_column(targets, n, "targets", "target")
         if (targets < 0).any():

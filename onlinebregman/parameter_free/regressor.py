@@ -28,7 +28,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
     its schedule. Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate
     L_k), L_k the losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Two linear
-    combinations of the predictions are learned beside, and mixed with that mean by the same rule (`stacking`); they may
+    combinations of the predictions are also learned, and mixed with that mean by the same rule (`stacking`); they may
     be better than the best member. For any rows, the loss is at most that of the best member + `regret_bound_`.
 
     Parameters

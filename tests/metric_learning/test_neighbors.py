@@ -14,7 +14,7 @@ from onlinebregman._kernels.matrices.neighbors import (
     NEAREST_IMPOSTORS,
     NEAREST_SIMILAR,
     NeighborTriplets,
-    renew_places,
+    update_images,
 )
 from onlinebregman._kernels.matrices.percentiles import Percentiles
 from onlinebregman._kernels.matrices.random_pairs import RandomPairs
@@ -282,12 +282,12 @@ def test_places_are_those_in_the_metric():
         rows, origin, L = np.ones((n, 2 * d + 1)), rng.normal(size=d), rng.normal(size=(d, d))
         rows[:, :d] = rng.normal(size=(n, d))
         x = rows[:, :d].copy()
-        renew_places(rows, origin, L)
+        update_images(rows, origin, L)
         assert_array_equal(rows[:, :d], x)
         assert_allclose(rows[:, d:-1], (x - origin) @ L.T, rtol=1e-12, atol=1e-12)
         assert_allclose(rows[:, -1], (rows[:, d:-1] ** 2).sum(axis=1), rtol=1e-12)
     with pytest.raises(ValueError, match=r"components the shape \(5, 5\); got 11 values and shape \(4, 5\)"):
-        renew_places(rows, origin, L[:4])
+        update_images(rows, origin, L[:4])
 
 
 @pytest.mark.parametrize("triplets", [True, False])

@@ -29,7 +29,7 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
-cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # tells the solver that w(c).x is linear in c
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c
 
 
 @cython.final

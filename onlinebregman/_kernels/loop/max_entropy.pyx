@@ -59,7 +59,7 @@ cdef class Pass:
         cdef Domain* f = &self.domain
         self.low, self.per_span = low, per_span
         if not (values.shape[0] > 0 and values.shape[1] == self.low.shape[0] == self.per_span.shape[0] > 0):
-            raise ValueError(f"features must have {len(low)} columns, one for each least value; got {values.shape}")
+            raise ValueError(f"features must have {len(low)} columns, one for each entry of low; got {values.shape}")
         self.view = TableView(values)
         f.values = self.view.table
         f.n = <int> self.low.shape[0]
@@ -155,7 +155,7 @@ def moments(values, low, per_span, support, const double[::1] multipliers):
     values : ndarray of shape (n_points, n_features), of float64 or float32
         Features before they are scaled.
     low, per_span : ndarray of shape (n_features,)
-        Their least values, and 1 over their ranges.
+        Their smallest values, and 1 over their ranges.
     support : ndarray of bool of shape (n_points,), or None
         Where q may be positive; None for all points.
     multipliers : ndarray of shape (n_features,)

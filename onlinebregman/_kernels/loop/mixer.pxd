@@ -5,7 +5,7 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef class Mixer:
     cdef readonly Hedge hedge
-    cdef readonly Stack stack           # of combinations beside the mixture, or None
+    cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly Py_ssize_t n_scores   # of all learners together
     cdef readonly Py_ssize_t n_outputs  # of the mixture
     cdef double[::1] buffer             # for `learn`

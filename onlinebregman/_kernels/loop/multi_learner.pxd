@@ -6,7 +6,7 @@ from onlinebregman._kernels.rows.rows cimport Row
 
 cdef class MultiLearner(Ensemble):
     cdef bint summed
-    cdef bint separate        # whether each learner has a target of its own
+    cdef bint separate        # whether each learner has its own target
     cdef Py_ssize_t n
     cdef void** members
     cdef Lockstep lockstep      # the learners, if all of them can learn in lockstep

@@ -172,8 +172,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
-        answer = np.empty(rows.n_rows * width)
-        out = answer
+        outputs = np.empty(rows.n_rows * width)
+        out = outputs
         make_workspace(&work, self.n_lanes if self.features is None else max(self.n_lanes, self.n_inputs))
         with nogil:
             for i in range(rows.n_rows):
@@ -187,4 +187,4 @@ cdef class SoftmaxLearner(SecondOrderLearner):
                     ob_softmax_probabilities(&p, p.e)
                     memcpy(&out[i * width], p.e, width * sizeof(double))
             free_workspace(&work)
-        return answer.reshape(-1, width) if finite else None
+        return outputs.reshape(-1, width) if finite else None

@@ -1,4 +1,4 @@
-"""Linear combinations of experts, learned beside their mixture (stacking): they may be better than the best expert.
+"""Linear combinations of experts, mixed with their mixture (stacking): they may be better than the best expert.
 
 With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert
 or difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm

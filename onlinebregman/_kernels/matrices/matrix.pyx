@@ -277,7 +277,7 @@ cdef class LogDetGeometry(MatrixGeometry):
                        double scale) noexcept nogil:
         """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns the new z'Wz.
 
-        A large c is applied in parts, with W z computed anew for each: an update that makes W much smaller loses
+        A large c is applied in parts, with W z recomputed for each: an update that makes W much smaller loses
         digits, and a new W z does not have that error.
         """
         cdef double part

@@ -272,7 +272,7 @@ cdef class Rows:
 
 cdef enum:
     DIGIT = 6                 # bits of a digit of the radix sort
-    FEW = 64                  # up to so many columns all pairs are compared instead; a multiple of 16
+    FEW = 64                  # up to this number of columns all pairs are compared instead; a multiple of 16
 
 
 def with_sorted_columns(X):
