@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 
 from .._kernels.matrices.constraints import conditions
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._instances import Array, Rows
+
+
+class Conditions(NamedTuple):
+    """What constraints have come to.
+
+    Attributes
+    ----------
+    values, violations, residuals : ndarray of shape (n_constraints,)
+        tr(W C_j), how far it is violated, and the distance from the optimality conditions; relative to spread_j / d.
+    worst, farthest : int
+        The first constraint of the largest violation, and of the largest residual: if that is as large, the same.
+    finite : bool
+        Whether the residuals and the sum of alpha_j spread_j are finite.
+    """
+
+    values: Array
+    violations: Array
+    residuals: Array
+    worst: int
+    farthest: int
+    finite: bool
 
 
 class Constraints:
@@ -55,27 +77,28 @@ class Constraints:
             new.blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
         return new
 
-    def prepared(self, j: int, geometry: VonNeumannGeometry) -> tuple[Array, float]:
-        """Row j as the geometry, which is told so, reads it, and its sign."""
-        sign = self.signs[j]
+    def of(self, j: int) -> tuple:
+        """The ends of the eigenvalues of C_j, their distance, its bound and sign, and whether it demands equality."""
+        numbers = (self.lows, self.highs, self.spreads, self.bounds, self.signs, self.equal)
+        return tuple(values.item(j) for values in numbers)
+
+    def prepared(self, j: int, geometry: VonNeumannGeometry) -> Array:
+        """Row j as the geometry, which is told so, reads it."""
         for block in self.blocks:
             if j < len(block):
                 break
             j -= len(block)
         block.configure(geometry)
-        return block.row(j), sign
+        return block.row(j)
 
     def values(self, factor: Array) -> Array:
         """tr(W C_j) for all j, W = L L' of trace one with the given L."""
         return self.signs * (self._traces(factor) - self.bounds)
 
-    def conditions(self, factor: Array, alpha: Array) -> tuple[Array, Array, Array]:
-        """The same, how far it is violated, and the distance from the optimality conditions for multipliers alpha.
-
-        All relative to spread_j / d.
-        """
+    def conditions(self, factor: Array, alpha: Array) -> Conditions:
+        """What they have come to, for multipliers alpha."""
         traces, equal = self._traces(factor), self.equal.view(np.uint8)
-        return conditions(traces, self.signs, self.bounds, self.spreads, equal, alpha, len(factor))
+        return Conditions(*conditions(traces, self.signs, self.bounds, self.spreads, equal, alpha, len(factor)))
 
     def _traces(self, factor: Array) -> Array:
         """tr(W X_j) for all j."""
