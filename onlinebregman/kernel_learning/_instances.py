@@ -41,7 +41,7 @@ class Rows:
     def extremes(self) -> Array:
         extremes = np.zeros((len(self), 2))
         if isinstance(self.data, np.ndarray):
-            extremes[:, 1] = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
+            extremes[:, 1] = squared_lengths(self.data)
         else:
             rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
             with np.errstate(over="ignore"):

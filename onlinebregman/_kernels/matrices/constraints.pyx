@@ -32,7 +32,7 @@ cdef double squared_length(const double* a, Py_ssize_t n) noexcept nogil:
 
 def squared_lengths(rows):
     """Of all rows of an array of shape (n_rows, width), shape (n_rows,)."""
-    cdef const double[:, ::1] a = np.ascontiguousarray(rows)
+    cdef const double[:, ::1] a = np.ascontiguousarray(rows, dtype=np.float64)
     cdef Py_ssize_t i, n = a.shape[0], width = a.shape[1]
     lengths = np.zeros(n)
     cdef double[::1] out = lengths
