@@ -20,7 +20,7 @@ class Solution:
     """
 
     geometry: VonNeumannGeometry
-    constraints: Constraints = field(default_factory=Constraints)
+    constraints: Constraints = field(default_factory=lambda: Constraints([], np.empty((6, 0))))
     alpha: Array = field(default_factory=lambda: np.empty(0))
     log_dual: list[float] = field(default_factory=lambda: [0.0])
     log_bound: list[float] = field(default_factory=lambda: [0.0])

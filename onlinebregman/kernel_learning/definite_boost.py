@@ -426,7 +426,7 @@ class DefiniteBoost(KernelLearner):
     def _move(self, solution: Solution, j: int, value: float) -> None:
         """G <- G - step C_j from tr(W C_j) = value spread / d, and what the dual objective and its bound become."""
         constraints, geometry = solution.constraints, solution.geometry
-        low, high, spread, bound, sign, equal = constraints.of(j)
+        bound, sign, low, high, spread, equal = constraints.table[:, j].tolist()
         x = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
         r, bound, lowest, side = value * spread / self.n_features_in_, sign * bound, -solution.alpha.item(j), 1.0
         if equal:

@@ -48,16 +48,17 @@ cdef inline double larger(double a, double b) noexcept nogil:
     return a if a > b or isnan(a) else b
 
 
-def conditions(const double[::1] traces, const double[::1] signs, const double[::1] bounds,
-               const double[::1] spreads, const unsigned char[::1] equal, const double[::1] alpha, double d):
+def conditions(const double[::1] traces, const double[:, ::1] table, const double[::1] alpha, double d):
     """What constraints tr(W C_j) <= 0, or = 0, with C_j = sign_j (X_j - bound_j I), have come to.
 
     Parameters
     ----------
     traces : ndarray of shape (n,)
         tr(W X_j), for W of trace one.
-    signs, bounds, spreads, equal, alpha : ndarray of shape (n,)
-        See `kernel_learning._constraints.Constraints`, and the multipliers.
+    table : ndarray of shape (6, n)
+        See `kernel_learning._constraints.Constraints`.
+    alpha : ndarray of shape (n,)
+        The multipliers.
     d : float
         Size of W.
 
@@ -69,8 +70,10 @@ def conditions(const double[::1] traces, const double[::1] signs, const double[:
     cdef Py_ssize_t j, worst = 0, farthest = 0, n = traces.shape[0]
     cdef double value, violation, residual, largest = -INFINITY, highest = -INFINITY, total = 0.0
     cdef bint finite = True
-    if not n == signs.shape[0] == bounds.shape[0] == spreads.shape[0] == equal.shape[0] == alpha.shape[0]:
-        raise ValueError(f"there must be a sign, bound, spread, kind and multiplier for each of {n} constraints")
+    cdef const double[::1] bounds, signs, spreads, equal
+    if table.shape[0] != 6 or not n == table.shape[1] == alpha.shape[0]:
+        raise ValueError(f"there must be six numbers and a multiplier for each of {n} constraints")
+    bounds, signs, spreads, equal = table[0], table[1], table[4], table[5]
     found = np.empty((3, n))
     cdef double[:, ::1] out = found
     with nogil:
