@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from ._constraints import Constraints
+from ._constraints import Conditions, Constraints
 from ._instances import Array, Rows
 
 
@@ -28,6 +28,7 @@ class Solution:
     gap: float = 0.0
     violation: float = 0.0
     residual: float = 0.0
+    found: Conditions = field(init=False)  # what the constraints have come to, while rounds go on
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Solution:
         """A start for the solution for further constraints; it shares nothing that rounds change."""

@@ -327,15 +327,14 @@ class DefiniteBoost(KernelLearner):
         self._solution = Solution(geometry)
 
     def _learn(self, data: Bounds, order: None = None, *, again: bool = False) -> None:
-        solution = self._solution.extended(data.X, data.y, data.senses)
         with few_threads(self.n_features_in_):
-            rounds = range(self.max_iter)
+            solution, rounds = self._extended(data), range(self.max_iter)
             solution.n_iter = next((i + 1 for i in rounds if self._round(solution, i)), self.max_iter)
         self._publish(solution)
 
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
-        solution = self._solution.extended(data.X, data.y, data.senses)
         with few_threads(self.n_features_in_):
+            solution = self._extended(data)
             solution.n_iter = self._run(
                 lambda i: self._round(solution, i),
                 self.max_iter,
@@ -345,6 +344,12 @@ class DefiniteBoost(KernelLearner):
                 current=lambda: {"_solution": copy.deepcopy(solution)},
             )
         self._publish(solution)
+
+    def _extended(self, data: Bounds) -> Solution:
+        """A start for the solution with further constraints."""
+        solution = self._solution.extended(data.X, data.y, data.senses)
+        solution.found = self._conditions(solution)
+        return solution
 
     def _hopeless(self, solution: Solution) -> bool:
         """Whether the constraints are proved to contradict each other.
@@ -375,7 +380,7 @@ class DefiniteBoost(KernelLearner):
 
     def _round(self, solution: Solution, i: int) -> bool:
         """Move one multiplier; True if there is nothing left to do."""
-        found = self._conditions(solution)
+        found = solution.found
         if self._only_violations:
             j, residual = found.worst, found.violations.item(found.worst)
         else:
@@ -388,9 +393,9 @@ class DefiniteBoost(KernelLearner):
             )
         if residual <= self.tol or self._hopeless(solution):
             return True
-        if self.projection == "corrective" and self._correct(solution):
-            return False
-        self._move(solution, j, found.values.item(j))
+        if not (self.projection == "corrective" and self._correct(solution)):
+            self._move(solution, j, found.values.item(j))
+        solution.found = self._conditions(solution)
         return False
 
     def _correct(self, solution: Solution) -> bool:
@@ -450,7 +455,8 @@ class DefiniteBoost(KernelLearner):
 
     def _publish(self, solution: Solution) -> None:
         """Bind the solution with its measures of success, and warn if there is none."""
-        found, spreads = self._conditions(solution), solution.constraints.spreads
+        found, spreads = solution.found, solution.constraints.spreads
+        del solution.found
         excesses = found.violations * spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
         solution.gap = float(-solution.alpha @ (found.values * spreads / self.n_features_in_))
