@@ -14,6 +14,7 @@ from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport LEARNED
 from onlinebregman._kernels.loop.transaction cimport under_way
+from onlinebregman._kernels.matrices.constraints import row_extremes
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.rows import all_finite
 
@@ -37,7 +38,8 @@ def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
         return False
     if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
         return False
-    return learn(learner, attributes, instances, rows, y, None, None, scaled) is None
+    extremes = row_extremes(instances.data)
+    return learn(learner, attributes, instances, rows, extremes, y, None, None, scaled) is None
 
 
 def learn_instances(Learner learner, dict attributes, instances, y, weights, order, bint scaled):
@@ -52,11 +54,11 @@ def learn_instances(Learner learner, dict attributes, instances, y, weights, ord
     scaled : bool
         Whether rates are divided by the square of the spread of the stream.
     """
-    return learn(learner, attributes, instances, None, y, weights, order, scaled)
+    return learn(learner, attributes, instances, None, instances.extremes, y, weights, order, scaled)
 
 
-cdef object learn(Learner learner, dict attributes, instances, Rows rows, y, weights, order, bint scaled):
-    """`learn_instances`; `rows` are those of the instances, or None."""
+cdef object learn(Learner learner, dict attributes, instances, Rows rows, extremes, y, weights, order, bint scaled):
+    """`learn_instances`; `rows` are those of the instances, or None, and `extremes` theirs."""
     cdef const double[::1] targets = y, weight = weights
     cdef const Py_ssize_t[::1] given = order
     cdef Py_ssize_t n = targets.shape[0] if order is None else given.shape[0]
@@ -66,8 +68,7 @@ cdef object learn(Learner learner, dict attributes, instances, Rows rows, y, wei
     cdef const double[::1] chosen_targets = targets
     cdef Block block
     cdef Chosen chosen = choose(
-        instances.extremes, targets, weight, given, attributes["spread_"], attributes["_loss_sum"], scaled,
-        index, numbers[0]
+        extremes, targets, weight, given, attributes["spread_"], attributes["_loss_sum"], scaled, index, numbers[0]
     )
     if chosen.too_large >= 0:
         return "too large", chosen.too_large, chosen.spread

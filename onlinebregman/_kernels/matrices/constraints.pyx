@@ -32,7 +32,7 @@ cdef double squared_length(const double* a, Py_ssize_t n) noexcept nogil:
 
 def squared_lengths(rows):
     """Of all rows of an array of shape (n_rows, width), shape (n_rows,)."""
-    cdef const double[:, ::1] a = np.ascontiguousarray(rows, dtype=np.float64)
+    cdef const double[:, ::1] a = np.ascontiguousarray(rows)
     cdef Py_ssize_t i, n = a.shape[0], width = a.shape[1]
     lengths = np.zeros(n)
     cdef double[::1] out = lengths
@@ -41,6 +41,19 @@ def squared_lengths(rows):
             for i in range(n):
                 out[i] = squared_length(&a[i, 0], width)
     return lengths
+
+
+def row_extremes(rows):
+    """0 and |z|^2 for all rows z of an array, shape (n_rows, 2): the eigenvalues of z z', save for further zeros."""
+    cdef const double[:, ::1] a = np.ascontiguousarray(rows, dtype=np.float64)
+    cdef Py_ssize_t i, n = a.shape[0], width = a.shape[1]
+    extremes = np.zeros((n, 2))
+    cdef double[:, ::1] out = extremes
+    if width > 0:
+        with nogil:
+            for i in range(n):
+                out[i, 1] = squared_length(&a[i, 0], width)
+    return extremes
 
 
 cdef inline double larger(double a, double b) noexcept nogil:
