@@ -12,7 +12,7 @@ from ._constraints import Conditions, Constraints
 from ._instances import Array, Rows
 
 
-@dataclass
+@dataclass(eq=False)
 class Solution:
     """A kernel, the constraints it is for, and the multipliers that give it.
 
@@ -28,7 +28,7 @@ class Solution:
     gap: float = 0.0
     violation: float = 0.0
     residual: float = 0.0
-    found: Conditions = field(init=False)  # what the constraints have come to, while rounds go on
+    found: Conditions = field(init=False, repr=False)  # what the constraints have come to, while rounds go on
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Solution:
         """A start for the solution for further constraints; it shares nothing that rounds change."""
