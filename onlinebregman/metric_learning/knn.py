@@ -460,11 +460,9 @@ class _Mapped:
     def by_successors(self, metrics: list, successors: list) -> _Mapped:
         """The same for copies of the metrics that have learned more; if one has moved, its state says so."""
         mapped = _Mapped()
-        for number, (metric, successor) in enumerate(zip(metrics, successors, strict=True)):
-            known = self.content.get(number)
-            if known is not None and known[0][0] == _Same(metric):
-                (_, *place), *rest = known
-                mapped.content[number] = ((_Same(successor), *place), *rest)
+        for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
+            if number < len(metrics) and metric == _Same(metrics[number]):
+                mapped.content[number] = ((_Same(successors[number]), *place), *rest)
         return mapped
 
     def __reduce__(self):
