@@ -437,7 +437,7 @@ class DefiniteBoost(KernelLearner):
         self._check_finite(residuals)
         values, excesses = np.array([values, violations]) * self._constraints.spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
-        self.dual_gap_: float = float(-self.alpha_ @ values)
+        self.dual_gap_: float = float(-self.alpha_ @ np.where(self.alpha_ == 0, 0.0, values))  # 0 times infinity is 0
         self.max_violation_: float = float(excesses[worst])
         self.kkt_residual_: float = float(residuals.max())
         found = f"constraint {worst} is violated most, by {self.max_violation_:g}"
