@@ -133,7 +133,9 @@ def fit_stream(
                 if scorer is not None and started:
                     course.count(scorer(model, X, y), n)
                 given = {} if labels is None else {"classes": labels}
-                model.partial_fit(X, y, *weights, **given)
+                if weights:
+                    (given["sample_weight"],) = weights  # by name: classifiers take their classes before it
+                model.partial_fit(X, y, **given)
             except Exception as error:
                 error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
                 raise
