@@ -17,7 +17,7 @@ from onlinebregman._kernels.loop.abreast cimport Abreast
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.crew cimport Crew
-from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
