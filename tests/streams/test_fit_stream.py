@@ -21,6 +21,7 @@ from onlinebregman import (
     MetricKNeighborsClassifier,
     OnlineGaussian,
     ParameterFreeClassifier,
+    ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches, fit_stream
@@ -194,6 +195,27 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     save_model(ImplicitGDRegressor(), file)
     with pytest.raises(ValueError, match="is a model, but not a checkpoint"):
         fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+def test_a_checkpoint_of_many_members_one_of_which_is_another(place, tmp_path):
+    """What is printed of a mixture leaves most of them out."""
+    members = [ImplicitGDRegressor(eta0=eta) for eta in np.linspace(0.1, 1.0, 40)]
+    settings, batches = {"checkpoint": tmp_path / "model.zip"}, ArrayBatches(X, y)
+    fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
+    assert fit_stream(ParameterFreeRegressor(members=members), batches, **settings).n_rows == len(X)
+    members[place] = ImplicitGDRegressor(eta0=3.0)
+    with pytest.raises(ValueError, match="is a checkpoint of"):
+        fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
+
+
+def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
+    settings, batches = {"checkpoint": tmp_path / "model.zip"}, ArrayBatches(X, y)
+    init = np.linspace(1.0, 2.0, X.shape[1])
+    fit_stream(ImplicitGDRegressor(init=init), batches, **settings)
+    assert fit_stream(ImplicitGDRegressor(init=init), batches, **settings).n_rows == len(X)
+    with pytest.raises(ValueError, match="is a checkpoint of"):
+        fit_stream(ImplicitGDRegressor(init=init + 1e-12), batches, **settings)
 
 
 def test_a_fitted_model_goes_on_if_it_is_told_to():
