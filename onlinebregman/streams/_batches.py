@@ -202,12 +202,12 @@ class CSVBatches(_Table):
                 try:
                     X = self._parsed(batch, places, np.float64)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]
+                    if y is not None:
+                        text = _is_text(y) if text is None else text
+                        y = y if text else y.astype(np.float64)
                 except ValueError as error:
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
                     raise
-                if y is not None:
-                    text = _is_text(y) if text is None else text
-                    y = y if text else y.astype(np.float64)
                 n_read += len(batch)
                 yield X, y
 
