@@ -1,10 +1,15 @@
-"""How many threads BLAS may use: for small matrices more than one make it slower."""
+"""How many threads: what `n_jobs` may be, and those of BLAS, of which for small matrices more than one are slower."""
 
 from __future__ import annotations
 
 from functools import cache
+from numbers import Integral
 
 from threadpoolctl import ThreadpoolController
+
+from .._sklearn_compat import Interval
+
+N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 _PAY_FROM = 400  # number of rows from which several threads make an eigendecomposition faster
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
 from .._online.labels import StreamClassifierMixin
+from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -138,7 +139,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         "weights": [StrOptions({"uniform", "distance"}), callable, None],
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "window_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
     _fewest_classes = 1
