@@ -349,7 +349,10 @@ cdef class Learner(AtomicLearner):
             raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
         dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
-            dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
+            dense
+            or self.settings.track_regret
+            or not self.geometry.composes()
+            or (self.geometry.averaging and not self.geometry.averages_lagging())
         )
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
