@@ -317,6 +317,7 @@ def examples():
 NOT_SAVED = {
     "Abreast",
     "AtomicLearner",
+    "AveragedGeometry",
     "Chunk",
     "Crew",
     "DensityLearner",
