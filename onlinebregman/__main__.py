@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # of `predict ... | head`, which has read enough; the exit flushes standard output again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (OSError, ValueError, ImportError) as error:
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         print(f"{parser.prog} {options.command}: {error}{notes}", file=sys.stderr)

@@ -59,7 +59,9 @@ def add_commands(commands: Any) -> None:
         command.add_argument(
             "--format", choices=("csv", "svmlight", "parquet"), help="default: determined by the file name"
         )
-        command.add_argument("--delimiter", default=",", help="delimiter of CSV files (default: a comma)")
+        command.add_argument(
+            "--delimiter", default=",", help=r"delimiter of CSV files, \t for a tab (default: a comma)"
+        )
         command.add_argument("--no-header", action="store_true", help="CSV files have no header line")
         command.add_argument("--n-features", type=int, help="number of features of svmlight files")
 
@@ -161,7 +163,8 @@ def _batches(options: argparse.Namespace) -> Batches:
         target = int(target)
     if kind == "parquet":
         return ParquetBatches(options.data, target)
-    return CSVBatches(options.data, target, delimiter=options.delimiter, header=not options.no_header)
+    delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
+    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header)
 
 
 def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import signal
 
 import numpy as np
 import pytest
@@ -435,3 +436,19 @@ def unchanged():
         assert _canonical(estimator) == before
 
     return unchanged
+
+
+@pytest.fixture
+def soon():
+    """Context of Ctrl-C in two milliseconds."""
+
+    class Soon:
+        def __enter__(self):
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+
+        def __exit__(self, *_):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield Soon()
+    signal.signal(signal.SIGALRM, before)

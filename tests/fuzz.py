@@ -211,7 +211,8 @@ class Chain:
             expected = {
                 "sample": (MemoryError, OverflowError),
                 "kneighbors": AttributeError,
-            }  # too many; several metrics
+                "score": ZeroDivisionError,
+            }  # too many; several metrics; scikit-learn's R^2 with weights of both signs and the sum 0
             if not isinstance(error, expected.get(self.step, ())):
                 raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-3)}") from error
         else:

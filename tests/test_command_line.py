@@ -1,15 +1,17 @@
 """The commands `learn`, `predict` and `test` give the same results as the library."""
 
 import io
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 
-from onlinebregman import ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier
 from onlinebregman.__main__ import main
-from onlinebregman.persistence import load_model
+from onlinebregman.persistence import load_model, save_model
+from onlinebregman.streams import CSVBatches
 
 X, y = load_breast_cancer(return_X_y=True)
 X, y = X[:300], y[:300]
@@ -84,6 +86,25 @@ def test_svmlight(folder):
     assert load_model("m.zip").n_features_in_ == 30
 
 
+def test_tabs_and_the_mark_that_excel_writes(folder):
+    (folder / "cells.tsv").write_text(text(NAMES[y]).replace(",", "\t"), encoding="utf-8-sig")
+    columns = CSVBatches("cells.tsv", columns=["x0"], delimiter="\t")
+    assert np.array_equal(np.concatenate([rows for rows, _ in columns]), X[:, :1])
+    assert main(["learn", "cells.tsv", "-m", "m.zip", "-e", "ForwardClassifier", "--delimiter", r"\t", "--quiet"]) == 0
+    model = ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
+    assert np.array_equal(load_model("m.zip").predict_proba(X), model.predict_proba(X))
+
+
+def test_a_reader_that_has_enough_is_no_error(folder):
+    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+    (folder / "cells.csv").write_text(text(np.resize(NAMES, 30_000), np.resize(X, (30_000, 30))))
+    command = [sys.executable, "-m", "onlinebregman", "predict", "cells.csv", "-m", "m.zip"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"malignant\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -93,6 +114,8 @@ def test_svmlight(folder):
         (["learn", "cells.csv", "-t", "z"], "must have a column 'z'; got"),
         (["learn", "-"], "give --classes"),
         (["learn", "cells.svm"], "give --n-features"),
+        (["learn", "cells.csv", "--delimiter", "ab"], "delimiter must be one character; got 'ab'"),
+        (["learn", "cells.csv", "--delimiter", ";"], "a column of X beside the target; got ['x0,x1"),
         (["predict", "cells.csv"], "m.zip"),
     ],
 )

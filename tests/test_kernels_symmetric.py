@@ -75,5 +75,5 @@ def test_instances_that_lack_something_are_refused(short):
     parts[short] = parts[short][:4]
     with pytest.raises(ValueError, match="for each of"):
         targets_and_rates(*parts, 2, False, True)
-    with pytest.raises(ValueError, match="of 3 features"):
+    with pytest.raises(ValueError, match="of 3 or more values"):
         targets_and_rates(np.ones((5, 2)), *(np.ones(5) for _ in range(4)), 3, False, True)

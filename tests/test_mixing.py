@@ -39,7 +39,7 @@ def reason_of(estimator):
     if getattr(estimator, "track_regret", False):
         return REFUSED.get(type(estimator).__name__, "track_regret")
     if getattr(estimator, "forgetting", 1.0) != 1.0:
-        return "no common age"
+        return "no common order"
     return REFUSED.get(type(estimator).__name__)
 
 

@@ -316,6 +316,7 @@ def examples():
 # Working memory, which is never saved.
 NOT_SAVED = {
     "AtomicLearner",
+    "AveragedGeometry",
     "Chunk",
     "DensityLearner",
     "Ensemble",

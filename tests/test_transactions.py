@@ -1,7 +1,6 @@
 """A call learns all of its rows or none, also if it ends by Ctrl-C, a lack of memory, another thread, or a bad row."""
 
 import copy
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -84,22 +83,6 @@ def test_parameters_of_a_refused_call_are_not_in_force(model, form, learned):
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def soon():
-    """Context in which Ctrl-C comes after two milliseconds."""
-
-    class Soon:
-        def __enter__(self):
-            signal.setitimer(signal.ITIMER_REAL, 0.002)
-
-        def __exit__(self, *_):
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    yield Soon()
-    signal.signal(signal.SIGALRM, before)
 
 
 def sparse_zeros(n_rows, n_columns):

@@ -19,6 +19,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
+    ParameterFreeRegressor,
 )
 from onlinebregman.pipeline import OnlinePipeline
 
@@ -58,6 +59,12 @@ def test_a_parameter_set_after_learning_began_is_read_when_it_begins_again(cls):
         .set_params(estimator=None)
     )
     assert path.partial_fit(X, LABELS).predict_proba(X).shape == (20, 2)
+
+
+@pytest.mark.parametrize("cls", [LearningRatePath, LearningRateMixture, ParameterFreeRegressor])
+def test_targets_that_are_missed_by_a_mixture_not_by_its_members(cls, unchanged):
+    with unchanged(model := cls().fit(X, Y), f"This {cls.__name__} estimator requires y to be passed"):
+        model.fit(X, None)
 
 
 @pytest.mark.parametrize("wrong", ["zzz", 3, LogDetMetricLearner])

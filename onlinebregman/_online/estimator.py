@@ -191,11 +191,15 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
 
-    def _run(self, body: Callable[[int], bool], n: int, task: str, X, y) -> int:
+    def _run(
+        self, body: Callable[[int], bool], n: int, task: str, X, y, current: Callable[[], dict[str, Any]] | None = None
+    ) -> int:
         """Call `body(i)` for i < n as one callback task each, until it returns True or a callback asks to stop.
 
-        Returns the number of tasks that were run.
+        Returns the number of tasks that were run. `current()` is what callbacks need to evaluate the current model, by
+        default `_reconstruction_attributes`.
         """
+        current = current or self._reconstruction_attributes
         context = self._init_callback_context(max_subtasks=n)
         data = {"estimator": self, "X": X, "y": y, "metadata": {}}
         context.call_on_fit_task_begin(**data)
@@ -203,10 +207,10 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
             subcontext = context.subcontext(task_name=task)
             subcontext.call_on_fit_task_begin(**data)
             done = body(i)
-            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=current)
             if done or stop:
                 break
-        context.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+        context.call_on_fit_task_end(**data, reconstruction_attributes=current)
         return i + 1
 
     def _reconstruction_attributes(self) -> dict[str, Any]:

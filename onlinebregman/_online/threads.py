@@ -1,10 +1,15 @@
-"""Limits on the threads of BLAS: for small matrices more than one thread is slower."""
+"""Numbers of threads: checks of `n_jobs`, and a limit for BLAS, which is slower with several on small matrices."""
 
 from __future__ import annotations
 
 from functools import cache
+from numbers import Integral
 
 from threadpoolctl import ThreadpoolController
+
+from .._sklearn_compat import Interval
+
+N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 _PAY_FROM = 400  # number of rows from which several threads make an eigendecomposition faster
 
@@ -22,15 +27,13 @@ class few_threads:
     """
 
     def __init__(self, d: int) -> None:
-        self._before = [(library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM]
+        counts = ((library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM)
+        self._before = [(library, n) for library, n in counts if n > 1]
 
     def __enter__(self) -> None:
-        self._set(1)
+        for library, _ in self._before:
+            library.set_num_threads(1)
 
     def __exit__(self, *_) -> None:
-        self._set(None)
-
-    def _set(self, limit: int | None) -> None:
         for library, n in self._before:
-            if n > 1:
-                library.set_num_threads(limit or n)
+            library.set_num_threads(n)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._kernels.matrices.constraints import squared_lengths
+from .._kernels.matrices.constraints import row_extremes, squared_lengths
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, laid_out
@@ -39,13 +39,12 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        extremes = np.zeros((len(self), 2))
         if isinstance(self.data, np.ndarray):
-            extremes[:, 1] = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
-        else:
-            rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
-            with np.errstate(over="ignore"):
-                extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
+            return row_extremes(self.data)
+        extremes = np.zeros((len(self), 2))
+        rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+        with np.errstate(over="ignore"):
+            extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
         return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
 from .._online.labels import StreamClassifierMixin
+from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -138,7 +139,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         "weights": [StrOptions({"uniform", "distance"}), callable, None],
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "window_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
     _fewest_classes = 1
@@ -460,11 +461,9 @@ class _Mapped:
     def for_copies(self, metrics: list, successors: list) -> _Mapped:
         """The cache for copies of the metrics; entries whose metric has changed are found by `_state_of`."""
         mapped = _Mapped()
-        for number, (metric, successor) in enumerate(zip(metrics, successors, strict=True)):
-            known = self.content.get(number)
-            if known is not None and known[0][0] == _Same(metric):
-                (_, *place), *rest = known
-                mapped.content[number] = ((_Same(successor), *place), *rest)
+        for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
+            if number < len(metrics) and metric == _Same(metrics[number]):
+                mapped.content[number] = ((_Same(successors[number]), *place), *rest)
         return mapped
 
     def __reduce__(self):

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.stack import Stack
 from .._online.side_by_side import HedgedMixin
+from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
@@ -66,7 +67,7 @@ class ParameterFree(HedgedMixin):
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
 

@@ -51,7 +51,8 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     Notes
     -----
     Losses that give no probabilities, such as the hinge loss, are calibrated: probabilities are proportional to the
-    sigmoid of slope * score + offset, and both numbers are learned by Newton steps on the rows predicted before.
+    sigmoid of slope * score + offset, and both numbers are learned by Newton steps on the rows predicted before, which
+    move no log odds on the wrong side beyond 10 on the other one.
 
     Examples
     --------

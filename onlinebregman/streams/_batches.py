@@ -151,7 +151,7 @@ class CSVBatches(_Table):
     columns : sequence of str or int, default=None
         The columns of X. None: all except the target.
     delimiter : str, default=","
-        Separator of values.
+        Separator of values, one character.
     header : bool, default=True
         Whether the first line holds the names of the columns; otherwise columns have numbers only.
     {batch_size}
@@ -177,6 +177,8 @@ class CSVBatches(_Table):
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(target, columns, batch_size)
+        if not (isinstance(delimiter, str) and len(delimiter) == 1):
+            raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
         self.path, self.delimiter, self.header = path, delimiter, header
 
     def _read(self, start: int) -> Iterator[Batch]:
@@ -188,6 +190,11 @@ class CSVBatches(_Table):
             fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
             names: list[Any] = fields if self.header else list(range(len(fields)))
             places, target = self._places(names, str(self.path))
+            if not places:
+                raise ValueError(
+                    f"{self.path} must have a column of X beside the target; got {fields} by delimiter="
+                    f"{self.delimiter!r}, which may be wrong."
+                )
             rows = lines if self.header else itertools.chain([first], lines)
             text: bool | None = None
             n_read = start
@@ -195,12 +202,12 @@ class CSVBatches(_Table):
                 try:
                     X = self._parsed(batch, places, np.float64)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]
+                    if y is not None:
+                        text = _is_text(y) if text is None else text
+                        y = y if text else y.astype(np.float64)
                 except ValueError as error:
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
                     raise
-                if y is not None:
-                    text = _is_text(y) if text is None else text
-                    y = y if text else y.astype(np.float64)
                 n_read += len(batch)
                 yield X, y
 
@@ -222,7 +229,7 @@ def _opened(path: str | os.PathLike[str]) -> Any:
     if path == "-":
         return nullcontext(sys.stdin)
     unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return unpack.get(os.path.splitext(path)[1], open)(path, "rt", encoding="utf-8")
+    return unpack.get(os.path.splitext(path)[1], open)(path, "rt", encoding="utf-8-sig")  # Excel writes a BOM
 
 
 def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:

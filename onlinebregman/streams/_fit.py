@@ -133,7 +133,9 @@ def fit_stream(
                 if scorer is not None and started:
                     course.count(scorer(model, X, y), n)
                 given = {} if labels is None else {"classes": labels}
-                model.partial_fit(X, y, *weights, **given)
+                if weights:
+                    (given["sample_weight"],) = weights  # by name: classifiers take their classes before it
+                model.partial_fit(X, y, **given)
             except Exception as error:
                 error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
                 raise
@@ -207,12 +209,18 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
             f"{path} is a model, but not a checkpoint; give another file, or resume=False to overwrite it."
         )
     vars(course).update(extra)
-    if type(model) is not type(estimator) or repr(model) != repr(estimator):
+    if type(model) is not type(estimator) or _parameters(model) != _parameters(estimator):
         raise ValueError(
             f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to start "
             "over."
         )
     return model, course
+
+
+def _parameters(estimator: Any) -> dict[str, str]:
+    """All parameters, as they are written; the estimator itself is written in short."""
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return {name: repr(value) for name, value in estimator.get_params().items()}
 
 
 def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:

@@ -128,11 +128,11 @@ def test_many_rounds_do_not_drift():
 
 
 def test_a_failed_call_leaves_the_model(monkeypatch):
-    """Rounds change the geometry in place, but a copy of it."""
+    """Rounds change a solution in place, but not the one of the model."""
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
-    before, kernel = model._geometry, model.kernel_
-    monkeypatch.setattr(DefiniteBoost, "_assess", lambda self: 1 / 0)
+    before, kernel = model._solution, model.kernel_
+    monkeypatch.setattr(DefiniteBoost, "_publish", lambda self, solution: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.partial_fit_pairs([[1, 2]], [0.01])
-    assert model._geometry is before
+    assert model._solution is before
     assert_array_equal(model.kernel_, kernel)

@@ -45,3 +45,13 @@ def test_a_bound_far_beyond_its_row_is_reported():
     with pytest.warns(ConvergenceWarning, match="cannot all be met"):
         model = DefiniteBoost(projection="exact").fit([[1.0, 0.0]], [1e30], ">=")
     assert np.isfinite(model.kernel_).all()
+
+
+def test_a_bound_that_says_nothing():
+    """Relative to its row it is infinite; its multiplier stays 0."""
+    given = [[0, 1], [1, 2], [3, 4]], [1.7e308, 0.1, 0.1]
+    for projection in ("approximate", "exact", "corrective"):
+        with np.errstate(all="raise", under="ignore"):
+            model = DefiniteBoost(projection=projection).fit_pairs(*given, n_objects=5)
+        assert model.alpha_[0] == 0
+        assert abs(model.dual_gap_) <= model.alpha_.sum() * model.max_violation_

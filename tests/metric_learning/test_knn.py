@@ -400,6 +400,7 @@ def test_a_metric_that_fails_half_way_is_given_back(unchanged):
         {"window_size": 0},
         {"window_size": 2.5},
         {"n_jobs": "all"},
+        {"n_jobs": 0},
     ],
     ids=str,
 )

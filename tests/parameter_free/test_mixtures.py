@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_expit, logsumexp
+from sklearn.base import clone
 
 from onlinebregman import (
     ForwardClassifier,
@@ -60,7 +61,10 @@ class Calibration:
         p = expit(z @ self.theta)
         hits = np.array([y == 1]) if len(scores) == 1 else np.arange(len(scores)) == y
         self.precision = self.precision + weight * (z * (p * (1 - p))[:, np.newaxis]).T @ z
-        self.theta = self.theta - np.linalg.solve(self.precision, weight * z.T @ (p - hits))
+        step = np.linalg.solve(self.precision, weight * z.T @ (p - hits))
+        with np.errstate(divide="ignore"):
+            part = ((np.abs(z @ self.theta) + 10) / np.abs(z @ step)).min()  # no logit passes 10 on the other side of 0
+        self.theta = self.theta - min(part, 1.0) * step
 
 
 class AdaHedge:
@@ -195,6 +199,40 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
     for model, estimator in zip(alone, mixture.estimators_, strict=True):
         assert_array_equal(model.coef_, estimator.coef_)
         assert model.t_ == estimator.t_
+
+
+HINGE = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", eta0=0.1)
+
+
+def with_large_rows(n_classes, size):
+    """Rows, some of that size with other labels, and the first ones again."""
+    X, y = rows(n_classes)
+    return np.concatenate([X, X[:20] * size, X]), np.concatenate([y, y[::-1][:20], y])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_far_on_the_wrong_side_do_not_spoil_a_calibration(n_classes):
+    """There the log loss has a slope and no curvature, so that Newton's step would be as long as the score is large."""
+    X, y = with_large_rows(n_classes, 1e3)
+    mixture = ParameterFreeClassifier(members=[HINGE]).partial_fit(X, y, classes=np.arange(n_classes))
+    alone, scale, losses = clone(HINGE), Calibration(), []
+    for i in range(len(y)):
+        scores = np.ravel(alone.decision_function(X[i : i + 1])) if i else np.zeros(n_classes if n_classes > 2 else 1)
+        losses.append(-scale.log_proba(scores)[y[i]])
+        scale.learn(scores, y[i], 1.0)
+        alone.partial_fit(X[i : i + 1], y[i : i + 1], classes=np.arange(n_classes))
+    assert_allclose(mixture.cumulative_losses_, sum(losses), rtol=1e-8)
+    assert np.mean(losses[-60:]) < 1.1 * np.log(n_classes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("size", [1e80, 1e152])
+def test_calibrations_of_scores_whose_squares_overflow(n_classes, size):
+    X, y = with_large_rows(n_classes, size)
+    hinge = clone(HINGE).set_params(update="explicit")
+    mixture = ParameterFreeClassifier(members=[hinge, hinge]).partial_fit(X, y, classes=np.arange(n_classes))
+    assert np.isfinite(mixture.cumulative_losses_).all()
+    assert_allclose(mixture.predict_proba(X).sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])

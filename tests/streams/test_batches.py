@@ -134,6 +134,14 @@ def test_what_is_no_number_is_refused_with_its_place(tmp_path):
     assert "rows 20 to 29" in caught.value.__notes__[0]
 
 
+def test_targets_of_text_after_numbers_are_refused_with_their_place(tmp_path):
+    file = tmp_path / "late.csv"
+    file.write_text("x,y\n1,1\n2,0\n3,u\n")
+    with pytest.raises(ValueError, match="could not convert string to float") as raised:
+        list(CSVBatches(file, batch_size=2))
+    assert raised.value.__notes__ == [f"This was in {file}, rows 2 to 2."]
+
+
 def test_wrong_sizes_are_refused():
     with pytest.raises(ValueError, match="batch_size == 0"):
         ArrayBatches(X, y, batch_size=0)

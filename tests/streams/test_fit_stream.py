@@ -8,6 +8,8 @@ import threading
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import zero_one_loss
 
@@ -19,6 +21,7 @@ from onlinebregman import (
     MetricKNeighborsClassifier,
     OnlineGaussian,
     ParameterFreeClassifier,
+    ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches, fit_stream
@@ -154,6 +157,17 @@ def test_the_loss_that_estimators_keep_costs_no_prediction():
     assert result.score == model.cumulative_loss_ / 200 == result.curve[-1]
 
 
+@pytest.mark.parametrize("model", [ForwardClassifier(), SGDClassifier(random_state=0), ImplicitGDRegressor()])
+def test_weights_of_rows(model):
+    weights, targets = np.random.default_rng(2).uniform(size=len(X)), y if is_regressor(model) else LABELS
+    classes = {} if is_regressor(model) else {"classes": np.unique(LABELS)}
+    parts = [(X[i : i + 40], targets[i : i + 40], weights[i : i + 40]) for i in range(0, len(X), 40)]
+    expected = clone(model)
+    for rows, t, w in parts:
+        expected.partial_fit(rows, t, sample_weight=w, **classes)
+    assert_array_equal(fit_stream(model, parts, **classes).estimator.predict(X), expected.predict(X))
+
+
 def test_the_curve_does_not_grow_with_the_stream():
     result = fit_stream(ImplicitGDRegressor(), ((X[:1], y[:1]) for _ in range(3000)))
     assert 64 <= len(result.curve) == len(result.curve_rows) < 256
@@ -181,6 +195,27 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     save_model(ImplicitGDRegressor(), file)
     with pytest.raises(ValueError, match="is a model, but not a checkpoint"):
         fit_stream(ImplicitGDRegressor(), batches, checkpoint=file)
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+def test_a_checkpoint_of_many_members_one_of_which_is_another(place, tmp_path):
+    """The repr of a mixture omits most of them."""
+    members = [ImplicitGDRegressor(eta0=eta) for eta in np.linspace(0.1, 1.0, 40)]
+    settings, batches = {"checkpoint": tmp_path / "model.zip"}, ArrayBatches(X, y)
+    fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
+    assert fit_stream(ParameterFreeRegressor(members=members), batches, **settings).n_rows == len(X)
+    members[place] = ImplicitGDRegressor(eta0=3.0)
+    with pytest.raises(ValueError, match="is a checkpoint of"):
+        fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
+
+
+def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
+    settings, batches = {"checkpoint": tmp_path / "model.zip"}, ArrayBatches(X, y)
+    init = np.linspace(1.0, 2.0, X.shape[1])
+    fit_stream(ImplicitGDRegressor(init=init), batches, **settings)
+    assert fit_stream(ImplicitGDRegressor(init=init), batches, **settings).n_rows == len(X)
+    with pytest.raises(ValueError, match="is a checkpoint of"):
+        fit_stream(ImplicitGDRegressor(init=init + 1e-12), batches, **settings)
 
 
 def test_a_fitted_model_continues_on_request():

@@ -1,3 +1,4 @@
+from onlinebregman._kernels.loop.calibration cimport Calibration
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -37,11 +38,6 @@ cdef class ScoreMixer(Mixer):
     cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil
     cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
                         double* buffer) noexcept nogil
-
-
-cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the precision of the two
-    double slope, offset
-    double a, b, d            # [[a, b], [b, d]]
 
 
 cdef struct Expert:

@@ -18,6 +18,7 @@ from libc.math cimport INFINITY, exp, isfinite, log, log1p
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.loop.calibration cimport calibrate, sigmoid
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.stack cimport Stack
@@ -229,10 +230,6 @@ cdef class ScoreMixer(Mixer):
 
 cdef inline double log_sigmoid(double a) noexcept nogil:
     return -log1p(exp(-a)) if a > 0 else a - log1p(exp(a))
-
-
-cdef inline double sigmoid(double a) noexcept nogil:
-    return 1.0 / (1.0 + exp(-a)) if a > 0 else exp(a) / (1.0 + exp(a))
 
 
 # Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
@@ -480,21 +477,3 @@ cdef class ProbabilityMixer(Mixer):
     cdef void restore(self) noexcept:
         Mixer.restore(self)
         memcpy(self.experts, self.experts_before, self.hedge.n_experts * sizeof(Expert))
-
-
-cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
-    """One Newton step on the one-vs-rest log losses, with the sum of all curvatures so far."""
-    cdef Py_ssize_t c
-    cdef double p, g, h, g_slope = 0.0, g_offset = 0.0, det, a
-    for c in range(n):
-        a = scores[c]
-        p = sigmoid(s.slope * a + s.offset)
-        g, h = weight * (p - <double> (y == (c if n > 1 else 1))), weight * p * (1.0 - p)
-        g_slope += g * a
-        g_offset += g
-        s.a += h * a * a
-        s.b += h * a
-        s.d += h
-    det = s.a * s.d - s.b * s.b
-    s.slope -= (s.d * g_slope - s.b * g_offset) / det
-    s.offset -= (s.a * g_offset - s.b * g_slope) / det

@@ -13,14 +13,14 @@ from joblib import effective_n_jobs
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
-from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
-from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.learner cimport reason
+from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -178,6 +178,7 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef Py_ssize_t length = self.vector_length(rows.widest), most = 1, n_jobs = 1
+        check_n_jobs(self.n_jobs)
         Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
         self.bind(length)
@@ -190,7 +191,7 @@ cdef class MixtureLearner(Ensemble):
         if self.targets.shape[0] < most:
             self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
         if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
-            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
+            n_jobs = min(<Py_ssize_t> effective_n_jobs(self.n_jobs), 1 + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 
@@ -350,10 +351,10 @@ cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept n
         (<MixtureLearner> mixture).learn_chunkwise((<MixtureLearner> mixture).chunkwise[task - 1], work, outcome)
 
 
-cdef Py_ssize_t n_threads(n_jobs) except -1:
+cdef int check_n_jobs(n_jobs) except -1:
     if not (n_jobs is None or isinstance(n_jobs, Integral) and n_jobs != 0):
         raise ValueError(f"n_jobs must be an int other than 0, or None; got {n_jobs!r}.")
-    return effective_n_jobs(n_jobs)
+    return 0
 
 
 cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:

@@ -32,7 +32,7 @@ from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
-from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
+from onlinebregman._kernels.rows.fourier cimport mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_to_learn
 

@@ -5,7 +5,7 @@ derivative is constant, and around it the derivative jumps (hinge, absolute, qua
 is a squared one (Huber, modified Huber); or the loss is squared on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, log1p, signbit
+from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, signbit
 
 
 cdef class Loss:

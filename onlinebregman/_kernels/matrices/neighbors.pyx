@@ -12,8 +12,6 @@ from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
 from onlinebregman._kernels.rows.rows cimport Rows
-from onlinebregman._kernels.rows.rows cimport Rows
-from onlinebregman._kernels.matrices.symmetric import balanced_factor
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil

@@ -1,0 +1,37 @@
+"""Probabilities from scores that mean none, such as those of the hinge loss, by a sigmoid that is learned.
+
+On-line Newton steps on the log losses of one class against the rest, with the sum of all curvatures so far.
+"""
+
+from libc.math cimport fabs, isfinite
+
+cdef double FAR = 10.0        # logits on the wrong side of 0 are moved at most this far to the other one
+
+
+cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
+    """One step, on a row of class y with n scores: one for two classes, else one for each class.
+
+    A score far on the wrong side has no curvature; the step is shortened so that no logit of the row gets beyond FAR on
+    the other side of 0. Scores whose squares overflow are left out.
+    """
+    cdef Py_ssize_t c
+    cdef double p, g, h, g_slope = 0.0, g_offset = 0.0, det, a, slope, offset, logit, part = 1.0
+    cdef Calibration before = s[0]
+    for c in range(n):
+        a = scores[c]
+        p = sigmoid(s.slope * a + s.offset)
+        g, h = weight * (p - <double> (y == (c if n > 1 else 1))), weight * p * (1.0 - p)
+        g_slope += g * a
+        g_offset += g
+        s.a += h * a * a
+        s.b += h * a
+        s.d += h
+    det = s.a * s.d - s.b * s.b
+    slope, offset = (s.d * g_slope - s.b * g_offset) / det, (s.a * g_offset - s.b * g_slope) / det
+    for c in range(n):
+        logit = s.slope * scores[c] + s.offset
+        part = min(part, (fabs(logit) + FAR) / fabs(slope * scores[c] + offset))
+    s.slope -= part * slope
+    s.offset -= part * offset
+    if not (isfinite(det) and isfinite(s.slope) and isfinite(s.offset)):
+        s[0] = before
