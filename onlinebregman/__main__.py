@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # of `predict ... | head`, which has read enough; the exit flushes standard output again
+    except BrokenPipeError:  # by `predict ... | head`, which stops reading; the exit flushes standard output again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (OSError, ValueError, ImportError) as error:

@@ -115,7 +115,7 @@ def test_a_reader_that_has_enough_is_no_error(folder):
         (["learn", "-"], "give --classes"),
         (["learn", "cells.svm"], "give --n-features"),
         (["learn", "cells.csv", "--delimiter", "ab"], "delimiter must be one character; got 'ab'"),
-        (["learn", "cells.csv", "--delimiter", ";"], "a column of X beside the target; got ['x0,x1"),
+        (["learn", "cells.csv", "--delimiter", ";"], "a column of X in addition to the target; got ['x0,x1"),
         (["predict", "cells.csv"], "m.zip"),
     ],
 )

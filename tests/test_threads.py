@@ -121,12 +121,12 @@ def test_threads_predict_while_another_one_learns_row_after_row():
 
 
 def test_threads_read_solutions_while_another_one_solves():
-    """A kernel changes places with the next one once that is found, with its multipliers and measures of success."""
+    """A kernel is replaced together with its multipliers and measures of convergence, when the next one is found."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 30)), rng.uniform(0.1, 1.0, size=60)
 
     def states(model):
-        """What each of its attributes and the predictions are before and after each call."""
+        """The attributes and predictions before and after each call."""
         for first in range(0, 60, 5):
             model.partial_fit(X[first : first + 5], y[first : first + 5])
             yield tuple(state().tobytes() for state in reads(model))

@@ -1,4 +1,4 @@
-"""Linear constraints on a density matrix, as DefiniteBoost keeps them."""
+"""Linear constraints on a density matrix, as stored by DefiniteBoost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ._instances import Array, Rows
 
 
 class Conditions(NamedTuple):
-    """What constraints have come to.
+    """Values, violations and residuals of constraints.
 
     Attributes
     ----------
     values, violations, residuals : ndarray of shape (n_constraints,)
         tr(W C_j), how far it is violated, and the distance from the optimality conditions; relative to spread_j / d.
     worst, farthest : int
-        The first constraint of the largest violation, and of the largest residual: if that is as large, the same.
+        Constraints with the largest violation, and with the largest residual; the same one if the two are equal.
     finite : bool
         Whether the residuals and the sum of alpha_j spread_j are finite.
     """
@@ -53,7 +53,7 @@ class Constraints:
     spreads : ndarray of shape (n_constraints,)
         Their distance; 1 where that is 0.
     equal : ndarray of shape (n_constraints,)
-        1 for those that demand equality, whose multipliers have any sign; 0 for the others.
+        1 for equalities, whose multipliers have any sign; 0 for the others.
     """
 
     def __init__(self, blocks: list[Rows], table: Array) -> None:
@@ -64,7 +64,7 @@ class Constraints:
         return Constraints, (self.blocks, self.table)
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Constraints:
-        """These and further ones, their senses as `check_senses` gives them; nothing is changed in place."""
+        """A new object with further constraints, their senses as returned by `check_senses`."""
         equal = senses == 0
         signs = np.where(equal, 1.0, senses)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -80,11 +80,11 @@ class Constraints:
         if self.blocks and type(self.blocks[-1]) is type(instances):
             blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
         else:
-            blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
+            blocks = [*self.blocks, copy.deepcopy(instances)]  # these may be arrays of the caller
         return Constraints(blocks, np.concatenate([self.table, added], axis=1))
 
     def prepared(self, j: int, geometry: VonNeumannGeometry) -> Array:
-        """Row j as the geometry, which is told so, reads it."""
+        """Row j, in the form that the geometry reads after this call."""
         for block in self.blocks:
             if j < len(block):
                 break
@@ -97,7 +97,7 @@ class Constraints:
         return self.signs * (self._traces(factor) - self.bounds)
 
     def conditions(self, factor: Array, alpha: Array) -> Conditions:
-        """What they have come to, for multipliers alpha."""
+        """`Conditions` of the constraints for multipliers alpha."""
         return Conditions(*conditions(self._traces(factor), self.table, alpha, len(factor)))
 
     def _traces(self, factor: Array) -> Array:

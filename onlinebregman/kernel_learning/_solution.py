@@ -1,4 +1,4 @@
-"""The kernel of DefiniteBoost, and how it was found."""
+"""The kernel of DefiniteBoost with its multipliers and the record of its rounds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._instances import Array, Rows
 
 @dataclass(eq=False)
 class Solution:
-    """A kernel, the constraints it is for, and the multipliers that give it.
+    """A kernel, its constraints, and their multipliers.
 
-    Rounds change one in place that nobody else has. The one that an estimator has bound stays what it is.
+    Rounds change a new solution in place; the solution that an estimator has bound is never changed.
     """
 
     geometry: VonNeumannGeometry
@@ -28,10 +28,10 @@ class Solution:
     gap: float = 0.0
     violation: float = 0.0
     residual: float = 0.0
-    found: Conditions = field(init=False, repr=False)  # what the constraints have come to, while rounds go on
+    found: Conditions = field(init=False, repr=False)  # values and violations of the constraints, during the rounds
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Solution:
-        """A start for the solution for further constraints; it shares nothing that rounds change."""
+        """The start of a solution with further constraints; it shares nothing that rounds change."""
         return Solution(
             copy.copy(self.geometry),
             self.constraints.extended(instances, bounds, senses),

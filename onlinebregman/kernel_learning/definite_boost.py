@@ -31,7 +31,7 @@ from ._solution import Solution
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds(Instances):
-    """Instances and the bounds of tr(W X), with the sides on which it has to be: 1 below, -1 above, 0 neither."""
+    """Instances, and bounds on tr(W X): upper (sense 1), lower (-1), or an equality (0)."""
 
     senses: Array
 
@@ -346,26 +346,26 @@ class DefiniteBoost(KernelLearner):
         self._publish(solution)
 
     def _extended(self, data: Bounds) -> Solution:
-        """A start for the solution with further constraints."""
+        """The start of a solution with further constraints."""
         solution = self._solution.extended(data.X, data.y, data.senses)
         solution.found = self._conditions(solution)
         return solution
 
-    def _hopeless(self, solution: Solution) -> bool:
+    def _infeasible(self, solution: Solution) -> bool:
         """Whether the constraints are proved to contradict each other.
 
-        If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
+        If some W satisfies them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
         eigenvalue of W_1.
         """
         return solution.log_dual[-1] < self._least_log - 1e-9
 
     @property
     def _only_violations(self) -> bool:
-        """Do rounds look at violations alone?"""
+        """Whether a round only considers violated constraints, not the other optimality conditions."""
         return self.selection == "violation" and self.projection != "corrective"
 
     def _conditions(self, solution: Solution) -> Conditions:
-        """How far constraints are from their optimality conditions; a ValueError if something overflowed."""
+        """Violations and residuals of the constraints; a ValueError if something overflowed."""
         constraints = solution.constraints
         found = constraints.conditions(solution.geometry.factor, solution.alpha)
         if not (found.finite and isfinite(solution.log_dual[-1]) and isfinite(solution.log_bound[-1])):
@@ -379,7 +379,7 @@ class DefiniteBoost(KernelLearner):
         return found
 
     def _round(self, solution: Solution, i: int) -> bool:
-        """Move one multiplier; True if there is nothing left to do."""
+        """Change one multiplier, or all of them; True if learning can stop."""
         found = solution.found
         if self._only_violations:
             j, residual = found.worst, found.violations.item(found.worst)
@@ -391,7 +391,7 @@ class DefiniteBoost(KernelLearner):
                 f"{solution.constraints.spreads[j] * found.violations.max() / self.n_features_in_:.3g}, "
                 f"dual objective {self.n_features_in_ * np.exp(solution.log_dual[-1]):.6g}"
             )
-        if residual <= self.tol or self._hopeless(solution):
+        if residual <= self.tol or self._infeasible(solution):
             return True
         if not (self.projection == "corrective" and self._correct(solution)):
             self._move(solution, j, found.values.item(j))
@@ -406,7 +406,7 @@ class DefiniteBoost(KernelLearner):
             value, gradient = constraints.dual(scaled / spreads, self._log_first)
             return value, gradient / spreads
 
-        def hopeless(intermediate_result) -> None:
+        def stop_if_infeasible(intermediate_result) -> None:
             if intermediate_result.fun < self._least_log - 1:
                 raise StopIteration
 
@@ -417,7 +417,7 @@ class DefiniteBoost(KernelLearner):
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(None if free else 0, None) for free in constraints.equal],
-                callback=hopeless,
+                callback=stop_if_infeasible,
                 options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
             )
             if not found.fun < solution.log_dual[-1]:
@@ -429,14 +429,14 @@ class DefiniteBoost(KernelLearner):
         return True
 
     def _move(self, solution: Solution, j: int, value: float) -> None:
-        """G <- G - step C_j from tr(W C_j) = value spread / d, and what the dual objective and its bound become."""
+        """G <- G - step C_j from tr(W C_j) = value spread / d, with the new dual objective and its bound."""
         constraints, geometry = solution.constraints, solution.geometry
         bound, sign, low, high, spread, equal = constraints.table[:, j].tolist()
         x = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
         r, bound, lowest, side = value * spread / self.n_features_in_, sign * bound, -solution.alpha.item(j), 1.0
         if equal:
             lowest = -inf
-            if r < 0:  # then it is -C_j that violates
+            if r < 0:  # then -C_j is violated
                 r, low, high, sign, bound, side = -r, -high, -low, -sign, -bound, -1.0
         margin = self.tol * spread / self.n_features_in_
         step, log_factor = approximate_step(r, low, high, margin, lowest)
@@ -445,7 +445,7 @@ class DefiniteBoost(KernelLearner):
                 enough = self._least_log - 1 - solution.log_dual[-1]
                 step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
             else:
-                step = lowest  # all the way back, if that violates nothing
+                step = lowest  # back to a multiplier of 0, if the constraint is then satisfied
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
@@ -454,18 +454,20 @@ class DefiniteBoost(KernelLearner):
         solution.log_bound.append(solution.log_bound[-1] + log_factor)
 
     def _publish(self, solution: Solution) -> None:
-        """Bind the solution with its measures of success, and warn if there is none."""
+        """Bind the solution with its measures of convergence, and warn if it has not converged."""
         found, spreads = solution.found, solution.constraints.spreads
         del solution.found
         excesses = found.violations * spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
-        values = np.where(solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_)  # 0 times infinity is 0
+        values = np.where(
+            solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_
+        )  # 0 times infinity is 0
         solution.gap = float(-solution.alpha @ values)
         solution.violation = float(excesses[worst])
         solution.residual = float(found.residuals.max())
-        self._solution = solution  # at once, as other threads may predict
+        self._solution = solution  # one assignment, as other threads may predict
         message = f"constraint {worst} is violated most, by {solution.violation:g}"
-        if self._hopeless(solution):
+        if self._infeasible(solution):
             warn_caller(
                 "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict "
                 f"each other, and {message}. Relax their bounds, or remove some.",

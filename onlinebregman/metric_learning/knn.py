@@ -339,7 +339,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
         The window is read once and the cache replaced by one assignment, as other threads may predict or learn.
         """
-        place = (_Same(metric), width, _state_of(metric, window), window.first, window.last)
+        place = (_Identity(metric), width, _state_of(metric, window), window.first, window.last)
         settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
         known = self._mapped.content.get(number)
         if known is None or known[:2] != (place, settings):
@@ -427,7 +427,7 @@ def _map(metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
     return dense(metric.transform(X), np.float64)
 
 
-class _Same:
+class _Identity:
     """Compares an object by identity, and keeps it alive so that the identity stays unique."""
 
     def __init__(self, value) -> None:
@@ -462,8 +462,8 @@ class _Mapped:
         """The cache for copies of the metrics; entries whose metric has changed are found by `_state_of`."""
         mapped = _Mapped()
         for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
-            if number < len(metrics) and metric == _Same(metrics[number]):
-                mapped.content[number] = ((_Same(successors[number]), *place), *rest)
+            if number < len(metrics) and metric == _Identity(metrics[number]):
+                mapped.content[number] = ((_Identity(successors[number]), *place), *rest)
         return mapped
 
     def __reduce__(self):

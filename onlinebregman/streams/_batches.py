@@ -192,7 +192,7 @@ class CSVBatches(_Table):
             places, target = self._places(names, str(self.path))
             if not places:
                 raise ValueError(
-                    f"{self.path} must have a column of X beside the target; got {fields} by delimiter="
+                    f"{self.path} must have a column of X in addition to the target; got {fields} with delimiter="
                     f"{self.delimiter!r}, which may be wrong."
                 )
             rows = lines if self.header else itertools.chain([first], lines)

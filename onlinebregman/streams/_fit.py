@@ -134,7 +134,7 @@ def fit_stream(
                     course.count(scorer(model, X, y), n)
                 given = {} if labels is None else {"classes": labels}
                 if weights:
-                    (given["sample_weight"],) = weights  # by name: classifiers take their classes before it
+                    (given["sample_weight"],) = weights  # by name, as the third argument of classifiers is `classes`
                 model.partial_fit(X, y, **given)
             except Exception as error:
                 error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
@@ -218,7 +218,7 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
 
 
 def _parameters(estimator: Any) -> dict[str, str]:
-    """All parameters, as they are written; the estimator itself is written in short."""
+    """The repr of all parameters in full; the repr of the estimator is abbreviated."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         return {name: repr(value) for name, value in estimator.get_params().items()}
 

@@ -48,7 +48,7 @@ def test_a_bound_far_beyond_its_row_is_reported():
 
 
 def test_a_bound_that_says_nothing():
-    """Relative to its row it is infinite; its multiplier stays 0."""
+    """The bound is infinite relative to its row; its multiplier stays 0."""
     given = [[0, 1], [1, 2], [3, 4]], [1.7e308, 0.1, 0.1]
     for projection in ("approximate", "exact", "corrective"):
         with np.errstate(all="raise", under="ignore"):

@@ -6,7 +6,7 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
 
 cdef class AveragedGeometry(Geometry):
-    """A view of a geometry whose averages are those of its stored weights; `load` and `dot` alone, for sparse rows.
+    """A view of the averaged weights of a geometry that stores its weights, with `load` and `dot` for sparse rows.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ cdef class AveragedGeometry(Geometry):
         raise TypeError("a view of averaged weights cannot be pickled")
 
     cdef double average(self, Py_ssize_t j) noexcept nogil:
-        """As `average_of`."""
+        """Like `average_of`, for one weight."""
         cdef double time = self.state.clock - self.stamp[j], w = self.weights[j]
         cdef double average = (self.average_sum[j] + w * time) / self.average_over
         if isfinite(average):
@@ -38,7 +38,7 @@ cdef class AveragedGeometry(Geometry):
         """Nothing to do: `dot` reads the weights of the row."""
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        """Bit for bit that of a Euclidean geometry with these weights: added in the order of `ob_sparse_dot`."""
+        """The sum in the order of `ob_sparse_dot`: bit for bit that of a Euclidean geometry with these weights."""
         cdef Py_ssize_t i, j, n = work.row.n
         cdef double[4] s = [0.0, 0.0, 0.0, 0.0]
         cdef double w

@@ -40,13 +40,13 @@ cdef extern from "ops/row.h":
 def aligned(values, more=0, size=None):
     """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place.
 
-    With a `size`, zeros follow up to it; pages of them take no time until they are used, also if all values are 0.
+    With a `size`, zeros follow up to it; pages of them take no time until they are used, even if all values are 0.
     """
     values = np.asarray(values)
     size = values.shape[0] if size is None else size
     buffer = np.zeros(size + more + 8)
     start = -(buffer.ctypes.data // 8) % 8
-    if values.view(np.int64).any():  # its bits: -0.0 is kept
+    if values.view(np.int64).any():  # compared as bits, to preserve -0.0
         buffer[start : start + values.shape[0]] = values
     return buffer[start : start + size]
 

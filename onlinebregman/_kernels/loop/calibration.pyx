@@ -1,18 +1,18 @@
-"""Probabilities from scores that mean none, such as those of the hinge loss, by a sigmoid that is learned.
+"""Probabilities from scores that are not log odds, such as those of the hinge loss, by a learned sigmoid.
 
 On-line Newton steps on the log losses of one class against the rest, with the sum of all curvatures so far.
 """
 
 from libc.math cimport fabs, isfinite
 
-cdef double FAR = 10.0        # logits on the wrong side of 0 are moved at most this far to the other one
+cdef double FAR = 10.0        # limit of logits that a step moves to the other side of 0
 
 
 cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
     """One step, on a row of class y with n scores: one for two classes, else one for each class.
 
-    A score far on the wrong side has no curvature; the step is shortened so that no logit of the row gets beyond FAR on
-    the other side of 0. Scores whose squares overflow are left out.
+    A score far on the wrong side has no curvature; the step is shortened so that no logit of the row exceeds FAR on the
+    other side of 0. Scores whose squares overflow are ignored.
     """
     cdef Py_ssize_t c
     cdef double p, g, h, g_slope = 0.0, g_offset = 0.0, det, a, slope, offset, logit, part = 1.0

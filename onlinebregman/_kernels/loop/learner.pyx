@@ -35,7 +35,7 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
-OWN_AVERAGES = (PNormGeometry, ScaleInvariantGeometry)  # those are not of the stored weights
+OWN_AVERAGES = (PNormGeometry, ScaleInvariantGeometry)  # their averages are not those of the stored weights
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
@@ -71,7 +71,7 @@ cdef int check_rows(Geometry geometry, Rows rows) except -1:
 
 
 cdef Geometry averaged_view(Learner learner, Rows rows):
-    """The averaged weights for a few sparse rows, or None; more rows need most of the weights, and share them."""
+    """A view of the averaged weights for a few sparse rows; None for more rows, for which all averages are computed."""
     cdef Geometry geometry = learner.geometry, view = None
     cdef bint dense = rows.indices == NULL or (learner.standardizer is not None and learner.standardizer.centred)
     if learner.run.averaged == 0 or dense or rows.stored >= geometry.n_features:

@@ -20,12 +20,12 @@ from onlinebregman._kernels.rows.rows import all_finite
 
 
 cdef struct Chosen:              # the instances to learn
-    Py_ssize_t n                 # of positive weight, without multiples of the identity, as their tr(W X) is always one
-    bint in_order                # whether they are all there are, as they are stored
+    Py_ssize_t n                 # without weight 0 and multiples of the identity, whose tr(W X) is constant
+    bint in_order                # whether they are all instances, in the order in which they are stored
     double spread                # of the stream after them, or after the instance `too_large`
     double largest_weight
     Py_ssize_t n_collapsed       # number of multiples of the identity
-    Py_ssize_t too_large         # the first whose squared spread, or with which a bound on the loss, overflows; or -1
+    Py_ssize_t too_large         # the first with which the squared spread or a bound on the loss overflows; or -1
 
 
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
@@ -58,7 +58,7 @@ def learn_instances(Learner learner, dict attributes, instances, y, weights, ord
 
 
 cdef object learn(Learner learner, dict attributes, instances, Rows rows, extremes, y, weights, order, bint scaled):
-    """`learn_instances`; `rows` are those of the instances, or None, and `extremes` theirs."""
+    """See `learn_instances`; with the rows of the instances, or None, and their extreme eigenvalues."""
     cdef const double[::1] targets = y, weight = weights
     cdef const Py_ssize_t[::1] given = order
     cdef Py_ssize_t n = targets.shape[0] if order is None else given.shape[0]
@@ -95,7 +95,7 @@ cdef object learn(Learner learner, dict attributes, instances, Rows rows, extrem
 cdef Chosen choose(const double[:, :] extremes, const double[::1] y, const double[::1] weights,
                    const Py_ssize_t[::1] order, double spread, double loss, bint scaled, Py_ssize_t[::1] index,
                    double[::1] rate):
-    """Write the numbers of the instances to learn, and their weights, divided by spread^2 if `scaled`."""
+    """Write the indices of the instances to learn, and their weights, divided by spread^2 if `scaled`."""
     cdef Py_ssize_t i, k
     cdef double low, high, own, size, most, weight
     cdef Chosen chosen = Chosen(0, index.shape[0] == y.shape[0], spread, 0.0, 0, -1)

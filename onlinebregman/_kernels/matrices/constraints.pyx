@@ -1,4 +1,4 @@
-"""Linear constraints on a density matrix: how far all are from their optimality conditions, and a step along one."""
+"""Linear constraints on a density matrix: their optimality conditions in one pass, and a step along one of them."""
 
 import numpy as np
 
@@ -57,12 +57,12 @@ def row_extremes(rows):
 
 
 cdef inline double larger(double a, double b) noexcept nogil:
-    """As numpy.maximum: NaN if one of them is."""
+    """Like numpy.maximum: NaN if one of them is."""
     return a if a > b or isnan(a) else b
 
 
 def conditions(const double[::1] traces, const double[:, ::1] table, const double[::1] alpha, double d):
-    """What constraints tr(W C_j) <= 0, or = 0, with C_j = sign_j (X_j - bound_j I), have come to.
+    """Values, violations and residuals of constraints tr(W C_j) <= 0, or = 0, with C_j = sign_j (X_j - bound_j I).
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def conditions(const double[::1] traces, const double[:, ::1] table, const doubl
     cdef bint finite = True
     cdef const double[::1] bounds, signs, spreads, equal
     if table.shape[0] != 6 or not n == table.shape[1] == alpha.shape[0]:
-        raise ValueError(f"there must be six numbers and a multiplier for each of {n} constraints")
+        raise ValueError(f"table must have shape (6, {n}), and alpha {n} entries, one for each constraint")
     bounds, signs, spreads, equal = table[0], table[1], table[4], table[5]
     found = np.empty((3, n))
     cdef double[:, ::1] out = found
@@ -117,7 +117,7 @@ def approximate_step(double r, double low, double high, double margin, double lo
         ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
 
     least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
-    `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
+    `margin` inside it, which keeps both finite for constraints that no W, or only a singular one, satisfies.
     """
     cdef double step, log_factor
     margin = max(margin, 1e-12 * max(-low, high, fabs(r)))  # bounds far beyond all eigenvalues
