@@ -205,7 +205,7 @@ def expected_failures(estimator):
         return {"check_estimators_dtypes": reason, "check_fit2d_1feature": reason}
     if not has_fit_parameter(estimator, "sample_weight") or type(estimator).__name__ in ORDER_FREE:
         return {}
-    if is_density(estimator):  # of what one says the check compares nothing
+    if is_density(estimator):  # the check compares no output of a density
         return {}
     reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
     kinds = ["dense", "sparse"] if get_tags(estimator).input_tags.sparse else ["dense"]
@@ -213,7 +213,7 @@ def expected_failures(estimator):
 
 
 def is_online_learner(estimator):
-    """Does its `fit` run epochs over the rows?"""
+    """Whether its `fit` runs epochs over the rows."""
     return "shuffle" in estimator.get_params()
 
 
@@ -420,7 +420,7 @@ def outputs():
 
 @pytest.fixture(scope="session")
 def is_online():
-    """Does `fit` run epochs over the rows, so that one epoch equals one `partial_fit`?"""
+    """Whether `fit` runs epochs over the rows, so that one epoch equals one `partial_fit`."""
     return is_online_learner
 
 
@@ -440,7 +440,7 @@ def unchanged():
 
 @pytest.fixture
 def soon():
-    """Context of Ctrl-C in two milliseconds."""
+    """Context in which Ctrl-C comes after two milliseconds."""
 
     class Soon:
         def __enter__(self):

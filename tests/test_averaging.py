@@ -121,7 +121,7 @@ def test_averaging_moves_the_loss_and_nothing_else(name):
     plain, averaged = clone(one).partial_fit(X, y, h), one.set_params(average=True).partial_fit(X, y, h)
     for a, b in zip(plain._learner.position, averaged._learner.position, strict=True):
         assert_allclose(a, b, rtol=1e-12)
-    assert_allclose(averaged.weighted_loss_, plain.weighted_loss_, rtol=1e-12)  # of the weights that learn
+    assert_allclose(averaged.weighted_loss_, plain.weighted_loss_, rtol=1e-12)  # of the weights before averaging
     assert abs(averaged.cumulative_loss_ - plain.cumulative_loss_) > 1e-3 * plain.cumulative_loss_
 
 

@@ -1,4 +1,4 @@
-"""The C helpers compiled for each instruction set give the same digits: what the loader chooses makes no difference."""
+"""The C helpers give the same digits on every instruction set for which they are compiled."""
 
 import ctypes
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.exhaustive
 
 
 class Softmax(ctypes.Structure):
-    """`ob_softmax` of n classes, filled up to whole registers."""
+    """`ob_softmax` of n classes, padded to whole registers."""
 
     _fields_ = [(name, ctypes.c_ssize_t) for name in ("classes", "n", "y")] + [("e", ctypes.c_void_p)]
     _fields_ += [(name, ctypes.c_double) for name in ("largest", "rest", "total")]
@@ -77,7 +77,7 @@ def libraries(tmp_path_factory):
 
 
 def call(library, result, name, parameters, n, seed):
-    """What a helper returns, and all arrays after the call; the same random arguments for the same seed."""
+    """The result of a helper, and all arrays after the call; the same random arguments for the same seed."""
     rng = np.random.default_rng(seed)
     arguments, arrays = [], []
     for parameter in parameters:

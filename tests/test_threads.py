@@ -34,7 +34,7 @@ def test_small_matrices_have_one_thread():
 
 
 def errors_while(works, asks):
-    """Run `works` in one thread, and `asks` in two others, again and again until it has ended; what they raise."""
+    """Run `works` in one thread, and `asks` repeatedly in two others until it ends; returns their errors."""
     errors = []
 
     def ask():
@@ -104,7 +104,7 @@ def test_threads_predict_while_another_one_sets_parameters(divergence, average, 
 
 
 def test_threads_predict_while_another_one_learns_row_after_row():
-    """The factor of a forward learner changes places with every row, and never with one that is not whole."""
+    """The factors of a forward learner are swapped with every row, and only when they are complete."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
     y = X[:, 0]

@@ -39,7 +39,7 @@ def other(parameters):
 
 
 def count_lines(call):
-    """How many lines of Python the call runs in the package, or somewhat more."""
+    """An upper bound on the lines of Python that the call runs in the package."""
     return next(2**k for k in range(5, 30) if not interrupt(call, 2**k))
 
 
@@ -54,7 +54,7 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
     def call(model):
         try:
             learn(model, X, y)
-        except AttributeError as raised:  # what scikit-learn's available_if makes of a MemoryError
+        except AttributeError as raised:  # scikit-learn's available_if converts a MemoryError
             assert isinstance(raised.__cause__, error)
 
     assert_all_or_nothing(lambda: copy.deepcopy(model), call, state, error, stride=-(-n_lines // most))
@@ -128,7 +128,7 @@ def test_the_metric_of_many_pairs_can_be_interrupted(soon, state):
 
 
 class Raising(SquaredEuclidean):
-    """A divergence of one's own that is interrupted in the middle of a step."""
+    """A user-defined divergence that is interrupted in the middle of a step."""
 
     error = None
 

@@ -1,11 +1,11 @@
-"""Speed of the vector estimators beside what a user would pick instead, in one process, BLAS on one thread.
+"""Speed of the vector estimators compared with alternatives, in one process, BLAS on one thread.
 
     python benchmarks/peers/vectors.py [--repeats 7] [--only blocks ...]
 
-Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
-peer's time over ours, so that above 1 we are faster. Blocks go to models that have learned a few rows before, as
-validating parameters and making weights is not the work of a row. `X @ w` is one read of the data, the floor of any
-method. river and vowpalwabbit are used if they are installed.
+Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
+time over ours, so that above 1 we are faster. Blocks are learned by models that have learned a few rows before, as
+validating parameters and allocating weights is not the work of a row. `X @ w` is one read of the data, a lower bound of
+any method. river and vowpalwabbit are used if they are installed.
 """
 
 import numpy as np
@@ -70,7 +70,7 @@ def calls(method, rows):
 
 
 def on_block(model, X, y):
-    """The work of learning a block by a model that has learned before."""
+    """The work of learning a block with a fitted model."""
     if not hasattr(model, "coef_"):
         model.partial_fit(X[:10], y[:10])
     return lambda: model.partial_fit(X, y)
@@ -134,7 +134,7 @@ def blocks(repeats):
 
 
 def penalties(repeats):
-    """The same penalty on both sides, and beside our model without one."""
+    """The same penalty on both sides, and our model with and without it."""
     plain = {"learning_rate": "constant", "eta0": 1e-4}
     for width, density in ((100, None), (10**4, 50e-4), (10**6, 50e-6)):
         X, y = stream(20_000, width, density)
@@ -175,7 +175,7 @@ def classifiers(repeats):
 
 
 def adaptive(repeats):
-    """Geometries that adapt, and bets: each a square root and a division for every coordinate of a row."""
+    """Adaptive geometries, and bets: each with a square root and a division for every coordinate of a row."""
     names = ("adagrad", "normalized_adagrad", "diagonal_newton")
     methods = {name: lambda name=name: MirrorDescentRegressor(divergence=name) for name in names}
     methods["bets"] = lambda: ScaleInvariantRegressor(loss="huber")

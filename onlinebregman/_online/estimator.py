@@ -3,7 +3,7 @@
 A public method passes its arguments to `_fit` or `_partial_fit`. An estimator implements
 
     _check(call, *given) -> data            validate the arguments,
-    _begin(data)                            bind a model that has learned nothing,
+    _begin(data)                            bind a new model,
     _go_on(data, call)                      prepare a fitted model to learn more,
     _configure()                            pass the parameters to the learner,
     _learn(data, order=None, *, again=False) -> mean loss     learn the data, once.
@@ -37,7 +37,7 @@ from .validation import check_rows, check_weights
 class Call(NamedTuple):
     """The kind of the current call."""
 
-    first: bool  # whether the model begins with it
+    first: bool  # whether the model is new
     partial: bool  # `partial_fit`, not `fit`
 
 
@@ -91,8 +91,8 @@ class LifeCycleMixin(DocumentedMixin):
 
         def __sklearn_is_fitted__(self) -> bool: ...
 
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Set the arguments of a constructor, given as its `locals()`, as attributes."""
+    def _set_arguments(self, arguments: dict[str, Any]) -> None:
+        """Set the arguments of a constructor, given by its `locals()`, as attributes."""
         vars(self).update({name: value for name, value in arguments.items() if name != "self"})
 
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
@@ -160,7 +160,7 @@ class LifeCycleMixin(DocumentedMixin):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data) -> None:
-        """Bind a model that has learned nothing."""
+        """Bind a new model."""
         raise NotImplementedError
 
     def _go_on(self, data, call: Call) -> None:

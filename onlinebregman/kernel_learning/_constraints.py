@@ -102,7 +102,7 @@ class Constraints:
 
     def _traces(self, factor: Array) -> Array:
         """tr(W X_j) for all j."""
-        traces = [block.dot_again(factor) for block in self.blocks]
+        traces = [block.dot_cached(factor) for block in self.blocks]
         return traces[0] if len(traces) == 1 else np.concatenate(traces)
 
     def combined(self, alpha: Array) -> Array:

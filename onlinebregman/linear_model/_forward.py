@@ -64,7 +64,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         "warm_start": ["boolean"],
     }
 
-    _remedy: str  # where a row overflows
+    _remedy: str  # for the error message of a row that overflows
     _adds_up = True
     alpha: float
     penalize_intercept: bool

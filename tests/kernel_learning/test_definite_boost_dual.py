@@ -20,7 +20,7 @@ strict = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarnin
 
 
 def pair_problem(d=52, n=980):
-    """Bounds on the distances of n pairs, near ones from above and far ones from below, that a kernel keeps."""
+    """Bounds on the distances of n pairs that a kernel satisfies: upper ones if near, lower ones if far."""
     rng = np.random.default_rng(0)
     objects = rng.normal(size=(d, 3))
     kernel = np.exp(-((objects[:, None] - objects) ** 2).sum(axis=2) / 2) / d
@@ -71,7 +71,7 @@ def test_980_pairs_of_52_objects(optimum, projection, tol):
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.sampled_from([2, 8, 10_000]))
 def test_dual_gap(seed, projection, rounds):
-    """D(W, W_1) minus the dual objective's lower bound of the least D: from the kernel itself, and small at the end."""
+    """D(W, W_1) minus the lower bound from the dual objective, computed from the kernel; small at the end."""
     rng = np.random.default_rng(seed)
     rows, w = rng.normal(size=(8, 4)), np.diag(rng.dirichlet(np.ones(4)))
     bounds = np.einsum("ni,ij,nj->n", rows, w, rows) + 0.1

@@ -1,4 +1,4 @@
-"""Scale-invariant learning without a rate: the kernel against a plain replica, and what the theorem promises."""
+"""Scale-invariant learning without a rate: the kernel against a plain implementation, and the theorem."""
 
 import pickle
 

@@ -160,7 +160,7 @@ cdef class Geometry:
         return self._now() * self.scale()
 
     def get_state(self):
-        """The state beside the weights, as plain numbers and arrays."""
+        """The state in addition to the weights, as plain numbers and arrays."""
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
         if not (self.penalised and self.composes()):
             return self.state, averaging

@@ -16,7 +16,7 @@ from onlinebregman._kernels.geometries.geometry cimport (
 )
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
@@ -90,7 +90,7 @@ cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
 
 
 @cython.final
-cdef class LearnerMark(Mark):
+cdef class LearnerSavepoint(Savepoint):
     """The state of a learner except for its weights."""
 
 
@@ -371,7 +371,7 @@ cdef class Learner(AtomicLearner):
         )
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
-        self.before.take(self.geometry, rows, complete or project)
+        self.before.begin(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
         if self.geometry.eager:
@@ -464,22 +464,22 @@ cdef class Learner(AtomicLearner):
 
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
-    cdef Mark make_mark(self):
-        cdef LearnerMark mark = LearnerMark()
-        mark.settings, mark.run, mark.state = self.settings, self.run, self.geometry.state
-        mark.validated, mark.origin, mark.loss = self.validated, self.origin, self.loss
-        mark.upper, mark.averaging = self.geometry.upper, self.geometry.averaging
-        mark.average_sum, mark.stamp = self.geometry.average_sum, self.geometry.stamp
-        mark.per_feature = self.geometry.per_feature
-        mark.n_rates = len(self.rates)
-        return mark
+    cdef Savepoint make_savepoint(self):
+        cdef LearnerSavepoint savepoint = LearnerSavepoint()
+        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
+        savepoint.validated, savepoint.origin, savepoint.loss = self.validated, self.origin, self.loss
+        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
+        savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
+        savepoint.per_feature = self.geometry.per_feature
+        savepoint.n_rates = len(self.rates)
+        return savepoint
 
-    cdef int return_to(self, Mark noted) except -1:
-        cdef LearnerMark mark = noted
-        self.settings, self.run, self.geometry.state = mark.settings, mark.run, mark.state
-        self.validated, self.origin, self.loss = mark.validated, mark.origin, mark.loss
-        self.geometry.upper, self.geometry.averaging = mark.upper, mark.averaging
-        self.geometry.average_sum, self.geometry.stamp = mark.average_sum, mark.stamp
-        self.geometry.arrange(mark.per_feature)
-        del self.rates[mark.n_rates:]
+    cdef int return_to(self, Savepoint saved) except -1:
+        cdef LearnerSavepoint savepoint = saved
+        self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
+        self.validated, self.origin, self.loss = savepoint.validated, savepoint.origin, savepoint.loss
+        self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
+        self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
+        self.geometry.arrange(savepoint.per_feature)
+        del self.rates[savepoint.n_rates:]
         return 0
