@@ -459,7 +459,9 @@ class DefiniteBoost(KernelLearner):
         del solution.found
         excesses = found.violations * spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
-        values = np.where(solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_)  # 0 times infinity is 0
+        values = np.where(
+            solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_
+        )  # 0 times infinity is 0
         solution.gap = float(-solution.alpha @ values)
         solution.violation = float(excesses[worst])
         solution.residual = float(found.residuals.max())
