@@ -74,7 +74,7 @@ $(VENV)/requirements-%: pyproject.toml
 
 $(VENV)/installed-%: $(VENV)/requirements-% $(SOURCES)
 	PATH="$(BIN):$$PATH" $(BIN)/python -m pip install --disable-pip-version-check --quiet \
-		--no-build-isolation --no-deps --no-index --force-reinstall $(SETUP:%=--config-settings=setup-args=%) .
+		--no-build-isolation --no-deps --no-index --force-reinstall $(SETUP:%=-Csetup-args=%) .
 	touch $@
 
 .PRECIOUS: $(VENV)/requirements-% $(VENV)/installed-%
