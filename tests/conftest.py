@@ -440,7 +440,7 @@ def unchanged():
 
 @pytest.fixture
 def soon():
-    """Context of Ctrl-C in two milliseconds."""
+    """Context in which Ctrl-C comes after two milliseconds."""
 
     class Soon:
         def __enter__(self):
