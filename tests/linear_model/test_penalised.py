@@ -153,8 +153,7 @@ def test_averages_under_a_ridge_include_the_weights_between_their_rows(alpha, si
     coefs, intercepts = [], []
     for x, target in zip(X, y, strict=True):
         replica.learn(x, target)
-        coefs.append(replica.coef)
-        intercepts.append(replica.b)
+        coefs.append(replica.coef), intercepts.append(replica.b)
     model = regressor(penalty="l2", alpha=alpha, eta0=0.3, signed=signed, init=w, average=average)
     for start, end in ((0, 30), (30, 31), (31, 200), (200, 210), (210, 300)):
         rows = X[start:end] if start == 200 else sparse.csr_array(X[start:end])

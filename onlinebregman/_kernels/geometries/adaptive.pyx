@@ -12,8 +12,7 @@ for the time eta, the limit of many small proximal steps (docs/frame.rst):
     |w''| = max(0, (|w'| + l1 / l2) e^(-l2 eta / h_i) - l1 / l2), and for l2 = 0 the soft threshold l1 eta / h_i.
 
 As h_i does not change until a row has a value there, the pending flows of a coordinate are one flow, for the sum of
-their times; proximal steps would only compose for l2 = 0. A coordinate in which no row had a value has no h_i, and its
-weight does not move.
+their times; proximal steps would only compose for l2 = 0. A coordinate without values has no h_i, and does not move.
 
 The state of a coordinate is its weight and, in blocks behind all weights, the sums that h is computed from. All of it
 is backed up, saved and checked together with the weights.
