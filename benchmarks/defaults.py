@@ -2,8 +2,8 @@
 
     python benchmarks/defaults.py [regression|metric]
 
-Everything is standardised inside the training part. The defaults are the best line of each table, or one that is level
-with it. Data sets beyond scikit-learn's own are read from the folder that ONLINEBREGMAN_DATA names, if it is set.
+Everything is standardised inside the training part. The defaults are the best line of each table, or one that is equal
+to it. Data sets that scikit-learn does not include are read from the folder ONLINEBREGMAN_DATA, if it is set.
 """
 
 import itertools

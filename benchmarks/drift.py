@@ -2,9 +2,9 @@
 
     python benchmarks/drift.py
 
-Losses of the mixtures with nothing to tune over whole streams, each row predicted before it is learned, relative to
-those without a share: real sets in a random order, two series in their own, and linear data whose coefficients are
-drawn anew three times. Data sets beyond those bundled with scikit-learn are read from the folder that
+Losses of the parameter-free mixtures over whole streams, each row predicted before it is learned, relative to
+those without a share: real sets in random order, two series in their order, and linear data whose coefficients are
+redrawn three times. Data sets that scikit-learn does not include are read from the folder that
 ONLINEBREGMAN_DATA names.
 """
 

@@ -1,16 +1,16 @@
-"""What learning in parallel costs: held-out losses after rounds of mixing S shards, beside passes over all rows.
+"""The cost of parallel learning: held-out losses after rounds of mixing S shards, compared with passes over all rows.
 
     python benchmarks/mixing.py [--repeats 3]
     python benchmarks/mixing.py --cost [--repeats 5]
 
 Real sets, their rows shuffled, a quarter held out, columns and targets standardised by the others. The rows are cut
-into S shards, and `onlinebregman.dask.DistributedOnline` mixes what they are learned to, in this process: on a cluster
+into S shards, and `onlinebregman.dask.DistributedOnline` mixes the models of the shards, in this process: on a cluster
 the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
 errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
 
-`--cost`: what a round costs in addition to the passes, with two worker processes on this machine, for shards of two
+`--cost`: the cost of a round in addition to the passes, with two worker processes on this machine, for shards of two
 rows. The milliseconds of a round, and the CPU milliseconds of the process of client and scheduler, which depend less on
-other load: the least of several fits. And the data sent, by the workers and by that process, in models.
+other load: the minimum of several fits. Also the data sent, by the workers and by that process, in units of the model.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def loss(model, X, y, X_test, y_test):
 
 
 def losses(data, learner, n_rounds, **parameters):
-    """The loss after this many rounds; infinity where a shard cannot be learned."""
+    """The loss after a number of rounds; infinity if a shard cannot be learned."""
     X, y, X_test, y_test = data
     try:
         model = DistributedOnline(learner, n_rounds=n_rounds, **parameters).fit(X, y)

@@ -1,10 +1,10 @@
-"""What `n_jobs` brings the parameter-free mixtures: the time of a block by one thread over that by several.
+"""The gain of `n_jobs` in the parameter-free mixtures: time of a block with one thread over that with several.
 
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
 The default members on rows of 20 and 100 columns. Microseconds a row, with one thread and with several, and their
-ratio, the least of the repeats in turn; on busy processors it says little. Beside it what depends less on who else is
-at work: the CPU time of several threads over that of one.
+ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several threads
+over that of one, which depends less on other load.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Streams larger than memory: rows a second from where they lie to a fitted model, and what memory that takes.
+"""Streams larger than memory: rows per second from their source to a fitted model, and the memory used.
 
     python benchmarks/scale.py [--gigabytes 4] [--features 64] [--folder DIR] [--estimator ImplicitGDRegressor]
 
 The same rows from an array in memory, from a memory map of the size given, and a part of them (`--part` rows, as they
-are slow to write) from Parquet, CSV and SQLite, by `fit_stream` and its batches; each in a process of its own, with one
+are slow to write) from Parquet, CSV and SQLite, by `fit_stream` and its batches; each in a separate process, with one
 thread of BLAS. Printed are rows and MB a second, the rate over that of `partial_fit` on arrays in memory, and the most
-private memory (RssAnon) the process held above what it had when it began to read. Parquet needs pyarrow.
+private memory (RssAnon) in addition to that at the start. Parquet needs pyarrow.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SOURCES = ("memory", "memory, fit_stream", "memory map", "parquet", "csv", "sqli
 
 
 def write(folder, n_rows, n_part, d):
-    """The rows as files, unless they are there."""
+    """Write the rows to files, unless they exist."""
     rng = np.random.default_rng(0)
     truth = rng.normal(size=d)
     if not (folder / "y.npy").exists():
@@ -60,7 +60,7 @@ def write(folder, n_rows, n_part, d):
 
 
 def private():
-    """Bytes of memory that this process shares with no file."""
+    """Bytes of memory of this process that are not mapped from files."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return 1024 * int(line.split()[1])

@@ -1,11 +1,11 @@
-"""Two threads that learn separate models: how much sooner they are done than one after the other.
+"""The speed-up of two threads that learn separate models over sequential learning.
 
     python benchmarks/threads.py [--least 0.1] [--repeats 5] [EGRegressor LogDetMetricLearner ...]
 
 For every public estimator: a call that learns rows, 2000 or as many more as take `--least` seconds, takes `seconds`;
-two of them in turn, and at once in two threads, the least of several repeats each. The ratio is 2 where nothing waits
-for the interpreter's lock, on two cores that are otherwise idle; on busy ones it says little. Beside it what depends
-less on who else is at work: the CPU time of the two threads over that of two calls in turn, and how often a call gave
+two of them in turn, and at once in two threads, the minimum of several repeats each. The ratio is 2 if nothing waits
+for the GIL, on two cores that are otherwise idle; it is unreliable on busy ones. Also values that depend
+less on other load: the CPU time of the two threads over that of two calls in turn, and how often a call gave
 up the CPU to wait, in a thousand rows.
 """
 
@@ -37,7 +37,7 @@ def measured(call):
 
 
 def enough(estimator, least):
-    """Rows whose learning takes so many seconds."""
+    """A number of rows that takes `least` seconds to learn."""
     rows, seconds = 500, 0.0
     while seconds < least and rows < 2_000_000:
         rows *= 4

@@ -9,7 +9,7 @@ def sent(client):
 
 
 def sent_here():
-    """Those of this process since this was first asked for."""
+    """Bytes that this process has sent since the first call."""
     if "sent" not in vars(TCP):
         write = TCP.write
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from . import _kernels  # noqa: F401  # the first of all: where nothing is compiled, it says so
+from . import _kernels  # noqa: F401  # imported first: it raises a clear error if nothing is compiled
 from .density import MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from .experts import BayesMixture, DensityMixture, EGPortfolio, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner

@@ -144,15 +144,15 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that it has either its old contents or these bytes, but nothing in between."""
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # also flush the folder, which holds the name
         folder = os.open(path.parent, os.O_DIRECTORY)

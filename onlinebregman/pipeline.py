@@ -316,7 +316,9 @@ def reversible(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEst
 def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
     """The estimators that learn the rows, to be bound when no step has raised: copies, except of stateless ones."""
     estimators = list(estimators)
-    kept = [*reversible(estimators, n_rows), *(estimator for estimator in estimators if not learns(estimator))]
+    kept = reversible(estimators, n_rows)
+    if len(kept) < len(estimators):
+        kept += [estimator for estimator in estimators if not learns(estimator)]
     if len(kept) == len(estimators):
         return estimators
     return copy.deepcopy(estimators, {id(estimator): estimator for estimator in kept})

@@ -1,6 +1,6 @@
 """Learning rates, all of one form: eta_t = scale / t^power for the rows t = 1, 2, ...
 
-An estimator reads the two numbers `scale` and `power`; the classes give them the names of the theorems.
+An estimator reads the two numbers `scale` and `power`; the classes name them as the theorems do.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import signal
 
 import numpy as np
 import pytest
@@ -204,7 +205,7 @@ def expected_failures(estimator):
         return {"check_estimators_dtypes": reason, "check_fit2d_1feature": reason}
     if not has_fit_parameter(estimator, "sample_weight") or type(estimator).__name__ in ORDER_FREE:
         return {}
-    if is_density(estimator):  # of what one says the check compares nothing
+    if is_density(estimator):  # the check compares no output of a density
         return {}
     reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
     kinds = ["dense", "sparse"] if get_tags(estimator).input_tags.sparse else ["dense"]
@@ -212,7 +213,7 @@ def expected_failures(estimator):
 
 
 def is_online_learner(estimator):
-    """Does its `fit` run epochs over the rows?"""
+    """Whether its `fit` runs epochs over the rows."""
     return "shuffle" in estimator.get_params()
 
 
@@ -419,7 +420,7 @@ def outputs():
 
 @pytest.fixture(scope="session")
 def is_online():
-    """Does `fit` run epochs over the rows, so that one epoch equals one `partial_fit`?"""
+    """Whether `fit` runs epochs over the rows, so that one epoch equals one `partial_fit`."""
     return is_online_learner
 
 
@@ -435,3 +436,19 @@ def unchanged():
         assert _canonical(estimator) == before
 
     return unchanged
+
+
+@pytest.fixture
+def soon():
+    """Context in which Ctrl-C comes after two milliseconds."""
+
+    class Soon:
+        def __enter__(self):
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+
+        def __exit__(self, *_):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield Soon()
+    signal.signal(signal.SIGALRM, before)

@@ -15,7 +15,7 @@ import numpy as np
 from onlinebregman import ImplicitGDRegressor
 from onlinebregman.dask import DistributedOnline
 
-# Of starting workers: a third of the time, where there is such a server
+# A fork server starts workers in a third of the time
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
@@ -27,7 +27,7 @@ def block(seed, rows=100):
 
 
 def data(rows=800, n_chunks=8):
-    """Rows and targets as dask arrays that the workers make."""
+    """Rows and targets as dask arrays that the workers compute."""
     n = rows // n_chunks
 
     def X_of(block_info=None):
@@ -62,7 +62,7 @@ class Watched(ImplicitGDRegressor):
 
 
 class Accident:
-    """What happens to the shard of this seed in this round: once, if there is a file to remember it by."""
+    """A fault of the shard with this seed in this round; it happens once if a file can record it."""
 
     def __init__(self, what, number, seed, once=None):
         self.what, self.number, self.first, self.once = what, number, block(seed)[0][0, 0], once
@@ -87,7 +87,7 @@ def fail():
 @contextlib.contextmanager
 def cluster_of(n_workers, **settings):
     """A cluster on this machine, and its client, which is the current one."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # closing one is noisy
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # closing a cluster logs errors
     address = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": METHOD}),
@@ -98,6 +98,6 @@ def cluster_of(n_workers, **settings):
 
 
 def serially(learner, X, y, **parameters):
-    """The model of the same fit in this process, without a cluster."""
+    """The same model fitted in this process, without a cluster."""
     with mock.patch("distributed.default_client", side_effect=ValueError):
         return DistributedOnline(learner, **parameters).fit(X, y).estimator_

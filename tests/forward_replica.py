@@ -1,4 +1,4 @@
-"""ForwardRegressor by its formulas, and rows for it."""
+"""ForwardRegressor by its formulas, and suitable rows."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Replica:
         self.loss, self.recent = self.loss + loss, self.gamma * self.recent + loss
         self.A, self.b = self.gamma * self.A + h * np.outer(x, x), self.gamma * self.b + h * np.outer(x, y)
         self.bound *= self.gamma
-        self.bound += h**2 * (y @ y) * (x @ np.linalg.solve(self.A, x)) / 2  # by the matrix that has x already
+        self.bound += h**2 * (y @ y) * (x @ np.linalg.solve(self.A, x)) / 2  # by the matrix that includes x
         self.rows = [(x, y, self.gamma * h) for x, y, h in self.rows] + [(x, y, h)]
         self.alpha *= self.gamma
 
@@ -36,6 +36,6 @@ class Replica:
 
     @property
     def hindsight(self):
-        """Least penalised loss: that of the ridge weights."""
+        """Minimum of the penalised loss, attained by the ridge weights."""
         u = self.weights
         return sum(h * ((x @ u - y) ** 2).sum() for x, y, h in self.rows) / 2 + self.alpha * (u**2).sum() / 2

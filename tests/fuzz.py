@@ -1,13 +1,13 @@
 """Calls of every public estimator with valid and invalid arguments of every kind; and damaged files.
 
-    python tests/fuzz.py --cases 1000000 --seed 0      # all of it, in some half an hour
+    python tests/fuzz.py --cases 1000000 --seed 0      # all of it, in about half an hour
     python tests/fuzz.py --seed 0 --only 123           # the cases of one chain again, which a finding names
 
-Cases come in chains: one model, and some calls that it sees one after the other. After each of them
+Cases form chains: one model, and a sequence of calls. After each of them
 
     no crash, and no read behind the end of an array (see fuzz_inputs.py; under AddressSanitizer, of any memory);
     a call that raises raises ValueError or TypeError, and leaves the model bit for bit what it was;
-    so does one that only asks; nothing that is said is NaN, and nothing that the caller owns has changed.
+    queries leave it unchanged, too; no result is NaN, and no array of the caller has changed.
 """
 
 import argparse
@@ -51,7 +51,7 @@ NO_METHODS = {
     "set_callbacks",
     "get_feature_names_out",
 }
-SLOW = {"DefiniteBoost", "DefiniteBoostMetricLearner", "MaxEntDensity"}  # which solve a problem at each call
+SLOW = {"DefiniteBoost", "DefiniteBoostMetricLearner", "MaxEntDensity"}  # these solve a problem in each call
 
 
 @functools.cache
@@ -70,7 +70,7 @@ def methods(kind):
 
 @functools.cache
 def models():
-    """Of each configuration: its name, a model that has learned some rows, pickled, and rows that suit it."""
+    """For each configuration: its name, a pickled model that has learned some rows, and suitable rows."""
     found = []
     for model in configurations():
         model = clone(model)
@@ -104,7 +104,7 @@ def has_nan(value):
 
 
 def learned(model):
-    """All that the model carries, bit for bit, but the factor of a metric, which is kept when it is asked for."""
+    """The complete state of the model, bit for bit, without the factor of a metric, which is computed on demand."""
 
     def without(part):
         if not isinstance(part, tuple):
@@ -115,18 +115,18 @@ def learned(model):
 
 
 def attributes(model):
-    """The public fitted attributes, stored or made afresh."""
+    """The public fitted attributes, stored or computed on access."""
     names = {name for name in [*vars(model), *dir(type(model))] if name.endswith("_") and name[0] != "_"}
     for name in sorted(names):
         try:
             value = getattr(model, name)
-        except (AttributeError, ValueError, TypeError):  # there is none, or says why it is not finite
+        except (AttributeError, ValueError, TypeError):  # not available, or an error because it is not finite
             continue
         yield name, value
 
 
 class Chain:
-    """A model, and the calls that it sees."""
+    """A model, and a sequence of calls."""
 
     def __init__(self, seed, number, tally=None, log=None):
         self.dice = dice = random.Random(f"{seed}:{number}")
@@ -140,11 +140,11 @@ class Chain:
         self.model = pickle.loads(unfitted if dice.random() < 0.15 else fitted)
         self.inputs = Inputs(dice, X, y)
         self.before = pickle.dumps(self.model)
-        self.often = dice.choice((0.3, 1.0, 2.0))  # how much is wrong
+        self.often = dice.choice((0.3, 1.0, 2.0))  # how many arguments are invalid
         self.step = ""
 
     def run(self):
-        """The calls; yields each number and what is wrong with it, or None."""
+        """Run the calls; yields the number of each and its fault, or None."""
         for i in range(CHAIN):
             try:
                 chance = self.dice.random()
@@ -162,7 +162,7 @@ class Chain:
                 return
 
     def call(self):
-        """One method with one argument or more of another kind."""
+        """Call one method with one or more arguments of another kind."""
         dice, inputs = self.dice, self.inputs
         known = methods(type(self.model))
         learns = dice.random() < 0.6
@@ -183,7 +183,7 @@ class Chain:
         self.check(lambda: method(**arguments), learns)
 
     def change_a_parameter(self):
-        """A parameter of another value, for one call that learns; then the old one again."""
+        """Change a parameter for one call that learns; then restore it."""
         model, inputs, dice = self.model, self.inputs, self.dice
         given = model.get_params(deep=False)
         name, value = dice.choice(sorted(given)), dice.choice(PARAMETERS)
@@ -201,7 +201,7 @@ class Chain:
         self.before = pickle.dumps(model)
 
     def check(self, call, learns):
-        """Make the call, and see what it leaves."""
+        """Make the call, and check its effects."""
         try:
             answer = call()
         except REFUSALS as error:
@@ -225,7 +225,7 @@ class Chain:
             raise Finding(f"{self.step}: an array of the caller has changed")
 
     def look_at(self, answer, learns):
-        """No answer is NaN, and no attribute."""
+        """Check that no result and no attribute is NaN."""
         if not learns:
             if has_nan(answer) and self.step != "score":  # R^2 of one row is NaN, with a warning
                 raise Finding(f"{self.step}: NaN in {answer!r}")
@@ -242,7 +242,7 @@ class Chain:
     # --- files ----------------------------------------------------------------------------------------------------
 
     def change_a_file(self):
-        """A model file of which some bytes, or numbers in it, were changed; or batches of a file that is none."""
+        """Load a model file in which bytes or numbers were changed, or read batches of an invalid file."""
         file = Path(folder()) / "file"
         if self.dice.random() < 0.3:
             return self.read_batches(file)
@@ -251,7 +251,7 @@ class Chain:
         if self.dice.random() < 0.5:
             self.step = "load_model of flipped bits"
             damaged = self.flipped(whole)
-        else:  # as if the checksums had been made afterwards
+        else:  # with valid checksums
             self.step = "load_model of other contents"
             damaged, sound = self.rewritten(whole), True
         file.write_bytes(damaged)
@@ -266,7 +266,7 @@ class Chain:
         if not sound and learned(model) != learned(self.model):
             raise Finding(f"{self.step}: it is another model")
         X, y = self.inputs.X, self.inputs.y
-        for call in ("predict", "score_samples", "transform", "partial_fit"):  # whatever it says: no crash
+        for call in ("predict", "score_samples", "transform", "partial_fit"):  # it may raise any error, but not crash
             with contextlib.suppress(Exception):
                 getattr(model, call)(*((X, y) if call == "partial_fit" else (X,)))
 

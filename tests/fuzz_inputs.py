@@ -1,6 +1,6 @@
-"""Arguments of every kind for tests/fuzz.py: sound ones, and what can become of them on their way into a method.
+"""Arguments of every kind for tests/fuzz.py: valid ones, and variations of them.
 
-Contiguous arrays often end where a page begins that must not be read: a kernel that goes one number too far dies there,
+Contiguous arrays often end where an unreadable page begins: a kernel that reads one number too far crashes there,
 with or without a sanitizer.
 """
 
@@ -60,7 +60,7 @@ PAGE = mmap.PAGESIZE
 
 
 def _guarded(pages=4):
-    """Memory of some pages that is followed by one which cannot be touched, where the system can say so."""
+    """Memory of some pages, followed by an inaccessible page if the system supports that."""
     memory = mmap.mmap(-1, (pages + 1) * PAGE)
     if sys.platform == "linux":
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + pages * PAGE
@@ -69,7 +69,7 @@ def _guarded(pages=4):
 
 
 def _mapped(pages=4):
-    """A file of some pages, mapped twice: to be written, and read-only."""
+    """A file of some pages, mapped twice: writable and read-only."""
     with tempfile.TemporaryFile() as file:
         file.truncate(pages * PAGE)
         return np.memmap(file, np.uint8, "r+"), np.memmap(file, np.uint8, "r")
@@ -91,19 +91,19 @@ class Inputs:
     def __init__(self, dice, X, y):
         self.dice, self.X, self.y = dice, X, y
         self.free = list(self.guards)
-        self.given = []  # arrays that the caller owns, and what was in them
+        self.given = []  # arrays of the caller, and copies of them
         self.n = 0
 
     # --- sound arguments, by the names of parameters --------------------------------------------------------------
 
     def begin(self):
-        """For the next call: how many rows it has."""
+        """Begin the next call, with a random number of rows."""
         self.free, self.given = list(self.guards), []
         self.n = self.dice.choice((1, 1, 2, 3, 5, 8))
         self.rows = np.array([self.dice.randrange(len(self.X)) for _ in range(self.n)])
 
     def sound(self, name, method):
-        """A sound value of a parameter, or None if nothing is known of it."""
+        """A valid value of a parameter, or None if it is unknown here."""
         dice, n, d = self.dice, self.n, self.X.shape[1]
         if name in ("X", "Z", "Y", "C") and method.endswith("_matrices"):
             rows = self.X[self.rows]
@@ -142,13 +142,13 @@ class Inputs:
     # --- what becomes of them -------------------------------------------------------------------------------------
 
     def spoiled(self, value, name, often):
-        """The value, or what chance makes of it: another layout, another type, other numbers, something else."""
+        """The value, or a random variation of it: another layout, type or numbers, or something else."""
         dice = self.dice
         if dice.random() < 0.01 * often:
             return dice.choice(STRANGE)
         if not isinstance(value, np.ndarray):
             value = dice.choice((*PARAMETERS, *WHOLE)) if dice.random() < 0.1 * often else value
-            return value if not name.startswith("n_") or value not in (10**8, *WHOLE[12:]) else 10  # they take memory
+            return value if not name.startswith("n_") or value not in (10**8, *WHOLE[12:]) else 10  # to limit memory
         if dice.random() < 0.25 * often:
             value = self.other_numbers(value)
         if dice.random() < 0.08 * often:
@@ -198,7 +198,7 @@ class Inputs:
         return value
 
     def laid_out(self, value):
-        """The same numbers, elsewhere: strides of any sign, unaligned, read-only, mapped from a file, or no array."""
+        """The same numbers in another layout: strides of any sign, unaligned, read-only, memory-mapped, or a list."""
         how = self.dice.randrange(14)
         if how == 0:
             return self.keep(value[::-1].copy())[::-1]
@@ -233,7 +233,7 @@ class Inputs:
         return self.keep(value)
 
     def keep(self, value):
-        """The caller's array, which nobody is to change; before memory that nobody is to read, if there is some."""
+        """Record an array of the caller, which must not change; if possible, before inaccessible memory."""
         if (
             self.free
             and value.dtype.kind in "fiu"
@@ -249,7 +249,7 @@ class Inputs:
         return value
 
     def untouched(self):
-        """Are the caller's arrays what they were?"""
+        """Whether the caller's arrays are unchanged."""
         return all(value.tobytes() == before for value, before in self.given)
 
     # --- sparse rows ----------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Calls that are interrupted at every line: they must leave either the model before the call or that after it.
 
-Ctrl-C and exhausted memory come between any two lines. `interrupt` has a call raise at a line of one's choice;
-`assert_all_or_nothing` tries one line after the other, each with a model of its own:
+Ctrl-C and exhausted memory may occur between any two lines. `interrupt` makes a call raise at a given line;
+`assert_all_or_nothing` tries every line, each with a new model:
 
     def test_partial_fit_is_all_or_nothing(state):
         model = EGRegressor().partial_fit(X[:10], y[:10])
         assert_all_or_nothing(lambda: copy.deepcopy(model), lambda model: model.partial_fit(X[10:], y[10:]), state)
 
-`state` is the fixture of conftest.py, or whatever else says in a comparable way all that a model carries.
+`state` is the fixture of conftest.py, or another function that returns the complete state of a model.
 """
 
 import sys
@@ -50,11 +50,11 @@ def _run(call, number: float, error, files, opcodes: bool) -> int:
                 raise error  # after which Python does not trace any more
         return trace
 
-    before = sys.gettrace()  # that of a coverage measurement
+    before = sys.gettrace()  # may be set by a coverage measurement
     sys.settrace(trace)
     try:
         call()
-    except BaseException:  # it may have been turned into another one
+    except BaseException:  # it may have been replaced by another exception
         if seen < number:
             raise
     finally:

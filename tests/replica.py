@@ -1,7 +1,7 @@
 """Vector mirror descent in plain NumPy, written from the formulas, and random streams to run it on.
 
-`Replica` is the oracle: it moves theta = f(w) as a whole, knows the losses by their derivatives alone, and finds an
-implicit step by a root finder of SciPy, which ends on the jump where the derivative has one.
+`Replica` is the reference: it updates theta = f(w) as a whole, uses only the derivatives of the losses, and finds an
+implicit step by a root finder of SciPy, which ends at a jump of the derivative, if there is one.
 """
 
 import numpy as np
@@ -86,7 +86,7 @@ class Replica:
 
     def __init__(self, divergence, loss, update, w, *, eta0, power=0.0, signed=False, fit_intercept=True):
         self.n, self.signed = len(w), signed
-        if signed:  # the halves of w, and what is left of a total of 1, in equal parts
+        if signed:  # the halves of w, and the rest of a total of 1 in equal parts
             room = 1.0 - np.abs(w).sum() if divergence == "simplex_entropy" else 1.0
             w = np.r_[np.maximum(w, 0), np.maximum(-w, 0)] + room / (2 * self.n)
         mirror, self.inverse = MIRRORS[divergence]

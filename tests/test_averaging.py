@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from replica import Cosh
 from scipy import sparse
 from sklearn.base import clone
@@ -21,6 +21,7 @@ from onlinebregman import (
     MirrorDescentRegressor,
     PerceptronClassifier,
     PNormRegressor,
+    ScaleInvariantRegressor,
 )
 from onlinebregman.losses import resolve_loss
 
@@ -57,6 +58,37 @@ def predicted_then_learned(model, X, y, h):
     return np.array(losses)
 
 
+SPARSE = MODELS | {
+    "adaptive": MirrorDescentRegressor(divergence="adagrad"),
+    "ridge": MirrorDescentRegressor(divergence="squared_euclidean", signed=True, penalty="l2", alpha=0.1),
+    "classes": MirrorDescentClassifier(standardize=True),
+    "bets": ScaleInvariantRegressor(),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_single_sparse_rows_are_predicted_as_many(name):
+    """Bit for bit: from the averages of their columns, or from those of all."""
+    X, y, _ = stream(8, rows=40, n=30)
+    model, rows = clone(SPARSE[name]).set_params(average=3), sparse.csr_array(X)
+    if name == "classes":
+        model.partial_fit(rows, y > 1, classes=[False, True])
+    else:
+        model.partial_fit(rows, y)
+    predict = model.decision_function if name == "classes" else model.predict
+    single = np.concatenate([predict(rows[[i]]) for i in range(40)])
+    assert_array_equal(single, predict(rows))
+    assert_allclose(single, predict(X), rtol=1e-12, atol=1e-12 * np.abs(single).max())
+
+
+def test_the_average_of_large_weights_is_finite_where_their_sum_is_not():
+    init = np.r_[np.zeros(9), 1e308]
+    model = ImplicitGDRegressor(average=True, init=init).partial_fit(sparse.csr_array(np.eye(10)[:9]), np.zeros(9))
+    row = sparse.csr_array(1e-300 * np.eye(10)[[9]])
+    assert_array_equal(model.predict(row), [1e-300 * 1e308])
+    assert_array_equal(model.predict(row.toarray()), [1e-300 * 1e308])
+
+
 @models
 @settings(max_examples=12)
 @given(
@@ -89,7 +121,7 @@ def test_averaging_moves_the_loss_and_nothing_else(name):
     plain, averaged = clone(one).partial_fit(X, y, h), one.set_params(average=True).partial_fit(X, y, h)
     for a, b in zip(plain._learner.position, averaged._learner.position, strict=True):
         assert_allclose(a, b, rtol=1e-12)
-    assert_allclose(averaged.weighted_loss_, plain.weighted_loss_, rtol=1e-12)  # of the weights that learn
+    assert_allclose(averaged.weighted_loss_, plain.weighted_loss_, rtol=1e-12)  # of the weights before averaging
     assert abs(averaged.cumulative_loss_ - plain.cumulative_loss_) > 1e-3 * plain.cumulative_loss_
 
 

@@ -70,7 +70,7 @@ def test_standard_input_and_numbers(monkeypatch, capsys):
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(error, rel=1e-5)
 
 
-def test_it_goes_on_where_it_stood(folder, capsys):
+def test_it_continues_where_it_stopped(folder, capsys):
     (folder / "part.csv").write_text(text(NAMES[y[:120]], X[:120]))
     classes = ["--classes", "malignant,benign", "--quiet"]
     assert main(["learn", "part.csv", "-m", "m.zip", *classes]) == 0

@@ -1,6 +1,6 @@
-"""Contracts of every public estimator: scikit-learn's checks, and what online learning adds to them.
+"""Contracts of every public estimator: scikit-learn's checks, and further ones for online learning.
 
-The estimators find themselves, see conftest.py. What goes in, good and bad, is in test_contracts_input.py.
+Estimators are found automatically, see conftest.py. Contracts about their input are in test_contracts_input.py.
 """
 
 import importlib
@@ -61,7 +61,7 @@ def pieces(cut, *arrays):
 def modules():
     for info in pkgutil.walk_packages(onlinebregman.__path__, "onlinebregman."):
         names = info.name.split(".")
-        if not any(name.startswith("_") for name in names) and "dask" not in names:  # which has tests of its own
+        if not any(name.startswith("_") for name in names) and "dask" not in names:  # it has its own tests
             yield importlib.import_module(info.name)
 
 
@@ -116,7 +116,7 @@ def test_partial_fit_returns_self_and_may_come_first(estimator, rows, learn, out
         assert np.isfinite(values).all() and len(values) == len(X)
 
 
-def test_fit_forgets_what_was_learned_before(estimator, rows, state):
+def test_fit_starts_over(estimator, rows, state):
     X, y = rows
     fresh = clone(estimator).fit(X, y)
     again = estimator.fit(2 * X[:30], y[:30]).partial_fit(X, y).fit(X, y)
@@ -265,7 +265,7 @@ def test_reading_does_not_change_the_model(estimator, rows, learn, state, output
 
 
 def has_rate(estimator):
-    """Has it an eta0, whether or not its learning rate looks at it?"""
+    """Whether it has an eta0, even if its learning rate does not use it."""
     return "eta0" in estimator.get_params()
 
 
@@ -308,7 +308,7 @@ def test_unknown_options_are_refused(estimator, rows, unchanged):
 def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimator, rows, learn, bad, unchanged):
     X, y = rows
     good = estimator.eta0
-    if bad is None and None in estimator._parameter_constraints["eta0"]:  # the rate that suits the divergence
+    if bad is None and None in estimator._parameter_constraints["eta0"]:  # None: the default rate of the divergence
         return
     for X_now, y_now in ((X, y), (X.tolist(), y.tolist())):
         fresh = clone(estimator).set_params(eta0=bad)

@@ -1,4 +1,4 @@
-"""Contracts of what every public estimator reports: arrays that are made afresh are read-only, and all of float64."""
+"""Contracts of the output of every public estimator: arrays computed on access are read-only, all are float64."""
 
 import copy
 import io
@@ -15,25 +15,25 @@ from onlinebregman import ImplicitGDRegressor
 
 
 def made_afresh(model):
-    """The arrays among the public attributes that are not stored in the model, by their names."""
+    """The arrays among the public attributes that are computed on access, by their names."""
     names = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
     values = {name: getattr(model, name, None) for name in names if name not in vars(model)}
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
-def test_arrays_made_afresh_are_read_only(estimator, rows, learn):
-    """What is written to a copy is lost: better an error."""
+def test_arrays_computed_on_access_are_read_only(estimator, rows, learn):
+    """Changes of a copy would be lost: an error is better."""
     model = learn(estimator, *rows)
     arrays = made_afresh(model)
     for copied in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)), joblib.load(saved(model))):
         for name, array in made_afresh(copied).items():
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = arrays[name]
-    learn(model, *rows)  # what was read of the state does not keep it from changing
+    learn(model, *rows)  # arrays that were read do not prevent further learning
 
 
 def saved(model):
-    """A model as joblib writes it."""
+    """A model in joblib's format."""
     file = io.BytesIO()
     joblib.dump(model, file)
     file.seek(0)
@@ -47,7 +47,7 @@ def test_such_arrays_are_found():
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_rows_of_float32_are_answered_in_float64(estimator, rows, learn, outputs, layout):
-    """Weights are float64 whatever the rows, and so is what they say, as in scikit-learn's linear models."""
+    """Weights are float64 for rows of any type, and so are predictions, as in scikit-learn's linear models."""
     if layout == "csr" and not get_tags(estimator).input_tags.sparse:
         pytest.skip("takes no sparse rows")
     X, y = rows

@@ -1,4 +1,4 @@
-"""Contracts of every public estimator about what SciPy and scikit-learn would take as it is, or crash on."""
+"""Contracts of every public estimator about input that SciPy and scikit-learn do not check, or crash on."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-WITH_VARIANTS = False  # what is refused here is refused before parameters are looked at
+WITH_VARIANTS = False  # these errors are raised before parameters matter
 
 # --- malformed sparse matrices ----------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ def put_in(index, place, value):
     return index
 
 
-COMPRESSED = {  # what is done to a CSR or CSC, and what the error says; the rows of a CSC are its columns
+COMPRESSED = {  # changes of a CSR or CSC, and the error message; the rows of a CSC are its columns
     "index too large": (put("indices", 0, 10**8), r"{row} 0 has the {column} index 100000000, but there are \d+"),
     "index of 64 bits": (put("indices", 0, 2**40, np.int64), r"{row} 0 has the {column} index 1099511627776"),
     "index negative": (put("indices", -1, -1), r"{row} \d+ has the {column} index -1"),
@@ -107,7 +107,7 @@ FAULTS = {
 
 
 def malformed(X, kind, fault, family="array"):
-    """X in a format, spoilt, and what the error says."""
+    """X in a format, damaged, and the error message."""
     spoil, message = FAULTS[kind, fault]
     X = getattr(sparse, f"{kind}_{family}")(X)
     spoil(X)
@@ -233,7 +233,7 @@ def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, lear
     reference = learn(learn(clone(estimator), sparse.csr_array(X), y), sparse.csr_array(X), y)
     for _ in range(2):
         learn(estimator, SPARSE_PLACES[place](sparse.csr_array(X)), y)
-    if place != "unsigned":  # which a model that keeps its rows keeps with wider indices
+    if place != "unsigned":  # a model that stores its rows stores them with wider indices
         assert learned(estimator) == learned(reference)
     for name, values in output(estimator, SPARSE_PLACES[place](sparse.csr_array(X))).items():
         assert_array_equal(values, output(reference, sparse.csr_array(X))[name])

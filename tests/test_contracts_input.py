@@ -1,4 +1,4 @@
-"""Contracts of every public estimator about what goes in: containers and layouts, and rows that are not sound."""
+"""Contracts of every public estimator about its input: containers, layouts, and invalid rows."""
 
 import copy
 import tracemalloc
@@ -23,7 +23,7 @@ def says_the_same(output, state):
         for name, values in output(one, X).items():
             assert_array_equal(values, output(two, X)[name])
         for name in (name for name in dir(type(one)) if name.endswith("_") and not name.startswith("_")):
-            if name != "best_estimator_":  # whose classes have the type of the labels; it is one of `estimators_`
+            if name != "best_estimator_":  # its classes have the type of the labels; it is one of `estimators_`
                 assert state(getattr(one, name, None)) == state(getattr(two, name, None)), name
 
     return says_the_same
@@ -183,7 +183,7 @@ def sparse_rows(estimator, rows):
 def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, kind, says_the_same, output):
     X, y = sparse_rows
     reference = learn(clone(estimator), sparse.csr_array(X), y)
-    if kind == "explicit zeros":  # touches more columns: equal to rounding only, as dense rows are
+    if kind == "explicit zeros":  # includes more columns: equal up to rounding only, like dense rows
         learn(estimator, SPARSE[kind](X), y)
         for name, values in output(estimator, X).items():
             assert_allclose(values, output(reference, X)[name], rtol=1e-10, atol=1e-13)
@@ -194,12 +194,12 @@ def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, kind,
     says_the_same(clone(estimator).fit(X_sparse, y), clone(estimator).fit(sparse.csr_array(X), y), X)
     for name, values in output(reference, X_sparse).items():
         assert_array_equal(values, output(reference, sparse.csr_array(X))[name])
-    assert_array_equal(before.data, X_sparse.data)  # the caller's matrix is left alone
+    assert_array_equal(before.data, X_sparse.data)  # the caller's matrix is unchanged
 
 
 def starts_alike(estimator):
-    """Does it learn the same from rows whether they start dense or sparse? Centred are columns that start dense."""
-    model = estimator._base() if hasattr(estimator, "_base") else estimator  # of many rates: the model they are for
+    """Whether it learns the same from dense and sparse rows: columns are only centred if the first rows are dense."""
+    model = estimator._base() if hasattr(estimator, "_base") else estimator  # the model whose rates are compared
     return not getattr(model, "standardize", False)
 
 
@@ -265,7 +265,7 @@ def put(array, index, value):
     return array
 
 
-BAD = {  # what is done to (X, y), and what the error says
+BAD = {  # changes of (X, y), and the error message
     "NaN": (lambda X, y: (put(X, (4, 1), np.nan), y), r"Input X contains NaN \(row 4, column 1\)"),
     "infinity": (lambda X, y: (put(X, (4, 2), np.inf), y), r"Input X contains infinity \(row 4, column 2\)"),
     "-infinity": (lambda X, y: (put(X, (4, 0), -np.inf), y), r"Input X contains infinity \(row 4, column 0\)"),
@@ -292,11 +292,16 @@ BAD_TARGETS = {  # for numbers as targets
     "-infinity in y": (lambda X, y: (X, put(y, 0, -np.inf)), r"y contains infinity \(row 0\)"),
     "y of words": (lambda X, y: (X, np.full(len(y), "a")), "could not convert|not convertible|dtype|str"),
 }
-ABOUT_TARGETS = {"y too short", "y too long", "y in two columns", "y missing"}  # no fault where there are none
-BLAMELESS_FIRST = {"one column more", "one column less"}  # which are right for an estimator that has not seen X
+ABOUT_TARGETS = {
+    "y too short",
+    "y too long",
+    "y in two columns",
+    "y missing",
+}  # not an error for estimators without targets
+BLAMELESS_FIRST = {"one column more", "one column less"}  # these are valid for an unfitted estimator
 NO_FRAME = {"X in one dimension", "X in three dimensions", "X missing", "X complex", "no columns"}
 NO_SPARSE = {*NO_FRAME, "X of words"}
-NOT_IN = {"frame": NO_FRAME, "csr": NO_SPARSE, "list": {"X complex"}}  # what scikit-learn itself answers otherwise
+NOT_IN = {"frame": NO_FRAME, "csr": NO_SPARSE, "list": {"X complex"}}  # scikit-learn raises other errors for these
 FORMS = {
     "array": lambda X: X,
     "float32": lambda X: X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float64 else X,
@@ -308,7 +313,7 @@ FORMS = {
 
 
 def bad_forms(estimator, fault, X, y, forms=tuple(FORMS)):
-    """The bad rows in those of the containers that can hold them: (X, y, what the error says)."""
+    """The bad rows in all containers that can hold them: (X, y, error message)."""
     spoil, message = {**BAD, **BAD_TARGETS}[fault]
     X_bad, y_bad = spoil(X[:10], y[:10])
     for form in forms:
@@ -324,7 +329,7 @@ def bad_forms(estimator, fault, X, y, forms=tuple(FORMS)):
 
 
 def concerns(estimator, fault):
-    """Is it a fault for this estimator? Not all of them have targets, or numbers as targets."""
+    """Whether it is an error for this estimator: not all of them have targets, or numbers as targets."""
     tags = get_tags(estimator)
     if fault in BAD_TARGETS:
         bounds = "kernel_learning" in type(estimator).__module__
@@ -352,7 +357,7 @@ def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, le
                 learn(estimator, X_bad, y_bad)
             with unchanged(estimator, message):
                 estimator.fit(X_bad, y_bad)
-        # and the stream goes on as if nothing had been
+        # and the stream continues as if the call had not happened
         assert learned(stream.partial_fit(X, y)) == learned(reference.partial_fit(X, y))
 
 
@@ -415,7 +420,7 @@ def has_one_vector(estimator):
 def test_a_block_of_rows_is_read_where_it_lies(estimator, rows, learn, form):
     X, y = (np.tile(part, (2000, *[1] * (part.ndim - 1))) for part in rows)
     if estimator.__dict__.get("constraint") is not None:
-        X, y = X[:2000], y[:2000]  # at the speed of NumPy
+        X, y = X[:2000], y[:2000]  # slow NumPy path
     X = sparse.csr_array(X) if form == "csr" else X.astype(form)
     learn(estimator, X[:40], y[:40])
     tracemalloc.start()

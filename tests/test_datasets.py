@@ -100,7 +100,7 @@ def test_positive_sphere(noise):
     assert abs(ratio).max() <= noise / 2 + 1e-12
     assert abs(ratio.mean()) < 0.02
     assert_allclose(ratio.std(), noise / np.sqrt(12), rtol=0.05, atol=1e-12)
-    # every direction is as good as another: the squared coordinates have the mean 1/n
+    # directions are uniform: the squared coordinates have the mean 1/n
     assert_allclose((X**2).mean(axis=0), 1 / 30, rtol=0.2)
 
 

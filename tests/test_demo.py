@@ -76,7 +76,7 @@ def test_metric_results(result):
         assert (each.plain_errors >= 0).all() and (each.learned_errors < 0.3).all()
         assert each.n_better + each.n_worse <= 3
         assert_allclose(each.triplets_per_second * each.fit_seconds, each.n_triplets)
-    # the metric is worth something where features interact
+    # the metric helps where features interact
     assert balance.change < 0 and balance.n_better > balance.n_worse
 
 
@@ -229,7 +229,7 @@ def test_kernels_are_learned_within_the_bound(result):
     assert kernels.boost_error < 0.25
     assert kernels.n_rounds > 0
     assert (np.diff(kernels.dual_objective) <= 1e-9).all()
-    assert 52 * kernels.boost_violation < 1.01e-3  # what DefiniteBoost tolerates
+    assert 52 * kernels.boost_violation < 1.01e-3  # the tolerance of DefiniteBoost
 
 
 def test_near_pairs_are_all_of_them():
@@ -328,7 +328,7 @@ def test_progress_speaks_ascii_where_it_must():
 
 @pytest.fixture
 def computed(monkeypatch, result):
-    """The demo with its results at hand; yields the arguments it was called with."""
+    """The demo with given results; yields the arguments it was called with."""
     calls = []
 
     def compute(size, progress):

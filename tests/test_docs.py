@@ -1,4 +1,4 @@
-"""README, user guide and docstrings are run: every example of the documentation works as written."""
+"""The examples of README, user guide and docstrings are run, and work as written."""
 
 import doctest
 import importlib
@@ -21,7 +21,7 @@ DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks():
-    """The python blocks of these pages, each moved down to its own lines so that errors point there."""
+    """The Python blocks of these pages, padded so that the line numbers of errors are right."""
     for page in (README, README.parent / "CONTRIBUTING.md", DOCS / "tour.rst"):
         text = page.read_text(encoding="utf-8")
         block = r"^```python\n(.*?)^```" if page.suffix == ".md" else r"^\.\. code-block:: python\n\n((?: {4}.*\n|\n)+)"
@@ -39,7 +39,7 @@ def public_modules():
 
 
 def docstring_examples():
-    """The examples of each docstring, which import all that they use: readers copy them."""
+    """The examples of each docstring, which import everything they use, as readers copy them."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for module in public_modules():
         for test in finder.find(module, module=module, globs={}):
@@ -60,13 +60,13 @@ def public_names():
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """Examples may write files, and draw figures nobody sees."""
+    """Examples may write files, and draw figures without a display."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
 
 def run_examples(test):
-    """Run a doctest; returns what it reported, which is nothing when all examples hold."""
+    """Run a doctest; returns its report, empty if all examples pass."""
     report = []
     doctest.DocTestRunner(optionflags=DOCTEST_FLAGS).run(test, out=report.append)
     return "".join(report)

@@ -1,4 +1,4 @@
-"""Arguments of every kind, sound or not, see fuzz.py; and what it has found before."""
+"""Arguments of every kind, valid or not, see fuzz.py; and former findings."""
 
 import io
 
@@ -55,11 +55,11 @@ X, Y = RNG.normal(size=(30, 4)), RNG.normal(size=30)
 
 @pytest.mark.parametrize("part", range(10))
 def test_no_call_crashes_or_changes_what_it_should_not(part):
-    """1000 calls each; `python tests/fuzz.py` makes as many as one likes."""
+    """1000 calls each; `python tests/fuzz.py` makes more."""
     assert not list(fuzz.findings(range(50 * part, 50 * (part + 1)), seed=16))
 
 
-def test_what_the_target_looks_for_is_seen(monkeypatch):
+def test_the_fuzzing_target_detects_faults(monkeypatch):
     """A refused call that changes the model, an answer that is NaN, a foreign error."""
 
     def torn(self, *_):
@@ -69,7 +69,7 @@ def test_what_the_target_looks_for_is_seen(monkeypatch):
     def alien(*_):
         raise KeyError("foreign")
 
-    fuzz.models()  # which have learned
+    fuzz.models()  # fitted models
     for method, replacement in (("_partial_fit", torn), ("_partial_fit", alien)):
         with monkeypatch.context() as patched:
             patched.setattr("onlinebregman._online.estimator.LifeCycleMixin." + method, replacement)
@@ -119,7 +119,7 @@ def test_heavy_rows_under_the_theorems_rates():
     ).partial_fit(X, Y)
     model.partial_fit(X[:1] / 1e9, Y[:1], sample_weight=[1e200])
     assert np.isfinite(model.coef_).all()
-    model.set_params(average=True).partial_fit(X, Y)  # puts the rates in force again
+    model.set_params(average=True).partial_fit(X, Y)  # the new rates apply from here
 
 
 def test_questions_before_the_first_row():
@@ -130,7 +130,7 @@ def test_questions_before_the_first_row():
 
 
 def test_intervals_of_rows_that_are_longer_than_all_by_far():
-    """Where the variance per share is 0 / 0."""
+    """The variance per share would be 0 / 0."""
     model = ForwardRegressor().partial_fit(X, np.zeros(30))
     low, high = model.predict_interval([[1e200, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     assert np.array_equal(low, [-np.inf, 0.0]) and np.array_equal(high, [np.inf, 0.0])
@@ -140,7 +140,7 @@ def test_intervals_of_rows_that_are_longer_than_all_by_far():
 
 
 def test_intervals_whose_width_is_not_finite():
-    """Where the prediction is, and nothing but its share of the matrix is not."""
+    """The prediction is finite, and only its share of the matrix is not."""
     assert not list(fuzz.findings([541, 781, 1187], seed=500))
 
 
@@ -168,7 +168,7 @@ def test_a_tree_of_other_kinds_in_a_model_file(tmp_path, change):
         for name, part in parts.items():
             archive.writestr(name, part)
     try:
-        load_model(tmp_path / "model")  # a number alone means nothing where nothing refers to it
+        load_model(tmp_path / "model")  # an unused reference has no meaning
     except ValueError as error:
         assert "damaged" in str(error)
 
@@ -197,8 +197,8 @@ def test_kernels_of_pairs_keep_the_callers_pairs():
         (ForwardClassifier(), {"forgetting": 0.5}),
     ],
 )
-def test_what_a_refused_call_goes_by_is_forgotten(model, changed, state):
-    """A learner carries by what it learned last: neither the fast way nor the other leaves there what was refused."""
+def test_parameters_of_a_refused_call_are_not_stored(model, changed, state):
+    """A learner stores the parameters of its last call, but not those of a refused call, validated or not."""
     before = model.get_params()
     model.set_params(**changed).fit(X, (Y > 0).astype(float))
     for parameters in (before, changed):
@@ -216,7 +216,7 @@ def test_what_a_refused_call_goes_by_is_forgotten(model, changed, state):
 @pytest.mark.parametrize("kind", [PerceptronClassifier, WinnowClassifier])
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e300, 1e-320])
 def test_bounds_on_mistakes_that_overflow(kind, scale):
-    """Numbers, infinite ones among them, or a ValueError."""
+    """Numbers, which may be infinite, or a ValueError."""
     y = (X[:, 0] > 0).astype(int)
     for eta0 in (1.0, 1e200):
         model = kind(eta0=eta0).fit(X, y)
@@ -254,7 +254,7 @@ def test_experts_that_have_learned_nothing(kind):
 
 @pytest.mark.parametrize("scale", [1e250, 1e279, 1e300])
 def test_steps_of_classes_at_rates_without_a_root_that_floats_can_hold(scale, unchanged):
-    """They looked for it without end."""
+    """The search for it did not end."""
     model = MirrorDescentClassifier(divergence="relative_entropy", signed=True, multi_class="multinomial", average=True)
     y = np.arange(30) % 3
     model.partial_fit(X, y, classes=range(3))
@@ -268,13 +268,13 @@ def test_bounds_of_weights_and_rates_that_overflow_or_underflow():
 
 
 def test_neighbours_drawn_by_forged_random_numbers():
-    """They led out of the remembered rows."""
+    """Their indices were outside of the stored rows."""
     assert not list(fuzz.findings([494, 1162], seed=170)) + list(fuzz.findings([4217], seed=166))
     model = LogDetMetricLearner(random_state=0).fit(X, Y > 0)
     kind, (n_features, size, (words, position), (rows, classes, seen), *more) = model._sampler.__reduce__()
-    with pytest.raises(ValueError, match="a generator must have 624 words, and be at one of them"):
+    with pytest.raises(ValueError, match="random must be 624 words and a position"):
         kind(n_features, size, (words, 10**6), (rows, classes, seen), *more)
-    with pytest.raises(ValueError, match="remembered rows must be"):
+    with pytest.raises(ValueError, match="stored rows must be"):
         kind(n_features, size, (words, position), (rows, classes, [seen[0] + 10**6, *seen[1:]]), *more)
 
 
@@ -347,7 +347,7 @@ def _learner(weights):
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_lengths_that_do_not_fit(forged):
-    """As a file can have them whose checksums are right: compiled code would read and write what is not there."""
+    """From a file with valid checksums: compiled code would read and write outside of its arrays."""
     with pytest.raises(ValueError, match=r"must|phase|columns|covariance"):
         FORGED[forged]()
 

@@ -9,7 +9,7 @@ import pytest
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("plot_*.py"))
 
-# run one after the other in one process, which imports everything once; each begins without figures and names
+# run in one process, which imports everything once; each starts without figures and names
 CODE = """
 import runpy, sys, warnings
 import matplotlib
@@ -44,7 +44,7 @@ def test_the_scripts_run(part, tmp_path):
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_scripts_have_a_title_and_are_short(script):
-    """What the gallery shows of them; without network and files of this machine."""
+    """As the gallery displays them; without network access or local files."""
     text = script.read_text(encoding="utf-8")
     compile(text, str(script), "exec")
     lines = text.splitlines()

@@ -188,7 +188,7 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("n_columns", [1, 3, 63, 64, 65, 300, 100_000])
-def test_rows_are_put_in_order_as_they_are_read(n_columns, index, dtype):
+def test_rows_are_sorted_as_they_are_read(n_columns, index, dtype):
     """Without validation, with the same result as for rows with sorted columns and summed duplicates."""
     rng = np.random.default_rng(n_columns)
     indptr = np.r_[0, np.cumsum(rng.integers(0, 150, size=20))].astype(index)
@@ -239,8 +239,8 @@ def test_one_look_is_not_certain_of_other_things():
         assert not all_finite(values)
 
 
-def test_putting_columns_in_order_leaves_the_matrix_of_the_caller_as_it_is():
-    """Also where equal ones are added up, which moves the ends of rows."""
+def test_sorting_columns_does_not_change_the_matrix_of_the_caller():
+    """Also if duplicates are summed, which changes the ends of rows."""
     X = sparse.csr_array(([1.0, 2.0, 3.0, 4.0], [2, 2, 1, 0], [0, 2, 4]), shape=(2, 3))
     before = [array.copy() for array in (X.data, X.indices, X.indptr)]
     ImplicitGDRegressor().partial_fit(X, [1.0, 2.0])

@@ -70,7 +70,7 @@ def learned(divergence, loss, x, y, weights, *, update="importance", **parameter
 
 
 def same(divergence, signed, one, other, start):
-    """Weights and intercept agree to 1e-10: positive weights in their exponents, too, as far down as floats go."""
+    """Weights and intercept agree to 1e-10; positive weights also in their exponents, down to the smallest float."""
     (_, w, b), (_, v, a) = one, other
     if signed or divergence in ("squared_euclidean", "p_norm"):
         assert_allclose(w, v, rtol=1e-10, atol=1e-10 * max(np.abs(start).max(), np.abs(w).max()))
@@ -116,7 +116,7 @@ def test_any_splitting_of_a_row_is_the_row(divergence, signed, loss, seed, n, si
 def test_the_step_lies_between_the_implicit_and_the_explicit_one(
     divergence, signed, loss, seed, n, rate, fit_intercept
 ):
-    """It has the direction of -L', goes no farther than the explicit step, and no less far than the implicit one."""
+    """It has the direction of -L', and a length between the implicit and the explicit step."""
     rng = np.random.default_rng(seed)
     x, y, start = rng.normal(size=n), target_of(loss, rng), start_of(divergence, rng, n, signed)
     parameters = {"signed": signed, "init": start, "eta0": 10**rate, "fit_intercept": fit_intercept}
@@ -128,7 +128,7 @@ def test_the_step_lies_between_the_implicit_and_the_explicit_one(
     ]
     a, slope = start @ x, float(resolve_loss(loss).derivative(start @ x, y))
     tiny = 1e-11 * (np.abs(start) @ np.abs(x) + abs(y) + max(map(abs, scores)))
-    moved = np.sign(slope) * (a - np.array(scores))  # how far the score has come
+    moved = np.sign(slope) * (a - np.array(scores))  # distance of the score from the start
     assert -tiny <= moved[0] <= moved[1] + tiny
     definition = resolve_loss(loss)
     low, high = (float(side) for side in definition.subdifferential(scores[1], y))
@@ -143,7 +143,7 @@ def test_the_step_lies_between_the_implicit_and_the_explicit_one(
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), rate=st.floats(-3.0, 3.0))
 def test_down_to_a_kink_it_is_the_implicit_step(divergence, signed, loss, seed, n, rate):
-    """The derivative is constant up to the kink, and there the flow rests: c is cut where the score gets there."""
+    """The derivative is constant up to the kink, where the flow ends: c is limited to reach it."""
     rng = np.random.default_rng(seed)
     x, y, start = rng.normal(size=n), target_of(loss, rng), start_of(divergence, rng, n, signed)
     parameters = {"signed": signed, "init": start, "eta0": 10**rate}
@@ -222,7 +222,7 @@ def in_closed_form(loss, a, y, s):
     fit_intercept=st.booleans(),
 )
 def test_closed_forms_of_the_euclidean_geometry(loss, targets, data, a, log_size, log_weight, fit_intercept):
-    """There the score alone obeys da/dh = -eta (x.x + 1) L'(a, y)."""
+    """There the score satisfies da/dh = -eta (x.x + 1) L'(a, y)."""
     y, h = data.draw(st.sampled_from(targets)), 10**log_weight
     x = 10 ** (log_size / 2) * np.array([0.6, -0.8])
     start = a * x / (x @ x)
@@ -263,7 +263,7 @@ def test_poisson_flows_from_far_up(score, y, h):
 
 
 class Counting:
-    """Mixin: how often was a point w(c) asked for?"""
+    """Mixin that counts how often w(c) is computed."""
 
     def step(self, w, x, c):
         self.count = vars(self).get("count", 0) + 1
@@ -356,7 +356,7 @@ def test_a_row_that_is_learned_already_costs_next_to_nothing(twin, y, fit_interc
     divergence = twin(3.0) if twin is CountingPNorm else twin()
     start = np.full(20, 0.05) if twin is not CountingPNorm else rng.normal(size=20)
     x = rng.normal(size=20)
-    x -= start * ((x @ start - y) / (start @ start))  # start.x = y, but for rounding
+    x -= start * ((x @ start - y) / (start @ start))  # start.x = y up to rounding
     model, coef, b = learned(divergence, "squared_error", x, y, [1e3, 1.0, 1e-3] * 5, init=start)
     assert model.divergence_.count < 15 * 100
     assert_allclose(coef, start, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The C helpers compiled for each instruction set give the same digits: what the loader chooses makes no difference."""
+"""The C helpers give the same digits on every instruction set for which they are compiled."""
 
 import ctypes
 import re
@@ -12,18 +12,27 @@ import pytest
 
 OPS = Path(__file__).parents[1] / "onlinebregman" / "_kernels" / "ops"
 HEADERS = sorted(OPS.glob("*.h"))
-FUNCTION = re.compile(r"^(?:OB_CLONES )?static (?:inline )?(double|int|void) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE)
+FUNCTION = re.compile(
+    r"^(?:OB_CLONES )?static (?:inline )?(double|int|void|uint32_t) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE
+)
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
 pytestmark = pytest.mark.exhaustive
 
 
 class Softmax(ctypes.Structure):
-    """`ob_softmax` of n classes, filled up to whole registers."""
+    """`ob_softmax` of n classes, padded to whole registers."""
 
     _fields_ = [(name, ctypes.c_ssize_t) for name in ("classes", "n", "y")] + [("e", ctypes.c_void_p)]
     _fields_ += [(name, ctypes.c_double) for name in ("largest", "rest", "total")]
 
 
+class Twister(ctypes.Structure):
+    """`ob_twister`."""
+
+    _fields_ = [("key", ctypes.c_uint32 * 624), ("pos", ctypes.c_int32)]
+
+
+RETURNED = {"double": ctypes.c_double, "int": ctypes.c_int, "uint32_t": ctypes.c_uint32, "void": None}
 LENGTHS = [0, 1, 5, 8, 17, 100]
 
 
@@ -68,7 +77,7 @@ def libraries(tmp_path_factory):
 
 
 def call(library, result, name, parameters, n, seed):
-    """What a helper returns, and all arrays after the call; the same random arguments for the same seed."""
+    """The result of a helper, and all arrays after the call; the same random arguments for the same seed."""
     rng = np.random.default_rng(seed)
     arguments, arrays = [], []
     for parameter in parameters:
@@ -78,8 +87,13 @@ def call(library, result, name, parameters, n, seed):
             e = arrays[-1].ctypes.data
             arrays.append(Softmax(n, -(-n // 8) * 8, 0, e, 0.5, arrays[-1][1:].sum(), arrays[-1].sum()))
             arguments.append(ctypes.byref(arrays[-1]))
+        elif "ob_twister" in parameter:
+            words = rng.integers(2**32, size=624, dtype=np.uint32)
+            arrays.append(Twister((ctypes.c_uint32 * 624)(*words.tolist()), 624 - n))
+            arguments.append(ctypes.byref(arrays[-1]))
         elif "*" in parameter:
             types = {
+                "int": np.intc,
                 "double": np.float64,
                 "float": np.float32,
                 "int32_t": np.int32,
@@ -102,7 +116,7 @@ def call(library, result, name, parameters, n, seed):
         else:
             raise NotImplementedError(f"{name} has a parameter {parameter!r}; say here what to pass")
     function = getattr(library, f"open_{name}")
-    function.restype = {"double": ctypes.c_double, "int": ctypes.c_int, "void": None}[result]
+    function.restype = RETURNED[result]
     returned = function(*arguments)
     for array in arrays:
         if isinstance(array, Softmax):

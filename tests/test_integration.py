@@ -112,7 +112,7 @@ def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
 
 @pytest.mark.exhaustive
 def test_a_learned_metric_finds_the_features_that_matter():
-    """Iris beside thirty features of noise: neighbours are lost in them, those of the learned metric are not."""
+    """Iris with thirty features of noise: the learned metric finds the neighbours, the Euclidean one does not."""
     X, y = load_iris(return_X_y=True)
     X = np.c_[X, np.random.default_rng(0).normal(size=(150, 30))]
     plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
@@ -203,7 +203,7 @@ def test_a_grid_search_over_the_rates_of_a_classifier(name):
 
 @every_classifier
 def test_calibrated_probabilities(name):
-    """Every classifier has probabilities by calibration, and those are better than guessing by the frequencies."""
+    """Every classifier has probabilities by calibration, which are better than the class frequencies."""
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     model = CalibratedClassifierCV(make_pipeline(StandardScaler(), CLASSIFIERS[name]), cv=3).fit(X_train, y_train)
@@ -344,7 +344,7 @@ def test_classes_and_weights_are_routed_to_partial_fit():
 
 
 def test_weights_say_which_rows_count(diabetes):
-    """Two populations in one stream: with the weights of one it is learned, with those of the other, the other."""
+    """Two populations in one stream: the one whose rows have the weight is learned."""
     X, y = diabetes
     X, y = StandardScaler().fit_transform(X), ((y - y.mean()) / y.std()).to_numpy()
     first = np.arange(len(y)) % 2 == 0
@@ -360,7 +360,7 @@ def test_weights_say_which_rows_count(diabetes):
 @pytest.fixture(scope="module")
 def callback():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # callbacks are experimental, and say so
+        warnings.simplefilter("ignore")  # callbacks are experimental, and warn
         return pytest.importorskip("sklearn.callback")
 
 
@@ -383,7 +383,7 @@ def test_a_scoring_monitor_logs_the_score_of_every_epoch(name, callback, diabete
 @every_classifier
 @pytest.mark.filterwarnings("error")
 def test_a_scoring_monitor_logs_the_accuracy_of_every_epoch(name, callback):
-    """Callbacks get rows and labels as they came: with the names of the features, and with the names of the classes."""
+    """Callbacks get rows and labels as they were passed: with feature names and class names."""
     X, y = load_wine(return_X_y=True, as_frame=True)
     X, y = StandardScaler().set_output(transform="pandas").fit_transform(X), y.map(dict(enumerate("abc")))
     model = clone(CLASSIFIERS[name]).set_params(max_iter=4, tol=None, shuffle=False)

@@ -1,4 +1,4 @@
-"""Estimators made of others: a call that is interrupted, or fails in a part from another package, changes nothing."""
+"""Meta-estimators: a call that is interrupted, or fails in a part from another package, changes nothing."""
 
 import copy
 
@@ -91,8 +91,8 @@ def test_an_interrupted_call_learns_all_of_its_rows_or_none(name, state):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "pipeline"])  # whose `fit` is scikit-learn's
-def test_an_interrupted_fit_forgets_nothing_before_it_has_learned(name, state):
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "pipeline"])  # its `fit` is scikit-learn's
+def test_an_interrupted_fit_keeps_the_previous_model(name, state):
     y, rows = MODELS[name][1], rows_for(name)
     model = in_mid_stream(name, y)
     assert_all_or_nothing(
@@ -124,7 +124,7 @@ def test_the_helper_sees_a_torn_model(state):
 
 
 class Failing(BaseEstimator):
-    """Learns in place, and fails in the midst of the row after so many."""
+    """Learns in place, and fails in the middle of a given row."""
 
     def __init__(self, last=22, error=RuntimeError):
         self.last = last
@@ -183,7 +183,7 @@ class FailingScaler(TransformerMixin, Failing):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_part_that_fails_in_mid_call_takes_nothing_with_it(model, y, error, state):
+def test_a_part_that_fails_in_mid_call_leaves_the_others_unchanged(model, y, error, state):
     model = clone(model)
     named = [name for name in model.get_params() if name.endswith("error")]
     model.set_params(**dict.fromkeys(named, error))

@@ -1,6 +1,6 @@
 """The compiled kernels against NumPy code written from the formulas: every geometry x step x layout.
 
-`Replica` is the oracle. It moves whole vectors, adds the intercept as one more Euclidean coordinate of feature 1, finds
+`Replica` is the reference. It updates whole vectors, adds the intercept as a Euclidean coordinate of feature 1, finds
 implicit steps with a root finder of SciPy, and keeps averages as sums over all steps.
 """
 
@@ -128,7 +128,7 @@ def stream(rng, rows, n, scale, *, density=1.0, noise=0.1, positive=False):
 
 
 def agree(model, replica, X, rtol):
-    size = replica.total if replica.kind == "signed" else np.abs(replica.coef).max()  # of what the weights are made of
+    size = replica.total if replica.kind == "signed" else np.abs(replica.coef).max()  # scale of the weights
     signed = replica.kind in ("signed", "euclidean")
     assert_allclose(model.coef_, replica.coef, rtol=rtol, atol=rtol * size if signed else 0.0)
     assert_allclose(model.intercept_, replica.intercept, rtol=rtol, atol=rtol * (1 + size * np.abs(X).max()))

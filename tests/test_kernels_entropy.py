@@ -209,7 +209,7 @@ def test_the_total_of_many_sparse_steps_does_not_drift(signed, update):
     assert max(drifts) <= 30.0
 
 
-def test_a_total_that_falls_is_summed_afresh():
+def test_a_total_that_falls_is_recomputed():
     """The rounding errors of a large total would be large in a small one."""
     w = np.r_[1.0, np.full(3, 1e-3)]
     learner = learner_of("simplex", w, eta=1.0, fit_intercept=False)

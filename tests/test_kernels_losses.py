@@ -140,7 +140,7 @@ DEFINITIONS = [
 
 
 def seen(loss, a, y):
-    """Value, derivative and link at a score, as an explicit step of rate 1 on one row shows them."""
+    """Value, derivative and link at a score, computed from an explicit step of rate 1 on one row."""
     model = MirrorDescentRegressor(
         divergence="squared_euclidean", loss=loss, update="explicit", eta0=1.0, learning_rate="constant", init=[a]
     )
@@ -162,7 +162,7 @@ def test_compiled_losses_equal_their_definition(loss, data):
     places = [0.0, *np.ravel(loss.kinks(y)), y, y + 0.7, y - 0.7]
     a = float(data.draw(st.one_of(st.floats(-40, 40), st.sampled_from(places).filter(lambda a: abs(a) < 100))))
     value, derivative, link = seen(loss, a, y)
-    terms = float(loss.link(a)) + abs(y * a) + abs(y) if isinstance(loss, PoissonLoss) else 0.0  # that cancel
+    terms = float(loss.link(a)) + abs(y * a) + abs(y) if isinstance(loss, PoissonLoss) else 0.0  # terms that cancel
     assert_allclose(value, loss.value(a, y), rtol=1e-14, atol=1e-15 * (1 + terms))
     assert_allclose(derivative, loss.derivative(a, y), rtol=1e-14, atol=1e-15 * abs(y))
     assert_allclose(link, loss.link(a), rtol=1e-14)
@@ -174,7 +174,7 @@ def test_compiled_losses_equal_their_definition(loss, data):
 @pytest.mark.parametrize("update", ["implicit", "importance"])
 @pytest.mark.parametrize("label", [-1.0, 1.0])
 def test_from_its_kink_the_exact_step_does_not_move(update, label):
-    """The Perceptron at w = 0: there 0 is a subgradient for both labels, though the score is a mistake."""
+    """The Perceptron at w = 0: 0 is a subgradient there for both labels, although the score is a mistake."""
     model = MirrorDescentClassifier(divergence="squared_euclidean", loss="perceptron", update=update)
     learn(model, [[1.0, 2.0]], [label])
     assert_array_equal(model.coef_, [[0.0, 0.0]])
@@ -201,7 +201,7 @@ def test_an_implicit_step_from_far_up_an_exponential(score, y):
 @pytest.mark.parametrize("score", [5.0, 20.0, 35.0])
 @pytest.mark.parametrize("rate", [1e-3, 1.0, 1e12])
 def test_both_labels_are_alike_far_out(update, score, rate):
-    """Where h(a) is next to y, in both tails, h(a) - y keeps its digits."""
+    """h(a) - y is accurate where h(a) is close to y, in both tails."""
 
     def step(y):
         model = MirrorDescentRegressor(
@@ -224,7 +224,7 @@ def test_both_labels_are_alike_far_out(update, score, rate):
 @pytest.mark.parametrize("score", [-800.0, -40.0, -3.0, 0.0, 0.1, 25.0])
 @pytest.mark.parametrize("rate", [1e-300, 1e-3, 1.0, 50.0, 1e8, 1e200])
 def test_implicit_steps_on_the_log_loss_are_exact(y, score, rate):
-    """Of c = rate (h(score - c) - y), by what c does to both sides."""
+    """c = rate (h(score - c) - y): both sides are compared."""
     model = MirrorDescentRegressor(
         divergence="squared_euclidean",
         loss="log_loss",
@@ -244,8 +244,8 @@ def test_implicit_steps_on_the_log_loss_are_exact(y, score, rate):
         assert (a > 400) if y else (a < -400)
 
 
-def test_members_that_learn_abreast_come_to_the_numbers_of_each_alone():
-    """Equations side by side in registers; rates so large that some of them need the slow way."""
+def test_members_that_learn_in_lockstep_have_the_numbers_of_each_alone():
+    """Equations solved together in registers; rates so large that some of them need the slower solver."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 7)) * (rng.uniform(size=(200, 7)) < 0.6)
     y = (X @ rng.normal(size=7) + rng.normal(size=200) > 0).astype(int)

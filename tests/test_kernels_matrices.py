@@ -212,7 +212,7 @@ def test_blocked_steps_are_the_steps_one_by_one(d, width):
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("d", [5, 131, 300])
 def test_cutting_and_pickling_a_blocked_stream_changes_no_bit(d, width):
-    """Also where rows of weight 0 and bounds that hold leave the metric alone, and in another order."""
+    """Also if rows of weight 0 and satisfied bounds leave the metric unchanged, and in another order."""
     rng = np.random.default_rng(d)
     rows, y = stream(rng, 270, d, width)
     y *= rng.choice([-1.0, 1.0], size=270)
@@ -251,7 +251,7 @@ def test_a_bad_row_in_a_blocked_stream_undoes_the_call(bad):
 
 
 def test_small_calls_of_a_blocked_stream_are_undone_too():
-    """They do not copy W: the calls that cannot fill a block only add to it."""
+    """They do not copy W: calls that do not fill a block only append to it."""
     rng = np.random.default_rng(8)
     rows, y = stream(rng, 200, 130, 2)
     model, other = (learner(np.eye(130), 1e-5, geometry=BlockedLogDetGeometry) for _ in range(2))

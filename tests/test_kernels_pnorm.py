@@ -1,4 +1,4 @@
-"""The compiled p-norm geometry against plain NumPy, written once more from the formulas."""
+"""The compiled p-norm geometry against plain NumPy, written from the formulas."""
 
 import copy
 import pickle
@@ -251,7 +251,7 @@ def test_p_outside_its_range_is_an_error(p):
 
 
 def swinging_stream(rows, n, swing):
-    """Sparse rows, three values each, and targets that swing over so many orders of magnitude, up and down."""
+    """Sparse rows of three values, and targets that oscillate over `swing` orders of magnitude."""
     rng = np.random.default_rng(1)
     columns = np.sort((rng.integers(n, size=(rows, 1)) + np.array([0, 7, 30])) % n, axis=1).astype(np.int32)
     starts = np.arange(0, 3 * rows + 1, 3, dtype=np.int32)
@@ -378,7 +378,7 @@ def test_a_row_that_cannot_be_learned_changes_nothing(layout, average, bad, stat
 @pytest.mark.parametrize("target", [3.0, 1e6])
 @pytest.mark.parametrize("average", [False, True])
 def test_what_a_refused_sparse_row_leaves_alone_is_put_back_too(target, average, state):
-    """The rows before it made the geometry bring its averages up to date (target 3), or take another unit (1e6)."""
+    """The rows before it have updated the averages (target 3), or changed the unit (1e6)."""
     n, rng = 500, np.random.default_rng(9)
     X = sparse.csr_array(
         (rng.normal(size=30), rng.permutation(n)[:30].astype(np.int32), np.arange(0, 31, 3, dtype=np.int32)),

@@ -92,7 +92,7 @@ def test_flows_come_to_rest_at_targets_far_away(geometry, spectrum, size, loss):
 @pytest.mark.parametrize("y", [1e4, 1e8, 1e16, 1e30, 1e100, 1e150])
 @pytest.mark.parametrize("share", [0.5, 1 - 1e-6, 1 + 1e-6, 1.1, 1e3, 1e16])
 def test_flows_towards_a_pole_take_their_time(geometry, y, share):
-    """1 / (y a) is when they would arrive at the pole; an error of a is measured in time, of which eta has rounded."""
+    """1 / (y a) is the time at which they would reach the pole; errors of a are measured in time, which is rounded."""
     a, eta = 1.75, share / (1.75 * y)
     model, row = learner(geometry, (a,), eta, "importance")
     assert model.learn(row, np.array([y])) is None
@@ -108,7 +108,7 @@ def test_flows_towards_a_pole_take_their_time(geometry, y, share):
 @pytest.mark.parametrize("spectrum", SPECTRA[:3], ids=str)
 @pytest.mark.parametrize("size", [1e3, 1e12, 1e16, 1e30])
 def test_what_a_step_adds_to_the_certificate_keeps_its_digits(geometry, spectrum, size):
-    """S = eta (L(a) - L(a')) - D(w', w), with D(w', w) = sum m'/m - 1 - ln(m'/m) on the values m of w x."""
+    """S = eta (L(a) - L(a')) - D(w', w), with D(w', w) = sum m'/m - 1 - ln(m'/m) over the values m of w x."""
     for y in (size, -size) if min(spectrum) < 0 < max(spectrum) else (size,):
         eta = 1 / size
         model, row = learner(geometry, spectrum, eta, track_regret=True)
@@ -124,7 +124,7 @@ def test_what_a_step_adds_to_the_certificate_keeps_its_digits(geometry, spectrum
 @pytest.mark.parametrize("geometry", GEOMETRIES[1:])
 @pytest.mark.parametrize("update", ["implicit", "importance"])
 def test_metrics_that_float64_cannot_hold_are_refused(geometry, update):
-    """Along no axis a distance of 1e12 leaves a few digits to the others, one of 1e16 none."""
+    """A distance of 1e12 that is not along an axis leaves a few digits to the others, one of 1e16 none."""
     for size in (1e12, 1e16):
         model = Learner(geometry(np.eye(3)), make_loss(SquaredLoss()))
         model.configure(update=update, schedule=resolve_schedule("constant", 1.0, 0.5))

@@ -60,7 +60,7 @@ def problem(seed, d, spectrum, direction):
 
 
 def spectrum_of(geometry):
-    """Eigenvalues, eigenvectors in the columns, and G, as the geometry holds them."""
+    """Eigenvalues, eigenvectors in the columns, and G, as stored by the geometry."""
     d = geometry.n_features
     held = geometry.get_state()[2]
     upper = np.triu(held[(2 + d) * d :].reshape(d, d))
@@ -148,10 +148,10 @@ def test_many_changes_in_a_row_stay_orthogonal(seed, d, spectrum, direction, c):
 @laws
 @problems
 @example(7247, 16, "two values", "one", 3.0)  # a root meets a pole
-def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
+def test_evaluations_equal_those_of_the_divergence(trace, seed, d, spectrum, direction, c):
     """tr(W(c) X), x'Sx and F*(f(W) - c X) - F*(f(W)) without moving, for a row, a difference of two, and a matrix."""
     g, z = problem(seed, d, spectrum, direction)
-    c = float(np.clip(c, -3, 3) / max(z @ z, 1.0))  # what float64 matrices of the replica can hold
+    c = float(np.clip(c, -3, 3) / max(z @ z, 1.0))  # limit of the replica's accuracy
     second = np.random.default_rng(seed).normal(size=d) / np.sqrt(d)
     for x in (z, np.r_[z, second], np.r_[z, z]):
         matrix = instance(x, d)
@@ -172,7 +172,7 @@ def test_looks_equal_the_divergence(trace, seed, d, spectrum, direction, c):
 
 
 def test_small_changes_keep_their_digits():
-    """What c = 1e-9 adds to ln tr exp, to more digits than the eigenvalues have."""
+    """The change of ln tr exp by c = 1e-9, to more digits than the eigenvalues have."""
     rng = np.random.default_rng(0)
     z, g = rng.normal(size=6), symmetric(rng.normal(size=(6, 6)))
     for trace in (None, 1.0):
@@ -220,7 +220,7 @@ def test_sparse_rows_equal_dense_ones(kind):
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("trace", [None, 1.0])
 def test_any_cutting_gives_the_same_digits(update, trace):
-    """Also where the eigendecomposition is made afresh, every 500 steps, and after a round trip through pickle."""
+    """Also where the eigendecomposition is recomputed, every 500 steps, and after pickling."""
     rng = np.random.default_rng(3)
     rows, y = stream(rng, 1100, 5)
     whole = learner(np.zeros((5, 5)), trace, update, 0.5, track_regret=True)
@@ -248,7 +248,7 @@ def test_the_eigendecomposition_is_made_afresh(trace):
 
 @pytest.mark.parametrize("trace", [None, 1.0])
 def test_no_drift_over_a_long_stream(trace):
-    """100 000 changes there and back, against the sum of all of them in extended precision."""
+    """100 000 changes in both directions, compared with their sum in extended precision."""
     rng = np.random.default_rng(4)
     n, d = 100_000, 5
     rows = rng.normal(size=(n, d))

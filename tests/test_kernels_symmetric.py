@@ -53,7 +53,7 @@ def test_mean_and_scatter_grow_by_rows_however_they_are_cut():
 @pytest.mark.parametrize("scaled", [False, True])
 def test_targets_and_rates_of_pairs_and_triplets(width, one_sided, scaled):
     rows = np.ones((5, width))
-    rows[[1, 4], :2] = 0  # what follows a triplet's first half does not count
+    rows[[1, 4], :2] = 0  # the second half of a triplet is not used
     targets, senses = np.arange(5.0), np.array([1.0, -1.0, 0.0, -1.0, 1.0])
     weights, scales = np.array([1.0, 2.0, 0.0, 4.0, 5.0]), np.array([2.0, 1.0, 1.0, 0.0, 1.0])
     aims, rates, collapsed = targets_and_rates(rows, targets, senses, weights, scales, 2, one_sided, scaled)
@@ -75,5 +75,5 @@ def test_instances_that_lack_something_are_refused(short):
     parts[short] = parts[short][:4]
     with pytest.raises(ValueError, match="for each of"):
         targets_and_rates(*parts, 2, False, True)
-    with pytest.raises(ValueError, match="of 3 features"):
+    with pytest.raises(ValueError, match="of 3 or more values"):
         targets_and_rates(np.ones((5, 2)), *(np.ones(5) for _ in range(4)), 3, False, True)

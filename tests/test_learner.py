@@ -64,7 +64,7 @@ def same(one, other):
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("rows", [4, 30])  # of six values each: fewer than weights, or more
 @pytest.mark.parametrize("fault", ["target", "value"])
-def test_an_error_at_the_last_row_takes_everything_back(geometry, average, rows, fault):
+def test_an_error_at_the_last_row_undoes_the_call(geometry, average, rows, fault):
     learner = learner_of(geometry, average=average, fit_intercept=True, track_regret=True)
     X, y = stream(0, 50)
     assert learner.learn(csr(X), y) is None
@@ -103,7 +103,7 @@ def test_weights_that_overflow_are_taken_back(rows):
 
 @pytest.mark.parametrize("average", [False, True])
 def test_rows_that_move_all_weights_start_again_from_a_copy(average):
-    """The total of the unnormalised weights leaves its range within a block, and all weights have to be rescaled."""
+    """The total of the unnormalised weights leaves its range within a block, so that all weights are rescaled."""
     settings = {"update": "explicit", "eta0": 1.0, "average": average}
     x = np.zeros((4, D))
     x[:, 3], x[2, 4] = 1.0, -1.0
@@ -187,8 +187,8 @@ def test_columns_out_of_range_are_not_read(columns, row, index):
     power=st.sampled_from([0.0, 0.5, 1.0, 0.3]),
     fit_intercept=st.booleans(),
 )
-def test_plain_gradient_descent_gives_the_numbers_of_the_long_way(seed, d, update, layout, power, fit_intercept):
-    """A ball that holds everything sends the rows through the geometry's and the loss's own methods."""
+def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, update, layout, power, fit_intercept):
+    """With a ball that contains all weights, the general methods of geometry and loss are used."""
     X, y = stream(seed, 20, d, density=0.5)
     weights = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=20)
     short, long = EuclideanGeometry(np.zeros(d)), EuclideanGeometry(np.zeros(d), radius=1e300)
@@ -228,8 +228,8 @@ def test_both_ways_refuse_alike(update, radius, fault):
     assert pickle.dumps(learner) == before
 
 
-def test_what_is_beside_the_steps_closes_the_short_way():
-    """Clipping, averages and other losses are not lost in it."""
+def test_other_settings_do_not_use_the_fast_path():
+    """Clipping, averages and other losses are not handled by it."""
     X, y = stream(5, 40, density=1.0)
     clipped = learner_of(EuclideanGeometry(np.zeros(D), upper=0.01))
     averaged, plain = learner_of("euclidean", average=True), learner_of("euclidean")
@@ -239,7 +239,7 @@ def test_what_is_beside_the_steps_closes_the_short_way():
     assert clipped.coef.max() == 0.01
     assert np.abs(averaged.coef - plain.coef).max() > 1e-3
     assert hinge.n_moves < hinge.t == 80
-    # and parameters set in mid-stream open and close it
+    # and parameters that change in mid-stream switch it on and off
     plain.configure(update="implicit", schedule=Constant(0.1), average=True)
     steps = []
     for i in range(5):

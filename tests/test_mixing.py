@@ -1,4 +1,4 @@
-"""Mixing of models that learned shards in parallel, for every public estimator, or the error that says why not."""
+"""Mixing of models that learned shards in parallel, for every public estimator, or the error with the reason."""
 
 import copy
 from itertools import pairwise
@@ -35,11 +35,11 @@ REFUSED = {
 
 
 def reason_of(estimator):
-    """Why this one, with these parameters, does not mix; None if it does."""
+    """Why models with these parameters cannot be mixed; None if they can."""
     if getattr(estimator, "track_regret", False):
         return REFUSED.get(type(estimator).__name__, "track_regret")
     if getattr(estimator, "forgetting", 1.0) != 1.0:
-        return "no common age"
+        return "no common order"
     return REFUSED.get(type(estimator).__name__)
 
 
@@ -57,7 +57,7 @@ def begun(estimator, learn, X, y):
 
 
 def assert_alike(outputs, expected):
-    """The same up to rounding; of mapped rows, their inner products: directions of eigenvalue 0 are rounding alone."""
+    """Equal up to rounding; mapped rows by their inner products, as directions of eigenvalue 0 are arbitrary."""
     for name, values in outputs.items():
         pair = (values, expected[name])
         if name == "transform":
@@ -174,7 +174,7 @@ def test_penalties_and_boxes_stay_in_force(divergence, penalty, constraint):
     X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
     model = MirrorDescentRegressor(divergence=divergence, eta0=0.5, penalty=penalty, alpha=0.3, constraint=constraint)
     start = begun(model, lambda each, *data, **more: each.partial_fit(*data, **more), X, y)
-    part = copy.copy(start).partial_fit(sparse.csr_matrix(X[:30]), y[:30])  # steps of the penalty made up for later
+    part = copy.copy(start).partial_fit(sparse.csr_matrix(X[:30]), y[:30])  # with pending steps of the penalty
     mixed = start._mixed([part, copy.copy(part)], [0.5, 0.5])
     assert_allclose(mixed.coef_, part.coef_, rtol=1e-12)
     mixed.partial_fit(X[30:], y[30:])

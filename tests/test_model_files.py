@@ -91,7 +91,7 @@ def test_a_file_cannot_name_what_is_called(file, name):
         load_model(file)
 
 
-def test_a_file_of_another_format_says_so(file):
+def test_a_file_of_another_format_is_refused(file):
     save_model(MirrorDescentRegressor(), file)
     rewritten(file, lambda tree: tree.update(format=99))
     with pytest.raises(ValueError, match="is of format 99; this version reads format 1"):

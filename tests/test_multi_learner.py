@@ -27,7 +27,7 @@ GEOMETRIES = {
 
 
 def members(kinds, d, losses=None, **settings):
-    """Learners of these geometries, each of a rate of its own."""
+    """Learners of these geometries, with different rates."""
     learners = []
     for k, kind in enumerate(kinds):
         learner = Learner(GEOMETRIES[kind](d), losses[k] if losses else SquaredLoss())
@@ -102,7 +102,7 @@ def test_scores_are_those_before_the_row_is_learned(kinds, layout):
         row = layout(X[i : i + 1])
         expected = cut.predict(row, linked=False)[0]
         assert np.abs(scores[i] - expected).max() <= 1e-14 * np.abs(expected).max()
-        assert_array_equal(scores[i, :1], expected[:1])  # the Euclidean one, to the last bit
+        assert_array_equal(scores[i, :1], expected[:1])  # the Euclidean one, bit for bit
         assert cut.learn(row, y[i : i + 1, None]) is None
     same(together, cut)
 
@@ -148,8 +148,8 @@ def test_all_or_none_of_plain_gradient_descent(n, fault):
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_a_learner_that_has_to_move_all_weights_starts_all_again(average):
-    """One total leaves its range within a block, of which only the weights of sparse rows were saved so far."""
+def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
+    """One total leaves its range within a block, of which only the weights of sparse rows are backed up."""
     options = {"update": "explicit", "average": average, "fit_intercept": False}
     kinds = ["euclidean", "simplex", "burg", "simplex"]
     x = np.zeros((4, 60))

@@ -199,7 +199,7 @@ class Breaking(SquaredEuclidean):
 @pytest.mark.parametrize(
     "update, method",
     [
-        ("explicit", "step"),  # which does not ask for the slope
+        ("explicit", "step"),  # it does not compute the slope
         ("explicit", "step_range"),
         *[
             (update, method)

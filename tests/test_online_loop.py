@@ -22,7 +22,7 @@ def learns_rows(online):
 
 
 def remembers_rows(online):
-    """Whether it remembers the rows of a call for pairs to come: each once, in however many epochs it comes."""
+    """Whether it stores the rows of a call for later pairs: each once, in any number of epochs."""
     return hasattr(online, "memory_size")
 
 
@@ -124,7 +124,7 @@ def test_a_random_state_object_goes_on_from_fit_to_fit(online, rows, learned):
 
 
 def epochs_until_settled(losses, tol, patience):
-    """The rule, once more: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
+    """The rule: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
     best, stale = np.inf, 0
     for n, loss in enumerate(losses, start=1):
         stale = stale + 1 if best - loss <= tol or not np.isfinite(loss) else 0
@@ -155,7 +155,7 @@ def test_it_stops_when_the_loss_has_settled(online, rows, tol, patience):
     assert model.loss_curve_ == full.loss_curve_[: model.n_iter_]
 
 
-def test_not_settling_is_said_and_settling_is_not(online, rows, learn):
+def test_only_missing_convergence_is_reported(online, rows, learn):
     X, y = rows
     with pytest.warns(ConvergenceWarning, match=rf"{type(online).__name__} stopped at max_iter=2.*tol=0\.001"):
         clone(online).set_params(max_iter=2, tol=1e-3).fit(X, y)
@@ -238,13 +238,13 @@ def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, learn, w
 
 
 def without_factor(state):
-    """A model's state without what is computed from it when asked for."""
+    """A model's state without values that are computed from it on access."""
     kind, items = state
     return kind, tuple(item for item in items if item[0] != "'_factor'")
 
 
 @needs_callbacks
-def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
+def test_a_first_fit_that_fails_leaves_no_attributes(online, rows):
     X, y = rows
     online.set_params(max_iter=5, tol=None).set_callbacks(Recorder(break_after=2))
     with pytest.raises(RuntimeError, match="broken off"):
@@ -257,7 +257,7 @@ def test_a_first_fit_that_breaks_off_leaves_nothing(online, rows):
 
 
 @needs_callbacks
-def test_callbacks_are_told_of_every_epoch(online, rows, learned):
+def test_callbacks_are_called_for_every_epoch(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=4, tol=None)
     recorder = Recorder()
@@ -293,7 +293,7 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
     watched = clone(online)
     watched.set_callbacks(recorder)
     watched.fit(X, y)
-    for n, model in enumerate(recorder.models, start=1):  # looked at afterwards: each has to keep its own numbers
+    for n, model in enumerate(recorder.models, start=1):  # read afterwards: each must have its own numbers
         reference = clone(online).set_params(max_iter=n).fit(X, y)
         for name, values in output(model, X).items():
             np.testing.assert_array_equal(values, output(reference, X)[name])

@@ -31,7 +31,7 @@ class ScoreLoss(Loss):
 
 
 class Pinball(ScoreLoss):
-    """`QuantileLoss` as somebody else would write it: its kinks, and nothing about the sides of them."""
+    """`QuantileLoss` as a user might write it: with its kinks, without one-sided slopes."""
 
     def __init__(self, quantile):
         self.quantile = quantile
@@ -40,7 +40,7 @@ class Pinball(ScoreLoss):
         return np.maximum(self.quantile * (y - a), (1 - self.quantile) * (a - y))
 
     def derivative(self, a, y):
-        return np.where(np.asarray(a) > y, 1 - self.quantile, -self.quantile)  # at the kink that of one side
+        return np.where(np.asarray(a) > y, 1 - self.quantile, -self.quantile)  # at the kink the slope of one side
 
     def curvature(self, a, y):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(y)))
@@ -50,7 +50,7 @@ class Pinball(ScoreLoss):
 
 
 class Stairs(ScoreLoss):
-    """curvature (a - y)^2 / 2 + sum h_k abs(a - y - k): kinks one after the other, between lines or parabolas."""
+    """curvature (a - y)^2 / 2 + sum h_k abs(a - y - k): several kinks, between lines or parabolas."""
 
     def __init__(self, heights, curvature=0.0):
         self.heights, self.bend = tuple(heights), curvature
@@ -102,7 +102,7 @@ def test_a_subclass_of_each_loss_gives_its_numbers(divergence, signed, update, l
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm", "relative_entropy", "burg"])
-def test_a_pinball_loss_written_anew_is_the_quantile_loss(divergence, quantile, update):
+def test_a_user_defined_pinball_loss_is_the_quantile_loss(divergence, quantile, update):
     rng = np.random.default_rng(0)
     X, y = stream("quantile", rng, 60, 4)
     parameters = {"divergence": divergence, "update": update, "eta0": 0.1 if update == "explicit" else 2.0}
@@ -144,7 +144,7 @@ def test_the_quantile_loss_finds_quantiles():
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), rate=st.floats(-2.0, 1.0))
 def test_the_implicit_step_is_the_argmin_that_scipy_finds(divergence, signed, loss, seed, n, rate):
-    """argmin of D(w', w) + (b' - b)^2/2 + eta L(w'.x + b', y), sought among the f^-1(f(w) - c x)."""
+    """argmin of D(w', w) + (b' - b)^2/2 + eta L(w'.x + b', y) over the points f^-1(f(w) - c x)."""
     rng = np.random.default_rng(seed)
     X, y = stream("hinge" if "classification" in loss.tasks else "huber", rng, 1, n)
     y, eta, start = y if "classification" in loss.tasks else 3 * y, 10**rate, start_of(divergence, rng, n, signed)
@@ -173,7 +173,7 @@ def test_the_implicit_step_is_the_argmin_that_scipy_finds(divergence, signed, lo
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), weight=st.floats(-2.0, 2.0), parts=st.integers(2, 4))
 def test_any_splitting_of_a_row_is_the_row(divergence, loss, seed, n, weight, parts):
-    """The flow goes over the kinks at which the derivative keeps its sign, and rests where it does not."""
+    """The flow passes kinks at which the derivative keeps its sign, and ends where it changes."""
     rng = np.random.default_rng(seed)
     x, y, start = rng.normal(size=n), 4 * rng.normal(), start_of(divergence, rng, n)
 
@@ -206,7 +206,7 @@ def flow_down_stairs(loss, gap, time, size):
         slope, ahead = (left, kinks[kinks < gap]) if left > 0 else (right, kinks[kinks > gap])
         kink = (ahead.max() if left > 0 else ahead.min()) if len(ahead) else -np.sign(slope) * np.inf
         rate = size * loss.bend
-        reach = (gap - kink) / slope  # what it takes of (1 - e^(-rate s)) / bend
+        reach = (gap - kink) / slope  # this much of (1 - e^(-rate s)) / bend
         if rate == 0:
             needed = reach / size
         else:

@@ -57,7 +57,7 @@ class Tsallis(SeparableDivergence):
 
 
 class Quadratic(Divergence):
-    """F(w) = w'A w / 2, of a matrix: nothing about the weights one by one."""
+    """F(w) = w'A w / 2 with a matrix A: not separable."""
 
     def __init__(self, A):
         self.A = np.asarray(A)
@@ -88,7 +88,7 @@ class GroupLasso(Penalty):
 
 
 class Total(Penalty):
-    """R(w) = price max(sum w - budget, 0): for any divergence, as the step along 1 as far as it is needed."""
+    """R(w) = price max(sum w - budget, 0): for any divergence, by a step along the vector 1."""
 
     def __init__(self, price, budget):
         self.price, self.budget = price, budget
@@ -191,7 +191,7 @@ def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence,
 @pairs
 @updates
 def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned):
-    """Cuts, copies, sparse rows, weight 0, and an error that changes nothing."""
+    """Division into calls, copies, sparse rows, weight 0, and errors that change nothing."""
     rng = np.random.default_rng(0)
     X, y = stream("squared_error", rng, 30, 4, density=0.7)
     model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, alpha=0.1, update=update, eta0=0.01)

@@ -1,4 +1,4 @@
-"""The rerun experiments of the papers: all are found, and the cheapest run from end to end."""
+"""The reproduced experiments of the papers: all are found, and the fastest one is run completely."""
 
 import importlib
 import sys
@@ -28,7 +28,7 @@ def test_all_are_found_and_keep_the_contract(papers):
 
 
 @pytest.mark.parametrize("name", ["online_densities", "scaled_rows"])
-def test_one_run_is_judged_drawn_and_kept(papers, name, monkeypatch, tmp_path):
+def test_one_run_is_checked_drawn_and_stored(papers, name, monkeypatch, tmp_path):
     matplotlib = pytest.importorskip("matplotlib.figure")
     monkeypatch.setattr(papers, "RESULTS", tmp_path)
     experiment = papers.load(name)
@@ -36,7 +36,7 @@ def test_one_run_is_judged_drawn_and_kept(papers, name, monkeypatch, tmp_path):
     claims = experiment.verdict(tables)
     assert note["runs"] == 1 and any(claim.holds for claim in claims)
     experiment.draw(matplotlib.Figure(), tables)
-    monkeypatch.setattr(experiment, "run", None)  # not asked again
+    monkeypatch.setattr(experiment, "run", None)  # not run again
     again, _ = papers.tables(name, 1, 1)
     assert all(again[table].equals(tables[table]) for table in tables)
     assert papers.markdown(tables["summary"]).count("\n") == len(tables["summary"]) + 1

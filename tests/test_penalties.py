@@ -229,7 +229,7 @@ def test_what_has_no_proximal_step_is_refused_before_a_row_is_learned(divergence
     assert not hasattr(model, "coef_")
 
 
-def test_a_divergence_without_the_method_is_told_which_one():
+def test_error_names_the_method_that_a_divergence_lacks():
     with pytest.raises(ValueError, match=r"cannot make the proximal step of L1\(alpha=1.0\): .* prox_elastic_net"):
         L1(1.0).prox(LogDet(), np.eye(2), 1.0)
 
@@ -256,7 +256,7 @@ def test_a_weight_at_the_end_of_its_interval_stays_inside():
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 def test_sparse_rows_that_centring_fills_are_dense_ones(multi_class):
-    """A stream that begins dense is centred; the sparse rows that follow have all features then."""
+    """A stream whose first rows are dense is centred; then the following sparse rows become dense."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) * (rng.uniform(size=(60, 5)) < 0.5)
     y = rng.integers(3, size=60)

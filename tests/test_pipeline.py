@@ -38,7 +38,7 @@ def chunks(*arrays, size=20):
 
 
 class Recorder(TransformerMixin, BaseEstimator):
-    """A transformer that moves its state in place, and may fail after it has moved."""
+    """A transformer that changes its state in place, and may fail afterwards."""
 
     def __init__(self, rng=None, fail=None):
         self.rng = rng
@@ -63,7 +63,7 @@ class Recorder(TransformerMixin, BaseEstimator):
 
 
 class WithoutY(Recorder):
-    """One whose `partial_fit` takes rows alone."""
+    """One whose `partial_fit` only takes rows."""
 
     def partial_fit(self, X):
         return super().partial_fit(X)
@@ -99,7 +99,7 @@ def test_labels_reach_transformers_and_the_classifier():
 
 def test_y_and_classes_go_to_the_steps_that_take_them():
     pipeline = make_online_pipeline(WithoutY(), Recorder(), ImplicitGDRegressor())
-    pipeline.partial_fit(X, Y, classes=[1, 2])  # a regressor takes none
+    pipeline.partial_fit(X, Y, classes=[1, 2])  # a regressor does not accept it
     assert pipeline[0].y_ is None
     assert pipeline[1].y_ is Y
     with pytest.raises(ValueError, match="classes must be passed"):
@@ -119,7 +119,7 @@ def test_partial_fit_goes_on_after_fit():
 def test_no_step_is_no_step(nothing):
     pipeline = OnlinePipeline([("none", nothing), ("scale", StandardScaler()), ("also", nothing)])
     pipeline.partial_fit(X[:20]).partial_fit(X[20:])
-    if nothing == "passthrough":  # scikit-learn takes a last step None for one that is not fitted
+    if nothing == "passthrough":  # scikit-learn treats a last step None as not fitted
         assert_array_equal(pipeline.transform(X), StandardScaler().partial_fit(X[:20]).partial_fit(X[20:]).transform(X))
     assert pipeline["scale"].n_samples_seen_ == 60
 

@@ -4,7 +4,7 @@ For a run with steps of rate eta_t (times the row's weight) and any comparator u
 
     sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S.
 
-It is an equality up to what convexity gives away, which for the squared loss is known: eta_t (a - a_u)^2 / 2.
+Its slack is due to convexity; for the squared loss it is known: eta_t (a - a_u)^2 / 2.
 """
 
 import copy
@@ -35,7 +35,7 @@ from onlinebregman.losses._names import loss_names
 
 
 class OwnBurg(Burg):
-    """The same numbers by the NumPy path."""
+    """The same numbers, computed by NumPy methods."""
 
 
 class OwnSimplex(SimplexEntropy):
@@ -62,7 +62,7 @@ geometries = pytest.mark.parametrize("geometry", GEOMETRIES)
 
 
 def comparator(divergence, signed, rng, n):
-    """A point of the domain: in its midst, near its edge, or on it, where the divergence is finite there."""
+    """A point of the domain: inside, near its boundary, or on it if the divergence is finite there."""
     edge = rng.choice([1.0, 1e-8, 0.0 if not isinstance(divergence, Burg) else 1e-8], size=n)
     if signed:
         u = rng.dirichlet(np.ones(n)) * rng.choice([-1.0, 1.0], size=n) * edge
@@ -87,7 +87,7 @@ def target(loss):
 
 @st.composite
 def streams(draw, loss, n_max=4):
-    """Rows, targets and weights without any plan: zeros, repetitions and contradictions among them."""
+    """Random rows, targets and weights, including zeros, repetitions and contradictions."""
     n, rows = draw(st.integers(1, n_max)), draw(st.integers(1, 8))
     entry = st.integers(-300, 300).map(lambda k: k / 100)
     X = np.array(draw(st.lists(st.lists(entry, min_size=n, max_size=n), min_size=rows, max_size=rows)))
@@ -104,7 +104,7 @@ def model_of(geometry, loss, **parameters):
 
 
 class Run:
-    """A stream learned row by row, and what is needed to write its certificate once more."""
+    """A stream learned row by row, with everything needed to recompute its certificate."""
 
     def __init__(self, model, X, y, h, *, power=0.0):
         self.X, self.y, self.loss = X, y, resolve_loss(model.loss)
@@ -136,7 +136,7 @@ class Run:
         scores = np.abs(self.scores) + np.abs(self.after)
         slopes = np.abs(self.loss.derivative(np.array(self.scores), self.y))
         sizes = self.rates @ (self.loss.value(self.X @ u + b, self.y) + slopes * scores) + self.weighted_loss
-        # next to 1, w is stored to 1e-16, but 1 - w enters
+        # near 1, w is stored to 1e-16, but 1 - w is needed
         stored = (1e-16 / (1 - learner.position[0])).sum() if isinstance(divergence, BinaryEntropy) else 0.0
         return 1e-9 * float(1e-3 + sizes + ends + abs(learner.slack)) + float(stored)
 
@@ -187,7 +187,7 @@ def test_the_certificate_holds(geometry, update, data, loss, learning_rate, fit_
 @settings(max_examples=10)
 @given(data=st.data(), rate=st.floats(-3.0, 0.0), fit_intercept=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_for_the_squared_loss_the_certificate_is_an_identity(geometry, update, data, rate, fit_intercept, seed):
-    """(a - y)^2/2 lies above its tangent by (a - a_u)^2/2, nothing else is given away."""
+    """(a - y)^2/2 exceeds its tangent by (a - a_u)^2/2; there is no other slack."""
     X, y, h = data.draw(streams("squared_error"))
     eta0 = 10**rate * (0.002 if update == "explicit" else 1.0)
     run = learned(geometry, "squared_error", X, y, h, update=update, eta0=eta0, fit_intercept=fit_intercept)
@@ -283,7 +283,7 @@ def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
 
 
 def test_the_rates_are_those_of_the_run():
-    """The gradient step lowers its rate by itself; the certificate takes the rates as they were."""
+    """The gradient step lowers its rate by itself; the certificate uses the actual rates."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 4))
     y = X @ [0.6, 0.1, 0.3, 0.9] + 0.3 * rng.uniform(size=60)
@@ -352,7 +352,7 @@ def test_it_starts_where_tracking_starts(geometry):
     assert_allclose(model.weighted_loss_, run.weighted_loss, rtol=1e-11)
     given_away = float(run.rates @ (np.array(run.after) - X[10:] @ u - 0.2) ** 2) / 2
     assert abs(model.regret_certificate(u, 0.2) - run.left_side(u, 0.2) - given_away) <= run.rounding(u, 0.2)
-    # switched off it is forgotten, and starts anew
+    # switching it off discards it; then it starts again
     model.set_params(track_regret=False).partial_fit(X[:1], y[:1])
     assert model.weighted_loss_ == 0.0
     with pytest.raises(ValueError, match="track_regret=True before learning"):

@@ -13,7 +13,7 @@ from onlinebregman.divergences import BinaryEntropy, Burg, RelativeEntropy, Simp
 
 
 class Halfspace(Constraint):
-    """A constraint of one's own: sum w <= total."""
+    """A user-defined constraint: sum w <= total."""
 
     def __init__(self, total):
         self.total_weight = total
@@ -97,7 +97,7 @@ def test_a_feasible_comparator_that_was_split_outside():
         divergence="relative_entropy", signed=True, constraint=L1Ball(1.0), track_regret=True, fit_intercept=False
     )
     model.set_params(learning_rate="constant").partial_fit(X, X @ u)
-    assert model.weighted_loss_ <= model.regret_certificate(u) + 1e-12  # whose own loss is zero
+    assert model.weighted_loss_ <= model.regret_certificate(u) + 1e-12  # its loss is zero
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_burgs_upper_bound_is_a_constraint():
 
 
 def test_signed_weights_without_a_constraint_are_split_as_ever():
-    """Half of what the total leaves, for each feature and sign: the present start of the same weights."""
+    """The rest of the total in equal parts for each feature and sign: the default start of the same weights."""
     X, y = np.eye(2), np.ones(2)
     model = EGRegressor(total=2.0, track_regret=True, fit_intercept=False).partial_fit(X, y)
     u = np.array([0.5, -0.5])
@@ -216,7 +216,7 @@ def test_the_certificate_holds_for_weights_at_the_floor(divergence, update, seed
 
 
 def test_one_step_to_the_floor():
-    """The step's D(w, w(c)) is c x.w - w + w(c), as far as w(c) would have gone without the floor."""
+    """The step's D(w, w(c)) is c x.w - w + w(c), with the w(c) before it is raised to the smallest float."""
     for divergence in (RelativeEntropy(), OwnEntropy()):
         model = MirrorDescentRegressor(
             divergence=divergence, update="explicit", learning_rate="constant", eta0=1.0, init=0.5, track_regret=True

@@ -37,7 +37,7 @@ def csr(X, index=np.int32, values=np.float64):
 
 
 def in_any_order(X, parts=1):
-    """The columns of each row backwards, each value as a sum of so many equal ones, a power of 2."""
+    """The columns of each row in reverse order, each value as a sum of `parts` equal ones, a power of 2."""
     X = csr(X)
     data, indices = (np.repeat(values, parts) for values in (X.data / parts, X.indices))
     for row in range(X.shape[0]):
@@ -68,7 +68,7 @@ def test_every_layout_gives_the_same_digits(layout, centred):
     assert_array_equal(one.mean, other.mean)
     assert_array_equal(one.scale, other.scale)
     assert_array_equal(one.transform(X), np.asarray(sparse.csr_array(other.transform(LAYOUTS[layout](X))).todense()))
-    if layout in ("dense", "float32") or centred:  # sums over nonzeros alone are taken in another order
+    if layout in ("dense", "float32") or centred:  # sums over nonzeros have another order
         assert_array_equal(expected.coef, found.coef)
         assert_array_equal(expected.predict(X), found.predict(LAYOUTS[layout](X)))
     assert_allclose(expected.coef, found.coef, rtol=1e-10, atol=1e-13)
@@ -93,7 +93,7 @@ def test_the_statistics_are_those_of_the_rows():
     assert_allclose((X @ coef + intercept)[near], scores[near], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("rows", [2, 40])  # a log of what they change, or a copy of everything
+@pytest.mark.parametrize("rows", [2, 40])  # a log of changes, or a full copy
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("make", ["one", "three", "forward"])

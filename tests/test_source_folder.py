@@ -20,10 +20,10 @@ def sources(tmp_path):
 
 
 def import_error(package):
-    """The last line of what importing it says in the folder it lies in."""
+    """The last line of the error of importing it in its own folder."""
     path = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(
-        [sys.executable, "-S", "-c", "import onlinebregman"],  # -S: an editable installation shall not step in
+        [sys.executable, "-S", "-c", "import onlinebregman"],  # -S: ignore editable installations
         cwd=package.parent,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -33,7 +33,7 @@ def import_error(package):
     return done.stderr.splitlines()[-1]
 
 
-def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
+def test_the_error_names_the_source_folder_and_a_remedy(sources):
     error = import_error(sources)
     assert error.startswith(f"ImportError: onlinebregman was imported from its source folder, {sources},")
     assert "python -P" in error
@@ -43,7 +43,7 @@ def test_it_says_that_it_is_the_source_folder_and_what_to_do(sources):
 
 
 def test_an_installation_that_lacks_a_module_is_not_taken_for_it(sources):
-    for source in sources.glob("_kernels/*/*.pyx"):  # an installation has none
+    for source in sources.glob("_kernels/*/*.pyx"):  # an installation has no sources
         source.unlink()
     error = import_error(sources)
     assert "source folder" not in error and "_kernels" in error

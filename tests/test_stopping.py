@@ -26,7 +26,7 @@ class Replay(EpochEstimator):
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_a_loss_that_does_not_change_stops_the_fit_even_at_tol_0(patience):
-    """Rows of zeros teach nothing: the first epoch sets the best loss, the next ones are not below it."""
+    """Rows of zeros change nothing: the first epoch sets the best loss, the next ones are not below it."""
     settings = {"max_iter": 20, "tol": 0.0, "n_iter_no_change": patience, "fit_intercept": False}
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
@@ -42,7 +42,7 @@ def test_a_loss_that_does_not_change_stops_the_fit_even_at_tol_0(patience):
         ([8.0, 7.0, 6.0, 5.0, 4.0], 1.0, 2, 3),  # falls by tol itself, which is not more than tol
         ([8.0, 6.5, 5.0, 3.5, 2.0], 1.0, 2, None),  # by more, each time
         ([8.0, 7.5, 6.5, 6.5, 6.5], 1.0, 2, 3),  # slowly: below the best of all by no more than tol, twice
-        ([8.0, 9.0, 6.5, 9.0, 9.0], 1.0, 2, 5),  # a fall in between starts the count anew
+        ([8.0, 9.0, 6.5, 9.0, 9.0], 1.0, 2, 5),  # a fall in between restarts the count
         ([8.0, 9.0, 9.0, 1.0, 1.0], 0.0, 2, 3),
         ([8.0, 8.0, 8.0, 8.0, 8.0], None, 2, None),
     ],

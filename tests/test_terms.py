@@ -35,7 +35,7 @@ def test_terms_are_those_of_learned_rows():
         changed = changed.then(t, rate=float(t))
     assert changed.of("rate", 100) == (2.0, 3.0, 99.0)
     assert terms.of("rate", 1) == (1.0,)
-    assert terms.then(7, rate=1.0) is terms  # wherever a stream is cut
+    assert terms.then(7, rate=1.0) is terms  # for any division of the stream
 
 
 # --- the certificate under changes ------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def rows_and_change(draw):
 @settings(max_examples=150)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_certificate_holds_whatever_is_changed_in_mid_stream(data, seed):
-    """With the rates as they were, for every comparator that is not refused; refusals name the held intercept."""
+    """With the actual rates, for comparators that are not refused; errors name an intercept that was not learned."""
     rng = np.random.default_rng(seed)
     n, model = 3, MirrorDescentRegressor(divergence="squared_euclidean", track_regret=True)
     loss = None
@@ -107,7 +107,7 @@ def test_an_intercept_that_was_switched_off_or_on():
     model = ImplicitGDRegressor(track_regret=True, fit_intercept=False).partial_fit(X[:20], y[:20])
     model.set_params(fit_intercept=True)
     with pytest.raises(ValueError, match=r"intercept must be .* not learned, 0\.0; got 5"):
-        model.regret_certificate([1.0, 2.0], 5.0)  # what is set since has learned nothing
+        model.regret_certificate([1.0, 2.0], 5.0)  # the new value has not been used yet
     model.partial_fit(X[20:], y[20:])
     with pytest.raises(ValueError, match=r"not learned, 0\.0"):
         model.regret_certificate([1.0, 2.0], 5.0)
@@ -118,7 +118,7 @@ def test_an_intercept_that_was_switched_off_or_on():
         model.regret_certificate([1.0, 2.0], held)
     with pytest.raises(ValueError, match="intercept must be a finite number; got nan"):
         model.regret_certificate([1.0, 2.0], np.nan)
-    # tracked anew, the rows before do not matter
+    # if tracking restarts, the rows before do not matter
     model.set_params(track_regret=False).partial_fit(X[:1], y[:1])
     model.set_params(track_regret=True).partial_fit(X[:1], y[:1])
     assert np.isfinite(model.regret_certificate([1.0, 2.0], held))
@@ -140,7 +140,7 @@ def test_each_learner_of_a_classifier_holds_an_intercept_of_its_own():
 @settings(max_examples=60)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_burg_under_bounds_that_come_and_go(data, seed):
-    """Comparators keep to the lowest bound that rows were learned under; being set off a bound is accounted for."""
+    """Comparators satisfy the smallest bound of all rows; moving weights away from a bound is accounted for."""
     rng, lowest = np.random.default_rng(seed), np.inf
     model = BurgRegressor(track_regret=True, fit_intercept=False, init=0.5, learning_rate="constant")
     X, y, rates, scores, w = [], [], [], [], np.full(2, 0.5)
@@ -153,13 +153,13 @@ def test_burg_under_bounds_that_come_and_go(data, seed):
         for _ in range(data.draw(st.integers(0, 4))):
             x, target = rng.uniform(size=2), float(rng.uniform(high=5.0))
             before = model.weighted_loss_ if X else 0.0
-            if X and update == "gradient":  # what switching it on makes of weights at the bound
+            if X and update == "gradient":  # switching it on moves weights away from the bound
                 model.partial_fit([x], [target], [0.0])
                 w = model._learner.position[0]
             model.partial_fit([x], [target])
             value = (x @ w - target) ** 2 / 2
             if not X and update == "gradient":
-                return  # its start is set off the bound before it is seen here
+                return  # its start has already been moved away from the bound
             rates.append((model.weighted_loss_ - before) / value)
             X.append(x), y.append(target), scores.append(x @ w)
             lowest = min(lowest, np.inf if upper is None and update != "gradient" else upper or 1.0)
@@ -232,8 +232,8 @@ def test_the_theorem_is_not_about_averages():
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), epochs=st.integers(1, 30), weight=st.sampled_from([1.0, 0.5, 3.0]))
-def test_more_rows_than_were_promised(seed, epochs, weight):
-    """The rate is that for data_bounds["n_rows"], the bound that for the rows there were."""
+def test_more_rows_than_in_data_bounds(seed, epochs, weight):
+    """The rate is for data_bounds["n_rows"], the bound for the actual number of rows."""
     rng = np.random.default_rng(seed)
     n_rows = 3
     X = rng.normal(size=(n_rows, 2))
@@ -255,7 +255,7 @@ def test_more_rows_than_were_promised(seed, epochs, weight):
     assert model.t_ == epochs * n_rows
     comparator = weight * epochs * np.abs(X @ u - y).sum()
     assert model.cumulative_loss_ - comparator <= model.regret_bound_ * (1 + 1e-9)
-    for _ in range(5):  # against the model
+    for _ in range(5):  # adversarial rows
         w = model.coef_
         x = (w - u) / (np.linalg.norm(w - u) or 1.0)
         target = x @ u - 10 * (np.sign(x @ (w - u)) or 1.0)
@@ -303,7 +303,7 @@ def test_the_mistake_bound_under_changes(seed, kind, changed, fit_intercept):
             changed, {"average": True} if changed == "average" else {}
         )
     )
-    assert model.mistake_bound(X, y, u) == kept  # of what was learned
+    assert model.mistake_bound(X, y, u) == kept  # of the rows learned so far
     model.partial_fit(X[20:], y[20:], sample_weight=np.full(len(y) - 20, 40.0) if changed == "weights" else None)
     if changed in ("eta0", "fit_intercept", "weights"):
         with pytest.raises(ValueError, match="The bound requires"):

@@ -85,7 +85,7 @@ def hostile_row(divergence, w, u, size):
 
 
 def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_intercept, bounds, weights=None):
-    """A stream that keeps to its bounds, the model that learned it, and the comparator."""
+    """A stream within its bounds, the model that learned it, and the comparator."""
     divergence, signed = THEORY[name]
     if name.endswith("simplex_entropy"):
         u = 1.5 * rng.dirichlet(np.ones(n))
@@ -135,7 +135,7 @@ def theory_stream(name, update, loss, rng, n, rows, *, hostile, noise, fit_inter
     fit_intercept=st.booleans(),
 )
 def test_the_theorem_for_the_squared_loss(name, update, seed, n, hostile, noise, fit_intercept):
-    """L <= factor L_u + constant, on rows and targets that are chosen against the model, too."""
+    """L <= factor L_u + constant, also for adversarial rows and targets."""
     rng, rows = np.random.default_rng(seed), 40
     bounds = {"x": 0.7, "loss": rows * noise**2 / 2, "intercept": 0.5 * fit_intercept}
     X, y, model, u, b = theory_stream(
@@ -152,7 +152,7 @@ def test_the_theorem_for_the_squared_loss(name, update, seed, n, hostile, noise,
     )
     regret = model.cumulative_loss_ - float(((X @ u + b - y) ** 2).sum() / 2)
     assert regret <= model.regret_bound_ * (1 + 1e-9) + 1e-9
-    theory = model._theory(model._theory_in_force())
+    theory = model._theory(model._current_theory())
     others = [comparator_in_bounds(name, rng, n) for _ in range(5)]
     for v in others:
         a = X @ v + rng.uniform(-0.5, 0.5) * fit_intercept
@@ -215,7 +215,7 @@ def test_the_theorem_with_weights(name, update, loss, seed, heaviest, hostile, e
 
 @pytest.mark.parametrize("update", UPDATES)
 def test_heavy_rows_raise_the_bound_as_far_as_they_have_to(update):
-    """One row and its opposite, again and again, at ten times the rate: more regret than the bound for weight 1."""
+    """One row and its negative, repeatedly, at ten times the rate: more regret than the bound for weight 1."""
     X, y = np.tile([[1.0, 2.0], [-1.0, -2.0]], (50, 1)), np.ones(100)
     bounds = {"x": 5**0.5, "u": 0.1, "loss": 500.0}
     model = ImplicitGDRegressor(update=update, learning_rate="theory", data_bounds=bounds, fit_intercept=False)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from onlinebregman import ForwardRegressor, MirrorDescentRegressor
+from onlinebregman import DefiniteBoost, ForwardRegressor, MirrorDescentRegressor
 from onlinebregman._online.threads import few_threads
 
 WITH_VARIANTS = False
@@ -34,7 +34,7 @@ def test_small_matrices_have_one_thread():
 
 
 def errors_while(works, asks):
-    """Run `works` in one thread, and `asks` in two others, again and again until it has ended; what they raise."""
+    """Run `works` in one thread, and `asks` repeatedly in two others until it ends; returns their errors."""
     errors = []
 
     def ask():
@@ -104,7 +104,7 @@ def test_threads_predict_while_another_one_sets_parameters(divergence, average, 
 
 
 def test_threads_predict_while_another_one_learns_row_after_row():
-    """The factor of a forward learner changes places with every row, and never with one that is not whole."""
+    """The factors of a forward learner are swapped with every row, and only when they are complete."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
     y = X[:, 0]
@@ -118,3 +118,33 @@ def test_threads_predict_while_another_one_learns_row_after_row():
         assert np.abs(model.predict(X[:5]) - y[:5]).max() < 0.5
 
     assert not errors_while(learns, asks)
+
+
+def test_threads_read_solutions_while_another_one_solves():
+    """A kernel changes places with the next one once that is found, with its multipliers and measures of success."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 30)), rng.uniform(0.1, 1.0, size=60)
+
+    def states(model):
+        """What each of its attributes and the predictions are before and after each call."""
+        for first in range(0, 60, 5):
+            model.partial_fit(X[first : first + 5], y[first : first + 5])
+            yield tuple(state().tobytes() for state in reads(model))
+
+    def reads(model):
+        names = ("log_kernel_", "kernel_", "alpha_", "dual_objective_", "kkt_residual_", "max_violation_", "dual_gap_")
+        return [*(lambda name=name: np.asarray(getattr(model, name)) for name in names), lambda: model.predict(X)]
+
+    with threadpool_limits(1):
+        solutions = [set(found) for found in zip(*states(DefiniteBoost()), strict=True)]
+        model = DefiniteBoost().partial_fit(X[:5], y[:5])
+
+        def solves():
+            for first in range(5, 60, 5):
+                model.partial_fit(X[first : first + 5], y[first : first + 5])
+
+        def asks():
+            for read, known in zip(reads(model), solutions, strict=True):
+                assert read().tobytes() in known
+
+        assert not errors_while(solves, asks)

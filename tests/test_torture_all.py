@@ -1,4 +1,4 @@
-"""Every public estimator, many steps at rates and on rows of any size: in its domain and finite, or an error at once.
+"""Every public estimator, many steps at rates and on rows of any size: in its domain and finite, or an error.
 
 By default some hundred steps, in `make test-exhaustive` 10^4, and 200 where a step takes Python's time. `make torture`
 makes 10^5 of each, which takes hours.
@@ -29,13 +29,13 @@ def family(estimator):
 
 
 def takes(estimator, case):
-    """Rates are of those that have one, targets far outside of regressors."""
+    """Whether a case applies: rates to estimators with one, targets far outside to regressors."""
     rate, _, far = case
     return (rate == 1.0 or "eta0" in estimator.get_params()) and (far == 1.0 or is_regressor(estimator))
 
 
 def stream(rows, scale, far, n):
-    """Rows like these, so many, their columns scaled, and their targets far outside."""
+    """n rows like these, with columns scaled, and targets far outside."""
     rng = np.random.default_rng(7)
     X, y = rows
     numbers = rng.integers(len(X), size=n)

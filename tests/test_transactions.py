@@ -1,7 +1,6 @@
 """A call learns all of its rows or none, also if it ends by Ctrl-C, a lack of memory, another thread, or a bad row."""
 
 import copy
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,7 +39,7 @@ def other(parameters):
 
 
 def count_lines(call):
-    """How many lines of Python the call runs in the package, or somewhat more."""
+    """An upper bound on the lines of Python that the call runs in the package."""
     return next(2**k for k in range(5, 30) if not interrupt(call, 2**k))
 
 
@@ -55,7 +54,7 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
     def call(model):
         try:
             learn(model, X, y)
-        except AttributeError as raised:  # what scikit-learn's available_if makes of a MemoryError
+        except AttributeError as raised:  # scikit-learn's available_if converts a MemoryError
             assert isinstance(raised.__cause__, error)
 
     assert_all_or_nothing(lambda: copy.deepcopy(model), call, state, error, stride=-(-n_lines // most))
@@ -84,22 +83,6 @@ def test_parameters_of_a_refused_call_are_not_in_force(model, form, learned):
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def soon():
-    """Context of Ctrl-C in two milliseconds."""
-
-    class Soon:
-        def __enter__(self):
-            signal.setitimer(signal.ITIMER_REAL, 0.002)
-
-        def __exit__(self, *_):
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    yield Soon()
-    signal.signal(signal.SIGALRM, before)
 
 
 def sparse_zeros(n_rows, n_columns):
@@ -145,7 +128,7 @@ def test_the_metric_of_many_pairs_can_be_interrupted(soon, state):
 
 
 class Raising(SquaredEuclidean):
-    """A divergence of one's own that is interrupted in the middle of a step."""
+    """A user-defined divergence that is interrupted in the middle of a step."""
 
     error = None
 

@@ -1,4 +1,4 @@
-"""What meta-estimators say of what is no estimator, and models of parameters that are gone."""
+"""Errors of meta-estimators for objects that are not estimators, and models whose parameters were deleted."""
 
 import numpy as np
 import pandas as pd
@@ -114,7 +114,7 @@ def test_mixtures_of_what_are_no_experts(wrong, message, unchanged):
 
 
 class NoEstimator:
-    """Has nothing."""
+    """An object without any method."""
 
 
 @pytest.mark.parametrize(

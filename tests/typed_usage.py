@@ -1,7 +1,7 @@
-"""What a type checker knows of the package: `make test` runs mypy over this file, which is not run itself.
+"""Types of the public API: `make test` runs mypy over this file, which is not executed.
 
 `fit` gives the estimator that it is called on, fitted attributes are arrays or numbers, and names with fixed choices
-are checked. A `type: ignore` here stands for an error that mypy has to see, since unused ones are errors, too.
+are checked. A `type: ignore` here marks an error that mypy must report, since unused ones are errors, too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ assert_type(EGPortfolio().fit(X), EGPortfolio)
 assert_type(LearningRatePath().fit(X, y), LearningRatePath)
 assert_type(LearningRateMixture().fit(X, y), LearningRateMixture)
 
-# answers and fitted attributes
+# results and fitted attributes
 model = EGRegressor().fit(X, y)
 assert_type(model.predict(X), np.ndarray)
 assert_type(model.coef_, np.ndarray)

@@ -1,1 +1,1 @@
-"""The papers' experiments, rerun: `python -m benchmarks.papers`, one file an experiment."""
+"""Reproduced experiments of the papers: `python -m benchmarks.papers`, one file per experiment."""

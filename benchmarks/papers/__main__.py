@@ -1,9 +1,9 @@
-"""Rerun the experiments of the papers, and draw each figure beside what the paper reports.
+"""Reproduce the experiments of the papers, and draw each figure together with the reported results.
 
     ONLINEBREGMAN_DATA=FOLDER python -m benchmarks.papers [NAME ...] [--jobs N] [--runs N | --full]
 
-Tables go to benchmarks/papers/results/NAME, figures to benchmarks/papers/figures; a table that is there already is not
-measured again. With all experiments asked for and done, README.md of this folder is written.
+Tables go to benchmarks/papers/results/NAME, figures to benchmarks/papers/figures; an existing table is not
+measured again. If all experiments are run, README.md of this folder is written.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def draw(name: str, experiment, found) -> Path:
 
 
 def section(name: str, experiment, claims: list[Claim], known: dict) -> str:
-    """Of the page of results."""
+    """One section of the page of results."""
     title = experiment.__doc__.splitlines()[0].rstrip(".")
     lines = [f"### {experiment.PLACE}: {title}\n"]
     rows = [(claim.says, claim.found, claim.verdict) for claim in claims]

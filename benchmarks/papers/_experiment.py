@@ -5,14 +5,14 @@ A file NAME.py whose name has no underscore in front is an experiment and has
     __doc__     its first line the title; then the protocol: what is done, with which parameters and seeds
     PAPER       "KB10": where it was printed, PLACE "figure 2" there
     OPEN        what the paper leaves open, and what was chosen
-    WHY         why it came out as it did
+    WHY         the reason for the result
     RUNS, FULL  how often it is repeated, by default and in full (the paper's number where it tells one)
     run(runs, jobs) -> dict of data frames, by name
     verdict(tables) -> list of Claim
-    draw(figure, tables), the paper's figure beside what it reports
+    draw(figure, tables), the paper's figure with the reported values
 
-`run` depends on nothing but its arguments and seeds, so that its tables can be kept: RESULTS/NAME/TABLE.csv, until the
-code that measures is changed.
+`run` only depends on its arguments and seeds, so that its tables can be stored: RESULTS/NAME/TABLE.csv, until the
+code of the experiment is changed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def losses(model, X: np.ndarray, y: np.ndarray, count: int = 100) -> tuple[np.nd
 def fingerprint(experiment: ModuleType) -> str:
     """A hash of the code of an experiment, without its docstring."""
 
-    def told(node: ast.stmt) -> bool:
+    def describes(node: ast.stmt) -> bool:
         targets = {
             part.id
             for target in getattr(node, "targets", ())
@@ -112,7 +112,7 @@ def fingerprint(experiment: ModuleType) -> str:
         )
 
     _, *body = ast.parse(Path(experiment.__file__).read_text(encoding="utf-8")).body  # without the docstring
-    source = "\n".join(ast.unparse(node) for node in body if not told(node))
+    source = "\n".join(ast.unparse(node) for node in body if not describes(node))
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""A kernel in place of that of the 52 gyrB proteins of TRW04, which is not to be had.
+"""A kernel in place of that of the 52 gyrB proteins of TRW04, which is not available.
 
 The cosines of the spectra of coffees of three origins (20 each, `kernel_coffee_60`), 52 of them drawn with seed 0:
 three classes and 52 objects, as in the paper, and divided by the trace.

@@ -2,9 +2,9 @@
 
 C_j = diag(y_i h_j(x_i)) for decision stumps h_j (nine thresholds of each of 30 features, both signs) on
 scikit-learn's breast cancer data, W_1 = I/N. On N = 60 examples (run i: drawn with seed i)
-`DefiniteBoost(selection="violation")` learns the N x N matrices, and its W and alpha are held against scikit-learn's
+`DefiniteBoost(selection="violation")` learns the N x N matrices, and its W and alpha are compared with scikit-learn's
 AdaBoostClassifier over the same stumps, up to the round in which it stops, as stumps that separate the classes are
-constraints that contradict each other. On all 569 examples the diagonal of W is kept alone: G_ii - alpha C_ii, with
+constraints that contradict each other. On all 569 examples only the diagonal of W is stored: G_ii - alpha C_ii, with
 the package's step; no N x N matrix.
 """
 

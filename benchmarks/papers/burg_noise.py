@@ -1,8 +1,8 @@
-"""Burg entropy beside squared Euclidean and relative entropy as targets get noisier.
+"""Burg entropy compared with squared Euclidean and relative entropy as targets get noisier.
 
 Rows x and the weights u on the positive unit sphere, n = 100, T = 10 000, y = (u.x) (1 + noise Z), Z uniform between
 -0.5 and 0.5, noise 0, 0.1, 0.2, 0.3 in figures 1 to 4; run i has seed i. Each row is predicted before it is learned.
-Burg is the printed Algorithm 1: m = n, as it knows no more of the sum of the weights than w <= 1.
+Burg is Algorithm 1 as published: m = n, as only w <= 1 is known of the sum of the weights.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
-"""Iterative scaling converges, each round lowers the log-loss by RE or more.
+"""Iterative scaling converges, and each round lowers the log-loss by at least RE.
 
 A domain of N = 200 points, n = 8 features, m = 50 observations drawn from a member of the family; features shifted
 to a minimum of 0, divided by n times their maximum, and f_0 = 1 - sum, as in section 2.1; 100 000 rounds; run i has
-seed i. The log-loss of each round is held against that before less RE(Ehat[f] || E_q[f]) (Theorem 4), and q against
-the optimum, as Newton's method finds it.
+seed i. The log-loss of each round is compared with that before minus RE(Ehat[f] || E_q[f]) (Theorem 4), and q with
+the optimum found by Newton's method.
 """
 
 import numpy as np

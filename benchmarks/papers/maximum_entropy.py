@@ -1,11 +1,11 @@
 """Maximum entropy as in species modelling, on real areas.
 
-Where in California are homes dearest (Dudik, Phillips, Schapire 2007 ask it of species)? The domain are the 20640
+Where in California are homes most expensive (Dudik, Phillips, Schapire 2007 model species)? The domain are the 20640
 block groups of the census of 1990, a sighting is one whose median home is worth more than $500,000, and the model is
-given 120 of the 965 sightings (shuffled with seed 0) and what the census says of every area: age of the homes,
-rooms, bedrooms, people, income. It never learns where an area is. The optimum is found by several solvers, on every
+given 120 of the 965 sightings (shuffled with seed 0) and the census values of every area: age of the homes, rooms,
+bedrooms, people, income. It does not know the location of an area. The optimum is found by several solvers, on every
 40th area; and relaxed moment matching, its degree chosen by 5-fold cross-validation over the given sightings, is
-held against the others.
+compared with the others.
 """
 
 import math

@@ -3,8 +3,8 @@
 Each of ten random 70/30 splits (seeds 0 to 9): 10 000 pairs of training rows drawn at random, target squared distances
 the 5th percentile of those of training rows for pairs of one class and the 95th for others, eta_t = eta0 / sqrt(t),
 W_1 = I; then 4-NN among the training rows. Von Neumann and Frobenius by explicit and implicit steps, LogDet by implicit
-ones, and the Euclidean metric. An explicit step that leaves the floating point numbers ends the learning: the metric
-then is that of at most 100 pairs before.
+ones, and the Euclidean metric. An explicit step that overflows ends the learning: the metric
+then is that of at most 100 pairs earlier.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 T = 10 ... 10 000 rows, one coordinate. Gaussian: x = +-1 at random, all equal to 1, and the worst case that pushes
 away from the prediction; Bernoulli: coins of probability 0.5, 0.1 and all ones; Poisson of mean 3. Prior as on the
 slides, Gaussian mu_1 = 0, Bernoulli 1/2, and k = 0 for forward, minimax and last-step minimax; k = 1 for forward and
-incremental off-line side by side, as for k = 0 the latter has nothing to say of the first row (and with k = 1 it is
+incremental off-line for comparison, as for k = 0 the latter cannot predict the first row (and with k = 1 it is
 forward with k = 0). Regret is against the off-line density of the same prior; run i has seed i.
 """
 

@@ -1,7 +1,7 @@
 """Exponentiated gradient and Itakura-Saito steps where the best weights do not sum to one.
 
 d = 20, w uniform on [0, 1], x uniform on [-1/2, 1/2], no noise, 10 000 rows; and the same with w divided by its sum,
-for which the text says that all methods are nearly alike. EG, explicit and implicit, is on the simplex, from 1/n;
+for which the paper states that all methods are nearly equal. EG, explicit and implicit, is on the simplex, from 1/n;
 run i has seed i.
 """
 

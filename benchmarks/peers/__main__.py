@@ -1,14 +1,14 @@
-"""All comparisons with other packages, one after the other, as one page.
+"""All comparisons with other packages, on one page.
 
     python -m benchmarks.peers [vectors matrices ...] [--page benchmarks/peers/RESULTS.md] [--results FOLDER]
                                [--tuned] [--metric-learn PYTHON]
 
-Each script runs in a process of its own, on one thread of BLAS; the tables that it prints go to the page, below what it
-says of itself. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
-error. Where only some scripts are named, the others' parts of a page that is there stay.
+Each script runs in a separate process, with one thread of BLAS; the tables that it prints go to the page, below its
+docstring. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
+error. If only some scripts are given, the other parts of an existing page are unchanged.
 
-The errors on streams and of k-NN take hours: what they found is kept in FOLDER, and not measured again. --tuned and
---metric-learn are theirs, see `streams.py` and `knn_uci.py`.
+The errors on streams and of k-NN take hours: their results are stored in FOLDER, and not measured again. --tuned and
+--metric-learn are their options, see `streams.py` and `knn_uci.py`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SCRIPTS = sorted(
     (path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_")),
     key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name),
 )
-HEAD = """# Beside other packages
+HEAD = """# Comparisons with other packages
 
 Errors on streams and of k-NN in learned metrics, then speed: medians of several runs, both sides in turn in one process
 on one thread, and the median of the ratios; above 1, ours is faster. `python -m benchmarks.peers` makes this page.
@@ -38,7 +38,7 @@ def section(name: str, arguments: list[str]) -> str:
     """Run a script; its part of the page."""
     path = HERE / f"{name}.py"
     start = time.perf_counter()
-    done = subprocess.run(  # -P: not the sources of the checkout, but what is installed
+    done = subprocess.run(  # -P: the installed package, not the sources of the checkout
         [sys.executable, "-P", str(path), *arguments],
         env=os.environ | ONE_THREAD | {"PYTHONPATH": str(HERE)},
         capture_output=True,
@@ -46,13 +46,13 @@ def section(name: str, arguments: list[str]) -> str:
     )
     failed = "" if done.returncode == 0 else f"\n\nfailed:\n\n```\n{done.stderr[-2000:]}\n```"
     print(f"{name}: {'FAILED' if failed else 'done'} in {time.perf_counter() - start:.0f} s", flush=True)
-    said = ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
+    title = ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
     machine = f"{os.cpu_count()} processors, {platform.system()}, {time.strftime('%Y-%m-%d')}"
-    return f"## {said.rstrip('.')}\n\n`benchmarks/peers/{name}.py`, {machine}:\n\n{done.stdout.strip()}{failed}\n"
+    return f"## {title.rstrip('.')}\n\n`benchmarks/peers/{name}.py`, {machine}:\n\n{done.stdout.strip()}{failed}\n"
 
 
 def parts(page: Path) -> dict[str, str]:
-    """What a page has, by the names of the scripts."""
+    """The parts of a page, by the names of the scripts."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     found = {}
     for part in text.split("\n## ")[1:]:

@@ -1,7 +1,7 @@
-"""What users would pick for a stream beside scikit-learn: Vowpal Wabbit and river, and the best rate of a grid.
+"""Alternatives to scikit-learn for streams: Vowpal Wabbit and river, and the best learning rate of a grid.
 
-All have `partial_fit`, `predict` and, where there are probabilities, `predict_log_proba` of one row. Rows are handed to
-the peers as they want them, lines of text with the nonzeros, and dictionaries; that is part of their times.
+All have `partial_fit`, `predict` and, if there are probabilities, `predict_log_proba` of one row. Rows are converted
+to the format of each package, lines of text or dictionaries of the nonzeros; that is part of their times.
 """
 
 from functools import partial
@@ -95,7 +95,7 @@ class River:
         return dict(zip(*nonzeros(row), strict=True) if issparse(row) else enumerate(row[0].tolist()))
 
     def predict(self, row):
-        return [self.model.predict_one(self.example(row)) or 0]  # None before there is anything to say
+        return [self.model.predict_one(self.example(row)) or 0]  # None before the first row
 
     def predict_log_proba(self, row):
         said = self.model.predict_proba_one(self.example(row)) or dict.fromkeys(range(self.n_classes), 1.0)

@@ -1,4 +1,4 @@
-"""The results of `streams.py`: as lines, in a file, and as tables with what they amount to."""
+"""The results of `streams.py`: as lines, in a file, and as tables with summaries."""
 
 import csv
 
@@ -37,7 +37,7 @@ def number(found, field):
 
 
 def append(path, found):
-    """Put results on record at once, so that another run can go on from there."""
+    """Store results at once, so that another run can continue from there."""
     new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
@@ -47,7 +47,7 @@ def append(path, found):
 
 
 def show(results):
-    """Tables in Markdown: what was found, what it amounts to, and how far probabilities can be trusted."""
+    """Tables in Markdown: results, summaries, and the reliability of probabilities."""
     for ours in ("ParameterFreeClassifier", "ParameterFreeRegressor"):
         streams = [result["stream"] for result in results if result["learner"] == ours]
         if not streams:

@@ -29,7 +29,7 @@ def compare(name, ours, peer, units, repeats, unit="us/row", peer_units=None):
 
 
 def run(doc, *groups):
-    """Say what runs on what, then print the lines of the groups, functions of the number of repeats."""
+    """Print versions and machine, then the lines of the groups, which are functions of the number of repeats."""
     named = {group.__name__: group for group in groups}
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)

@@ -1,10 +1,10 @@
-"""What a call costs: one row a call beside the same rows in one block, for every public estimator.
+"""The cost of a call: one row per call compared with the same rows in one block, for every public estimator.
 
     python benchmarks/peers/calls.py [--rows 200] [--only LogDetMetricLearner ...]
 
 Rows have 20 features. The columns are microseconds a row: in a block, one row a call, and one row a call with weights,
-as float32, with targets in a list, and as a DataFrame, where it takes that; then the mark, 3 + 1.7 times the block, and
-how many times as much one row a call costs, where that is more.
+as float32, with targets in a list, and as a DataFrame, if supported; then the target, 3 + 1.7 times the block, and
+the ratio of one row a call to it, if that is above 1.
 """
 
 import argparse

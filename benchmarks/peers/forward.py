@@ -1,11 +1,11 @@
-"""Speed of the forward algorithm beside what a user would pick instead, in one process, BLAS on one thread.
+"""Speed of the forward algorithm compared with alternatives, in one process, BLAS on one thread.
 
     python benchmarks/peers/forward.py [--repeats 7] [--only blocks]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
 peer's time over ours, so that above 1 we are faster. Sherman-Morrison is the textbook update of A^-1 in NumPy, with the
-same predictions; the normal equations are solved once for a whole block, the floor of any method. The classifier stands
-beside one dsymv and one dsyr a row and the scores of its classes, from the same BLAS, without the cost of calling it.
+same predictions; the normal equations are solved once for a whole block, a lower bound for any method. The classifier
+is compared with one dsymv and one dsyr a row and the scores of its classes, in BLAS without the cost of calling it.
 river is used if it is installed.
 """
 
@@ -25,7 +25,7 @@ except ImportError:
 
 
 class ShermanMorrison:
-    """The forward algorithm with the inverse of A kept, which drifts on badly scaled rows."""
+    """The forward algorithm by the inverse of A, which drifts on badly scaled rows."""
 
     def __init__(self, width):
         self.inverse, self.b = np.eye(width), np.zeros(width)

@@ -1,4 +1,4 @@
-"""k-NN error in learned metrics, beside what a user would pick instead, on UCI data.
+"""k-NN error in learned metrics compared with alternatives, on UCI data.
 
     python benchmarks/peers/knn_uci.py [--splits 10] [--sets iris wine ...] [--methods Euclid ...] [--results FILE]
                                        [--metric-learn PYTHON] [--limit SECONDS]
@@ -9,12 +9,12 @@ mean time of a fit; BLAS on one thread. All hyper-parameters are defaults, excep
 prior that does best on a part of the training rows held out. "nothing to tune" is ParameterFreeMetricLearner, "voting"
 the mean of the neighbours' votes in several metrics (MetricKNeighborsClassifier, metric_learner="auto"). ITML is the
 closed form of its authors with bounds on squared distances. Text columns are one-hot encoded, missing values imputed,
-classes of fewer than four rows left out. Data sets beyond scikit-learn's own are read from the folder that
+classes of fewer than four rows omitted. Data sets that scikit-learn does not include are read from the folder that
 ONLINEBREGMAN_DATA names, if it is set.
 
-PYTHON is an interpreter that has metric-learn, which as of 0.7 needs scikit-learn < 1.5: its LMNN and ITML join in at
-their defaults, but for the neighbours of LMNN where a class has too few rows. Without it they are left out. Where a fit
-of theirs fails or takes more processor time than --limit, the Euclidean metric takes its place, and of all other splits
+PYTHON is an interpreter that has metric-learn, which as of 0.7 needs scikit-learn < 1.5: its LMNN and ITML are run with
+their defaults, except for the neighbours of LMNN if a class has too few rows. Without it they are omitted. If a fit
+fails or takes more processor time than --limit, the Euclidean metric replaces it, and those of all other splits
 of that shape; a message says so.
 """
 
@@ -80,7 +80,7 @@ def load(name):
     return np.ascontiguousarray(X[enough]), codes[enough]
 
 
-# --- methods: the map L of a metric L'L from training rows, or a classifier with metrics of its own -------------------
+# --- methods: the map L of a metric L'L from training rows, or a classifier with its own metrics ----------------------
 
 
 def factor(matrix):
@@ -144,7 +144,7 @@ np.savez(path, components=model.components_, seconds=time.thread_time() - start)
 
 
 def metric_learn(python, name, limit):
-    """A method of metric-learn, by another interpreter; the Euclidean metric where it fails or takes too long."""
+    """A method of metric-learn, in another interpreter; the Euclidean metric if it fails or takes too long."""
     failed = set()  # shapes
 
     def method(X, y, seed):
@@ -206,7 +206,7 @@ SUMMARY = ("mean", "rank", "s a fit")
 
 
 def predicted(made, k, rows, y, queries):
-    """What k-NN says of the queries in what a method has made."""
+    """Predictions of k-NN for the queries, with the result of a method."""
     if hasattr(made, "predict"):
         return made.set_params(n_neighbors=k).predict(queries)
     return KNeighborsClassifier(k).fit(rows @ made.T, y).predict(queries @ made.T)

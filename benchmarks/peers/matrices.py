@@ -1,18 +1,18 @@
-"""Speed of the matrix learners beside BLAS, LAPACK and NumPy, in one process, BLAS on one thread.
+"""Speed of the matrix learners compared with BLAS, LAPACK and NumPy, in one process, BLAS on one thread.
 
     python benchmarks/peers/matrices.py [--repeats 7] [--only logdet meg ...]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
-time over ours, so that above 1 we are faster. Ours is the estimator's method with all that belongs to it: differences
-of rows, checks, and the copy to go back to. The peers:
+time over ours, so that above 1 we are faster. Ours is the complete method of the estimator: differences
+of rows, checks, and the backup. The peers:
 
-- one dsymv and one dsyr a pair, called from Python through SciPy (about 1 us of calling): the least a LogDet step does;
-- ITML's projection as metric-learn writes it in NumPy;
+- one dsymv and one dsyr a pair, called from Python through SciPy (about 1 us of calling): the minimum of a LogDet step;
+- ITML's projection as implemented in NumPy by metric-learn;
 - `eigh`, scipy.linalg.eigh(driver="evd") of a d x d matrix, once for each step: what a straightforward implementation
-  of von Neumann steps costs at least;
+  of von Neumann steps needs;
 - a general solver of DefiniteBoost's dual.
 
-Learners have learned before they are timed, and their targets are noisy, so that steps do not die out.
+Learners have learned before they are timed, and their targets are noisy, so that steps do not vanish.
 """
 
 import time
@@ -120,9 +120,9 @@ def von_neumann(repeats):
 
 
 def drift(repeats):
-    """How far W is from exp(G) after more than 100 000 steps, G their sum."""
+    """The distance of W from exp(G) after more than 100 000 steps, G being their sum."""
     for d in (5, 20):
-        pairs, half = distances(d, 100_499)  # the last 499 steps since the eigendecomposition was made afresh
+        pairs, half = distances(d, 100_499)  # the last 499 steps since the eigendecomposition was recomputed
         model = MEGKernelLearner(update="explicit", eta0=4.0)
         start = time.thread_time()
         model.partial_fit_pairs(pairs, half, d)

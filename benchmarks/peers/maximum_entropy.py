@@ -1,10 +1,10 @@
-"""Speed of MaxEntDensity beside the same optimum by SciPy and the same iterations by nltk, in one process.
+"""Speed of MaxEntDensity compared with the same optimum by SciPy and the same iterations by nltk, in one process.
 
     python benchmarks/peers/maximum_entropy.py [--repeats 3] [--only large]
 
 Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
 time over ours, so that above 1 we are faster. SciPy's L-BFGS-B is given the definition (all scores, then one product
-for the expectations) on features that lie in [0, 1] already; that the optima are equal to 1e-6 is asserted. nltk is
+for the expectations) on features in [0, 1]; the optima are checked to be equal to 1e-6. nltk is
 used if it is installed. `large` is the time and the memory of 10^6 points.
 """
 

@@ -1,21 +1,21 @@
-"""One pass over real streams, each row predicted before it is learned: our learners beside those of others.
+"""One pass over real streams, each row predicted before it is learned: our learners compared with other packages.
 
     python benchmarks/peers/streams.py [--only digits abalone] [--learners Forward SGD] [--tuned] [--results FILE]
     python benchmarks/peers/streams.py --others
     python benchmarks/peers/streams.py --tables FILE
 
-Data sets beyond those bundled with scikit-learn are read from the folder that ONLINEBREGMAN_DATA names, rows with a
-missing value left out, a column for each value of a column of text; rows come in a random order, the same for all, but
-for two series in their own. Columns are "scaled", centred and scaled by the mean and the deviation of the rows before,
-and kept within 10 deviations; or "raw", as they are; or raw, and the learner standardises them itself (`standardize`).
-The words of messages are TF-IDF, sparse, which nobody centres. Of each classifier: errors in % after the first 2 % of
-the rows, the mean log loss and Brier score over all rows, the calibration error (the mean distance between the largest
-probability and how often that label was right, in ten bins of probabilities), and the time that predicting and learning
-one row took; of each regressor, the mean squared error after the first 2 % of the rows, and the time; targets have mean
-0 and deviation 1.
+Data sets that scikit-learn does not include are read from the folder that ONLINEBREGMAN_DATA names, rows with a missing
+value omitted, a column for each value of a column of text; rows are in random order, the same for all, except for two
+series in their order. Columns are "scaled", centred and scaled by the mean and the deviation of the rows before, and
+clipped to 10 deviations; or "raw"; or raw, and the learner standardises them itself (`standardize`). The words of
+messages are TF-IDF, sparse, and not centred. For each classifier: errors in % after the first 2 % of the rows, the mean
+log loss and Brier score over all rows, the calibration error (the mean distance between the largest probability and how
+often that label was right, in ten bins of probabilities), and the time that predicting and learning one row took; for
+each regressor, the mean squared error after the first 2 % of the rows, and the time; targets have mean 0 and deviation
+1.
 
-Vowpal Wabbit and river are left out where they are not installed. --tuned adds the best of 28 settings of SGD and of
-Vowpal Wabbit by the errors on the very stream: seven rates, two schedules, two losses. --results is a file of results:
+Vowpal Wabbit and river are omitted if they are not installed. --tuned adds the best of 28 settings of SGD and of
+Vowpal Wabbit by the errors on the same stream: seven rates, two schedules, two losses. --results is a file of results:
 those in it are not measured again. Results are printed as they come, and then as tables, see `_stream_tables.py`; with
 --tables, those of such a file.
 """
@@ -58,7 +58,7 @@ BUNDLED = {"digits": load_digits, "wdbc": load_breast_cancer}
 TEXT, SERIES = ("sms_spam",), ("bike_hour_2011", "elecdemand")
 LABELS = ("digits", "mushroom", "wdbc", "spambase", "phishing", "a9a_test", *TEXT)
 NUMBERS = ("california", "abalone", "winequality_white", "airfoil", "concrete", "mortgage", "stock", *SERIES)
-# Kept aside: nothing was chosen on those of the first lines, the number of random features on those of the second.
+# Held out: no choice was made on those of the first lines, the number of random features on those of the second.
 OTHER_LABELS = (
     *("splice", "promotergene", "house_votes", "reuters_corn_train", "soybean_small", "zoo", "coffee_ftir"),
     *("ada", "car", "pima", "sonar", "soybean_large", "yeast", "glass", "ionosphere", "wine", "balance_scale"),
@@ -129,7 +129,7 @@ def scaled(X):
     """Each row centred and scaled by the mean and the deviation of the rows before it, where there is one."""
     seen = np.arange(len(X))[:, np.newaxis]
     start = np.zeros((1, X.shape[1]))
-    X = X - X[0]  # what all rows share does no harm to the sums of squares
+    X = X - X[0]  # avoids cancellation in the sums of squares
     mean = np.vstack([start, np.cumsum(X, axis=0)[:-1]]) / np.maximum(seen, 1)
     square = np.vstack([start, np.cumsum(X**2, axis=0)[:-1]]) / np.maximum(seen, 1)
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
@@ -138,7 +138,7 @@ def scaled(X):
 
 
 def classified(model, X, y, full=True):
-    """What `tables.LABELLED` lists of one pass; not full: the errors alone."""
+    """The results of one pass listed in `tables.LABELLED`; only the errors unless `full`."""
     classes = np.unique(y)
     n, k = len(y), len(classes)
     wrong, log_loss, brier = np.ones(n, dtype=bool), np.full(n, np.log(k)), np.full(n, 1 - 1 / k)
@@ -175,7 +175,7 @@ def classified(model, X, y, full=True):
 
 
 def predicted(model, X, y, full=True):
-    """What `tables.NUMBERED` lists of one pass."""
+    """The results of one pass listed in `tables.NUMBERED`."""
     error, spent = np.zeros(len(y)), 0.0
     model.partial_fit(X[:1], y[:1])
     for i in range(1, len(y)):
@@ -191,7 +191,7 @@ def predicted(model, X, y, full=True):
 
 
 def best_of(settings, learn, X, y):
-    """The results of the best of several settings, by its errors, and which it is."""
+    """The results of the setting with the fewest errors, and the setting."""
     found = []
     for setting, make in settings:
         try:
@@ -205,9 +205,9 @@ def settings(learners, X):
     """(learner, columns, model, rows) of everything that learns a stream."""
     for learner, make in learners.items():
         ours = "standardize" in getattr(make(), "get_params", dict)()
-        if X.shape[1] > 1000 and learner.startswith("Forward"):  # whose rows cost the square of that
+        if X.shape[1] > 1000 and learner.startswith("Forward"):  # its rows cost the square of that
             continue
-        if getattr(make(), "standardize", False):  # of its own accord
+        if getattr(make(), "standardize", False):  # by default
             yield learner, "raw", make(), X
             continue
         if not issparse(X):

@@ -1,16 +1,17 @@
-"""Speed of the vector estimators beside what a user would pick instead, in one process, BLAS on one thread.
+"""Speed of the vector estimators compared with alternatives, in one process, BLAS on one thread.
 
     python benchmarks/peers/vectors.py [--repeats 7] [--only blocks ...]
 
-Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the
-peer's time over ours, so that above 1 we are faster. Blocks go to models that have learned a few rows before, as
-validating parameters and making weights is not the work of a row. `X @ w` is one read of the data, the floor of any
-method. river and vowpalwabbit are used if they are installed.
+Each line does the same work with both, in turn, and prints the median times and the median of their ratios: the peer's
+time over ours, so that above 1 we are faster. Blocks are learned by models that have learned a few rows before, as
+validating parameters and allocating weights is not the work of a row. `X @ w` is one read of the data, a lower bound of
+any method. river and vowpalwabbit are used if they are installed.
 """
 
 import numpy as np
 from _timing import compare, run
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 
 from onlinebregman import (
@@ -39,8 +40,8 @@ def sgd(**parameters):
     return SGDRegressor(max_iter=1, tol=None, shuffle=False, learning_rate="constant", eta0=1e-4, **parameters)
 
 
-def sgd_classifier():
-    return SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01)
+def sgd_classifier(loss="log_loss"):
+    return SGDClassifier(loss=loss, learning_rate="constant", eta0=0.01)
 
 
 def logistic():
@@ -69,7 +70,7 @@ def calls(method, rows):
 
 
 def on_block(model, X, y):
-    """The work of learning a block by a model that has learned before."""
+    """The work of learning a block with a fitted model."""
     if not hasattr(model, "coef_"):
         model.partial_fit(X[:10], y[:10])
     return lambda: model.partial_fit(X, y)
@@ -133,7 +134,7 @@ def blocks(repeats):
 
 
 def penalties(repeats):
-    """The same penalty on both sides, and beside our model without one."""
+    """The same penalty on both sides, and our model with and without it."""
     plain = {"learning_rate": "constant", "eta0": 1e-4}
     for width, density in ((100, None), (10**4, 50e-4), (10**6, 50e-6)):
         X, y = stream(20_000, width, density)
@@ -174,12 +175,16 @@ def classifiers(repeats):
 
 
 def adaptive(repeats):
-    """Geometries that adapt, and bets: each a square root and a division for every coordinate of a row."""
+    """Adaptive geometries, and bets: each with a square root and a division for every coordinate of a row."""
     names = ("adagrad", "normalized_adagrad", "diagonal_newton")
     methods = {name: lambda name=name: MirrorDescentRegressor(divergence=name) for name in names}
     methods["bets"] = lambda: ScaleInvariantRegressor(loss="huber")
-    labels = {name: lambda name=name: MirrorDescentClassifier(divergence=name) for name in names}
-    labels["bets"] = ScaleInvariantClassifier
+    labels = {
+        (name, loss): MirrorDescentClassifier(divergence=name, loss=loss)
+        for name in names
+        for loss in ("log_loss", "hinge")
+    }
+    labels["bets", "log_loss"] = ScaleInvariantClassifier()
     for width, rows in ((20, 50_000), (100, 20_000)):
         X, y = stream(rows, width)
         single = [(X[i : i + 1], y[i : i + 1]) for i in range(500)]
@@ -198,14 +203,23 @@ def adaptive(repeats):
     for width, density in ((100, None), (10**4, 50 / 10**4), (10**6, 50 / 10**6)):
         X, y = stream(20_000, width, density)
         classes = (y > np.median(y)).astype(int)
-        for name, make in labels.items():
-            kind = "block" if density is None else "block, CSR, 50 nonzeros"
-            ours, theirs = (m.partial_fit(X[:10], classes[:10], classes=[0, 1]) for m in (make(), sgd_classifier()))
+        kind = "block" if density is None else "block, CSR, 50 nonzeros"
+        for (name, loss), model in labels.items():
+            ours, theirs = (
+                m.partial_fit(X[:10], classes[:10], classes=[0, 1]) for m in (clone(model), sgd_classifier(loss))
+            )
             learn, peer = on_block(ours, X, classes), on_block(theirs, X, classes)
-            compare(f"{kind}, {name}, log loss, d={width:.0e}: SGDClassifier", learn, peer, len(y), repeats)
-            if density is not None:
-                learn, peer = on_block(methods[name](), X, y), on_block(sgd(), X, y)
-                compare(f"{kind}, {name}, d={width:.0e}: SGDRegressor", learn, peer, len(y), repeats)
+            label = f"{kind}, {name}, {loss.replace('_', ' ')}"
+            compare(f"{label}, d={width:.0e}: SGDClassifier", learn, peer, len(y), repeats)
+            if density is None and name != "bets":
+                plain = on_block(ImplicitGDRegressor(), X, y)
+                compare(f"{label}, d={width}: ImplicitGD", learn, plain, len(y), repeats)
+                ours = clone(model).set_params(standardize=True).partial_fit(X[:10], classes[:10], classes=[0, 1])
+                learn = on_block(ours, X, classes)
+                compare(f"{label}, standardize, d={width}: ImplicitGD", learn, plain, len(y), repeats)
+        for name, make in methods.items() if density is not None else ():
+            learn, peer = on_block(make(), X, y), on_block(sgd(), X, y)
+            compare(f"{kind}, {name}, d={width:.0e}: SGDRegressor", learn, peer, len(y), repeats)
 
 
 if __name__ == "__main__":

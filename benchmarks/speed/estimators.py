@@ -1,9 +1,9 @@
 """Time by commit, with asv: every public estimator, and the kernels of vectors and matrices over sizes.
 
-    cd benchmarks && asv continuous main HEAD      # is a commit slower than main?
+    cd benchmarks && asv continuous main HEAD      # compare a commit with main
     cd benchmarks && asv run v0.2.0..main && asv publish && asv preview
 
-`Estimators` finds the public estimators by itself: none is left out.
+`Estimators` finds all public estimators.
 """
 
 import sys
@@ -35,7 +35,7 @@ class OneThread:
 
 
 class Estimators(OneThread):
-    """100 rows of 20 features, in one block and one row a call; the model goes on learning."""
+    """100 rows of 20 features, in one block and one row a call; the model continues to learn."""
 
     params = list(ALL)
     param_names = ("estimator",)

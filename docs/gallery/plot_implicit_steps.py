@@ -40,7 +40,7 @@ for update, name, color in (("explicit", "gradient", "C1"), ("implicit", "implic
     for eta0 in etas:
         try:
             model = descent(update, eta0).partial_fit(X, y)
-        except ValueError:  # it says at which row the weights left the range of numbers
+        except ValueError:  # its message names the row at which the weights overflowed
             break
         errors.append(2 * model.cumulative_loss_ / len(y))
     right.plot(etas[: len(errors)], errors, color=color, label=f"{name} step")

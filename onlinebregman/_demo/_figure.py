@@ -12,7 +12,7 @@ from ._kernels import THEORY_ETA0, KernelResult
 from ._metric import MetricResult
 from ._regression import BATCH, NON_NEGATIVE_BATCH, RegressionResult, SharesResult
 
-# Told apart with every kind of colour vision (after Okabe and Ito, and Tol); markers and dashes say the same.
+# Distinguishable with every kind of colour vision (after Okabe and Ito, and Tol), and by markers and dashes.
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#5A5A5A"
 
 STYLE: dict[Any, Any] = {
@@ -133,7 +133,7 @@ def _draw_shares(axes, result: SharesResult) -> None:
             shares = 100 * result.found_shares(search)
             axes.plot(digits + shift, shares, ls="", ms=6, color=colour, marker=marker, label=label, **style)
     axes.axhline(0, color="#444444", lw=0.8)
-    axes.set_ylim(top=62)  # room for the legend
+    axes.set_ylim(top=62)  # space for the legend
     axes.set_yticks([0, 10, 20, 30])
     axes.set_xticks(digits)
     axes.tick_params(axis="x", length=0)
@@ -145,7 +145,7 @@ def _draw_shares(axes, result: SharesResult) -> None:
 
 
 def _draw_kernels(axes, result: KernelResult) -> None:
-    """Above: total loss beside its bound. Below: 1-NN error beside the target kernel's."""
+    """Above: total loss and its bound. Below: 1-NN error, and that of the target kernel."""
     losses, errors = axes
     for run in result.runs:
         theory = run.eta0 == THEORY_ETA0

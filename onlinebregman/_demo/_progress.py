@@ -54,7 +54,7 @@ class Progress:
         self._write(f"{_CLEAR if self.live else ''}{self.title}: {seconds:.1f} s\n")
 
     def advance(self, what: str = "") -> None:
-        """One more step is done; `what` says which."""
+        """Count one more step; `what` describes it."""
         self.done = min(self.done + 1, self.n_steps)
         if self.live:
             self._draw(what)

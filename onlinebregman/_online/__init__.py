@@ -1,1 +1,1 @@
-"""What estimators share: the life cycle of `fit` and `partial_fit`, mirror maps, checks of input, labels, bounds."""
+"""Shared by the estimators: the life cycle of `fit` and `partial_fit`, mirror maps, checks of input, labels, bounds."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 _REMEDY = (
-    "Build it anew, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
+    "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
     "arrays inside it alone."
 )
 

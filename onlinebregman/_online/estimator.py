@@ -3,7 +3,7 @@
 A public method passes its arguments to `_fit` or `_partial_fit`. An estimator implements
 
     _check(call, *given) -> data            validate the arguments,
-    _begin(data)                            bind a model that has learned nothing,
+    _begin(data)                            bind a new model,
     _go_on(data, call)                      prepare a fitted model to learn more,
     _configure()                            pass the parameters to the learner,
     _learn(data, order=None, *, again=False) -> mean loss     learn the data, once.
@@ -37,7 +37,7 @@ from .validation import check_rows, check_weights
 class Call(NamedTuple):
     """The kind of the current call."""
 
-    first: bool  # whether the model begins with it
+    first: bool  # whether the model is new
     partial: bool  # `partial_fit`, not `fit`
 
 
@@ -92,8 +92,8 @@ class LifeCycleMixin(DocumentedMixin):
 
         def __sklearn_is_fitted__(self) -> bool: ...
 
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Set the arguments of a constructor, given as its `locals()`, as attributes."""
+    def _set_arguments(self, arguments: dict[str, Any]) -> None:
+        """Set the arguments of a constructor, given by its `locals()`, as attributes."""
         vars(self).update({name: value for name, value in arguments.items() if name != "self"})
 
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
@@ -161,7 +161,7 @@ class LifeCycleMixin(DocumentedMixin):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data) -> None:
-        """Bind a model that has learned nothing."""
+        """Bind a new model."""
         raise NotImplementedError
 
     def _go_on(self, data, call: Call) -> None:
@@ -192,11 +192,15 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
 
-    def _run(self, body: Callable[[int], bool], n: int, task: str, X, y) -> int:
+    def _run(
+        self, body: Callable[[int], bool], n: int, task: str, X, y, current: Callable[[], dict[str, Any]] | None = None
+    ) -> int:
         """Call `body(i)` for i < n as one callback task each, until it returns True or a callback asks to stop.
 
-        Returns the number of tasks that were run.
+        Returns the number of tasks that were run. `current()` is what callbacks need to evaluate the current model, by
+        default `_reconstruction_attributes`.
         """
+        current = current or self._reconstruction_attributes
         context = self._init_callback_context(max_subtasks=n)
         data = {"estimator": self, "X": X, "y": y, "metadata": {}}
         context.call_on_fit_task_begin(**data)
@@ -204,10 +208,10 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
             subcontext = context.subcontext(task_name=task)
             subcontext.call_on_fit_task_begin(**data)
             done = body(i)
-            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=current)
             if done or stop:
                 break
-        context.call_on_fit_task_end(**data, reconstruction_attributes=self._reconstruction_attributes)
+        context.call_on_fit_task_end(**data, reconstruction_attributes=current)
         return i + 1
 
     def _reconstruction_attributes(self) -> dict[str, Any]:

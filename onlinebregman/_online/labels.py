@@ -78,7 +78,7 @@ class StreamClassifierMixin(ClassifierMixin):
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
         codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book()
+            self._store_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         if self.class_weight is not None:
             of_rows = self._class_weights(codes, weights, call.partial).take(codes)
@@ -106,7 +106,7 @@ class StreamClassifierMixin(ClassifierMixin):
         """The learner's target for each class, one row per class; by default the number of the class."""
         return np.arange(len(self.classes_), dtype=np.float64)
 
-    def _keep_code_book(self) -> None:
+    def _store_code_book(self) -> None:
         """Store the code book, and a dict from labels to its rows."""
         self._code_book = book = self._make_code_book()
         self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}

@@ -1,4 +1,4 @@
-"""The mixins that tie an estimator to its mirror map: a compiled learner that moves weights in its geometry."""
+"""Mixins that connect an estimator to its mirror map: a compiled learner updates weights in its geometry."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class MirrorMixin(DocumentedMixin):
         return "_learner" in vars(self)
 
     def _make_learner(self, start) -> Learner:
-        """A learner that has learned nothing; `start` is the number of features, or the prior of a matrix."""
+        """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
         self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
         return Learner(self._make_geometry(start), make_loss(self._learned_loss))
@@ -293,7 +293,7 @@ class MirrorMixin(DocumentedMixin):
                 f"{self._divergence.domain!r} of the weights. {remedy}",
                 "negative": f"Negative values in data passed to {type(self).__name__} at {name}: "
                 "update='gradient' needs X >= 0 and y >= 0. "
-                + ("Use update='implicit', which takes any sign." if "update" in own else "Shift or remove them."),
+                + ("Use update='implicit', which accepts any sign." if "update" in own else "Shift or remove them."),
                 "bad target": f"The target {target} at {name} is not valid for {self._learned_loss!r}.",
             }[reason]
         )

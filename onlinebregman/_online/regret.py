@@ -1,4 +1,4 @@
-"""What bounds on a run depend on: the parameters under which its rows were learned, and the comparators."""
+"""Bounds on a run depend on the parameters under which its rows were learned, and on the comparators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..divergences import Divergence
 class Terms:
     """The values of some terms (parameters, constraints) under which rows were learned.
 
-    Of more than three different values of a term only the first two and the last are kept. New values apply from the
+    Of more than three different values of a term only the first two and the last are stored. New values apply from the
     next row on. Objects are immutable.
     """
 

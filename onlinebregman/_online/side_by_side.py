@@ -1,4 +1,4 @@
-"""Several online models that learn the same rows in one pass: their learners, and a mixer of what they say."""
+"""Several online models that learn the same rows in one pass: their learners, and a mixer of their predictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.atomic import note_weights_of
+from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
@@ -20,7 +20,7 @@ from .validation import check_finite, check_rows, fitted, read_only
 
 
 class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
-    """Models that learn side by side: each row is read once and learned by all; a call learns all rows or none.
+    """Models that learn the same rows: each row is read once and learned by all; a call learns all rows or none.
 
     A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their
     compiled learners with this one.
@@ -36,7 +36,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     """
 
     def _make_estimators(self, X) -> list[Any]:
-        """The models, which have learned nothing, for rows like these."""
+        """Unfitted models, for rows such as X."""
         raise NotImplementedError
 
     def _make_mixer(self) -> Mixer:
@@ -70,7 +70,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
                 estimator.classes_ = self.classes_
-                estimator._keep_code_book()
+                estimator._store_code_book()
             estimator._begin(data)
             estimator._configure()
         standardizers = [estimator._learner.standardizer for estimator in self.estimators_]
@@ -91,7 +91,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             check_finite(data.X)
             reason, row = refused
             self._refuse(reason, row, data)
-        note_weights_of(self, data.weights)
+        record_weights_of(self, data.weights)
 
     def _outputs(self, X) -> np.ndarray:
         """Outputs of the mixture for rows, shape (n_rows, n_outputs)."""
@@ -111,7 +111,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         number = self._learner.refusing
         if number < 0:
             raise ValueError(
-                f"The losses up to row {row} sum to infinity; scale features and targets "
+                f"The sum of the losses up to row {row} must be finite; got infinity. Scale features and targets "
                 "(sklearn.preprocessing.StandardScaler)."
             )
         estimator = self.estimators_[number]
@@ -153,9 +153,9 @@ class HedgedMixin(SideBySideMixin):
     ----------
     weights_ : ndarray of shape (n_models,)
         Weights of the models in the next prediction.
-    weights_history_ : ndarray of shape (n_noted, n_models)
+    weights_history_ : ndarray of shape (n_recorded, n_models)
         Weights after some of the rows, 64 to 128 once there were as many: who led when.
-    weights_history_t_ : ndarray of shape (n_noted,)
+    weights_history_t_ : ndarray of shape (n_recorded,)
         After how many rows, at even intervals.
     cumulative_loss_ : float
         Loss of the mixture over all rows, each predicted before it was learned.
@@ -174,12 +174,12 @@ class HedgedMixin(SideBySideMixin):
 
     @read_only
     def weights_history_(self) -> np.ndarray:
-        """Weights after some of the rows, shape (n_noted, n_models)."""
+        """Weights after some of the rows, shape (n_recorded, n_models)."""
         return self._fitted_hedge().weights_log[1]
 
     @read_only
     def weights_history_t_(self) -> np.ndarray:
-        """After how many rows, shape (n_noted,)."""
+        """After how many rows, shape (n_recorded,)."""
         return self._fitted_hedge().weights_log[0]
 
     @property

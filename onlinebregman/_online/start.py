@@ -56,7 +56,7 @@ def starting_weights(
 
 
 def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:
-    """A finite vector with a number per feature, from a vector, one number for all, or None for the default."""
+    """A finite vector of one number for each feature, from a vector, one number for all, or None for the default."""
     weights = np.asarray(default if values is None else values, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_features, float(weights))

@@ -25,7 +25,7 @@ KEYS = {
     "n_rows": "the number of rows; for losses with bounded slope",
 }
 
-# Squared loss: L <= factor(k) L_u + price(k) M D, with the rate k / M.
+# Squared loss: L <= factor(k) L_u + constant(k) M D, with the rate k / M.
 _FACTORS = {
     "explicit": (lambda k: 1 / (1 - k), lambda k: 1 / k),  # k < 1
     "implicit": (lambda k: 1 + k, lambda k: 1 + 1 / k),
@@ -35,7 +35,7 @@ _FACTORS = {
 
 @dataclass(frozen=True)
 class TheoryRate:
-    """A constant learning rate and what it guarantees: L <= factor L_u + constant, losses times the rows' weights."""
+    """A constant learning rate and its guarantee: L <= factor L_u + constant, losses times the rows' weights."""
 
     eta0: float
     factor: float

@@ -27,15 +27,13 @@ class few_threads:
     """
 
     def __init__(self, d: int) -> None:
-        self._before = [(library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM]
+        counts = ((library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM)
+        self._before = [(library, n) for library, n in counts if n > 1]
 
     def __enter__(self) -> None:
-        self._set(1)
+        for library, _ in self._before:
+            library.set_num_threads(1)
 
     def __exit__(self, *_) -> None:
-        self._set(None)
-
-    def _set(self, limit: int | None) -> None:
         for library, n in self._before:
-            if n > 1:
-                library.set_num_threads(limit or n)
+            library.set_num_threads(n)

@@ -1,4 +1,4 @@
-"""Types of what users pass: arrays and what becomes one, and rows, which may be sparse."""
+"""Types of arguments: array-likes, and rows, which may be sparse."""
 
 import numpy as np
 from numpy.typing import ArrayLike

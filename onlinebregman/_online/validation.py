@@ -60,7 +60,7 @@ def finite(what: str) -> Callable[[Method], Method]:
 
     def decorate(method: Method) -> Method:
         @wraps(method)
-        def answer(self, *args, **kwargs):
+        def checked(self, *args, **kwargs):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = method(self, *args, **kwargs)
             bad = _first_bad(values)
@@ -71,7 +71,7 @@ def finite(what: str) -> Callable[[Method], Method]:
                 )
             return values
 
-        return cast(Method, answer)
+        return cast(Method, checked)
 
     return decorate
 
@@ -212,11 +212,11 @@ def check_rows(
 
 
 def check_targets_readable(y, *, labels: bool):
-    """Targets, or `labels`, of a type that can be learned; an error names the row of a NaN or infinity."""
+    """Targets, or `labels`, of a supported type; an error names the row of a NaN or infinity."""
     if sparse.issparse(y):
         raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = readable(y, "y", labels=labels)
-    if np.asarray(y).dtype.kind == "f":  # scikit-learn's message would not name the row
+    if np.asarray(y).dtype.kind == "f":  # scikit-learn's message does not name the row
         check_finite(np.asarray(y), "y")
     return y
 

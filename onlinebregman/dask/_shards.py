@@ -53,12 +53,12 @@ def _cut_lazily(given: dict[str, Any], n_shards: int | None) -> list[Any]:
             raise ValueError(
                 f"{name} must have as many row chunks as X, {n_chunks}; got {len(chunks[name])}. Rechunk one of them."
             )
-        own, wanted = lengths(value), lengths(given["X"])
-        differ = [i for i, pair in enumerate(zip(own, wanted, strict=True)) if _differ(*pair)]
+        own, expected = lengths(value), lengths(given["X"])
+        differ = [i for i, pair in enumerate(zip(own, expected, strict=True)) if _differ(*pair)]
         if differ:
             i = differ[0]
             raise ValueError(
-                f"{name} must have the row chunks of X; chunk {i} has {own[i]} rows, that of X {wanted[i]}. "
+                f"{name} must have the row chunks of X; chunk {i} has {own[i]} rows, that of X {expected[i]}. "
                 "Rechunk one like the other."
             )
     n_shards = n_chunks if n_shards is None else n_shards

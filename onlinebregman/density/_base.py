@@ -20,7 +20,7 @@ from .._sklearn_compat import Method, fit_context
 
 
 def in_float64(method: Method) -> Method:
-    """For what a density says of itself: finite numbers, or a ValueError; a single one may be -inf."""
+    """Decorator of attributes: their numbers must be finite, otherwise a ValueError; a single number may be -inf."""
 
     @wraps(method)
     def checked(self, *args, **kwargs):
@@ -76,12 +76,12 @@ class Density(DocumentedMixin, DensityMixin):
 class OnlineDensity(Density, OnlineEstimator):
     """A density learned in one pass over a stream.
 
-    A subclass knows the `offline_loss_` of the best in hindsight, and makes the `_learner`, which knows what the stream
-    has come to.
+    A subclass defines `offline_loss_`, that of the best density in hindsight, and creates the `_learner`, which holds
+    the state of the stream.
     """
 
     _learner: DensityLearner
-    _refused: str  # why a row cannot be learned, and what to do
+    _refused: str  # error message for a row that cannot be learned, with a remedy
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -131,7 +131,7 @@ class OnlineDensity(Density, OnlineEstimator):
         return self._partial_fit(X, y, sample_weight)
 
     def _progressive_fit(self, X, y: None, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return the log-density that each had before, as the next row of weight 1.
+        """Learn rows in one pass, and return the log-density of each before it was learned, as a row of weight 1.
 
         None if that would raise an error; nothing is learned then.
         """
@@ -146,7 +146,7 @@ class OnlineDensity(Density, OnlineEstimator):
     _adds_up = True
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """The sums of all rows: what one pass over them comes to, but for losses, which are those of parallel runs."""
+        """The sums over all rows are those of one pass, except for the losses, which are those of parallel runs."""
         mixed = copy.copy(self)
         mixed._parallel = True
         make, (*arguments, _, state) = self._learner.__reduce__()
@@ -158,7 +158,7 @@ class OnlineDensity(Density, OnlineEstimator):
         return mixed
 
     def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
-        """The learner of all rows; `make` makes one from its memory and what of its state does not add up."""
+        """The learner of all rows; `make` creates one from its memory and the state that does not add up."""
         raise NotImplementedError
 
     @property
@@ -207,4 +207,4 @@ class OnlineDensity(Density, OnlineEstimator):
             )
 
     def _check_values(self, X: np.ndarray, reset: bool) -> None:
-        """Refuse rows that are not of the family; `reset`: of that of the parameters."""
+        """Raise ValueError for rows that are impossible in the family; `reset`: in that of the parameters."""

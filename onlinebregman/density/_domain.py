@@ -1,4 +1,4 @@
-"""A finite domain and its features: which point a row is, and expectations without a second copy of the features."""
+"""A finite domain and its features: the search for rows, and expectations without a second copy of the features."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from .._kernels.loop.max_entropy import moments
 from .._kernels.rows.table import find_rows, row_keys
 
-_BLOCK = 65_536  # numbers handled at once: they stay in the cache
+_BLOCK = 65_536  # numbers processed at once, which fit into the cache
 
 
 class RowIndex:
-    """Finds rows among the points of a domain by their hash values, 16 bytes a point."""
+    """Finds rows among the points of a domain by their hash values; 16 bytes per point."""
 
     def __init__(self, points: np.ndarray) -> None:
         keys = row_keys(points)
@@ -26,20 +26,20 @@ class RowIndex:
 
 
 def distinct(rows: np.ndarray) -> np.ndarray:
-    """The different ones among rows, by sorting hash values: numpy.unique sorts rows, and holds Python's lock."""
+    """The distinct rows, by sorting hash values: numpy.unique would sort rows, and hold the GIL."""
     return rows[np.unique(RowIndex(rows).find(rows, rows))]
 
 
 class Features:
     """Features of all points, scaled to [0, 1] a block at a time, on the support that observations leave.
 
-    Where no finite multipliers have the observed expectations, because a feature was only ever observed at its least
-    (or largest) value, the optimum of the closure has probability 0 wherever it is larger (smaller): these points leave
-    the support, and the feature's multiplier is -inf (inf), said by `limits`.
+    If all observations of a feature are at its smallest (or largest) value, no finite multipliers have the observed
+    expectations. The optimum of the closure then has probability 0 wherever the feature is larger (smaller): these
+    points are removed from the support, and the feature's multiplier is -inf (inf), as `limits` indicates.
     """
 
     def __init__(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> None:
-        """`seen`: least and largest observed values; None keeps the whole domain."""
+        """`seen`: smallest and largest observed values; None: the support is the whole domain."""
         self.values, self.seen = values, seen
         low, high = values.min(axis=0), values.max(axis=0)
         self.low = low.astype(np.float64)
@@ -64,13 +64,13 @@ class Features:
             for j in np.flatnonzero(at):
                 support &= values[:, j] == seen[0][j]
             self.support = support
-            # on fewer points another feature may turn out to be at an end
+            # on the smaller support another feature may be at an end of its range
             low, high = extremes(values, support)
         self.limited = bool(self.limits.any())
         self.free = (self.limits == 0) & (self.span > 0)
 
     def are(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> bool:
-        """Do they follow from these?"""
+        """Whether these are the features for these arguments."""
         if values is not self.values:
             return False
         if self.seen is None or seen is None or self.seen is seen:
@@ -78,7 +78,7 @@ class Features:
         return all(map(np.array_equal, self.seen, seen))
 
     def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
-        """Expectations of the scaled features, from those of the features less an origin."""
+        """Expectations of the scaled features, from those of the features minus an origin."""
         scaled = (expectations + (origin - self.low)) * self._per_span
         return np.minimum(np.maximum(scaled, 0.0), 1.0)  # numpy.clip takes several times as long for a few
 
@@ -88,7 +88,7 @@ class Features:
         return float(np.log(len(self.values) if self.support is None else self.support.sum()))
 
     def blocks(self):
-        """(slice, features less their least values) over the whole domain; what is left of the scaling is linear."""
+        """(slice, features minus their smallest values) over the whole domain; not divided by their ranges."""
         for start in range(0, len(self.values), self._size):
             rows = slice(start, start + self._size)
             yield rows, self._block(rows)
@@ -130,7 +130,7 @@ def _rows_at_once(values: np.ndarray) -> int:
 
 
 def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest features of the support, a column at a time."""
+    """Smallest and largest features of the support, column by column."""
     ends = [(column.min(), column.max()) for column in (values[support, j] for j in range(values.shape[1]))]
     low, high = np.array(ends).T
     return low, high

@@ -28,13 +28,13 @@ from ..divergences import (
 class Family(ABC):
     """One family. Methods work on arrays of any shape, a coordinate at a time."""
 
-    name: str  # to the learner
+    name: str  # in the compiled learner
     conjugate: Divergence
     default_mean: float  # mu_1
-    variance: float | np.ndarray = 1.0  # of a Gaussian; the bounds of others do not ask
+    variance: float | np.ndarray = 1.0  # of a Gaussian; not used by other families
     shape = 1.0  # of a gamma distribution
-    location = False  # may the same number be subtracted from x and mu?
-    _values: str  # what x may be, as said in errors
+    location = False  # whether the same number may be subtracted from x and mu
+    _values: str  # description of possible x, for errors
 
     @property
     def cumulant(self) -> Divergence:
@@ -42,7 +42,7 @@ class Family(ABC):
         return Conjugate(self.conjugate)
 
     def potential(self, mu: np.ndarray) -> float:
-        """F(mu), also of a mean that only members come near to: at the edge of the domain."""
+        """F(mu), also for means on the boundary of the domain, which are limits of means of members."""
         return self.conjugate.potential(mu)
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Family(ABC):
         """ln P(x | mu)."""
 
     def possible(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        """Can a member of mean mu give x? At the edge of the means it may be one that gives nothing but the mean."""
+        """Whether x is possible under mean mu; on the boundary of the means only x = mu may be."""
         return np.ones(np.broadcast_shapes(x.shape, mu.shape), dtype=bool)
 
     @abstractmethod
@@ -65,11 +65,13 @@ class Family(ABC):
         return np.isfinite(x)
 
     def check(self, X: np.ndarray) -> None:
-        """Raise ValueError unless the family has values such as all of X."""
+        """Raise ValueError unless all of X are possible values of the family."""
         good = self._admits(X)
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
-            sign = "Negative values in data: " if X[row, column] < 0 else ""  # as scikit-learn begins
+            sign = (
+                "Negative values in data: " if X[row, column] < 0 else ""
+            )  # the text that scikit-learn's checks expect
             raise ValueError(
                 f"{sign}X has {X[row, column]:g} in row {row}, column {column}, but {self._values}; "
                 "correct the value, or choose another family."
@@ -80,7 +82,7 @@ class Family(ABC):
         try:
             self.conjugate.check_domain(mean)
         except ValueError as error:
-            raise ValueError(f"prior_mean is not the mean of a member of the family: {error}") from None
+            raise ValueError(f"prior_mean must be the mean of a member of the family: {error}") from None
 
 
 class Gaussian(Family):
@@ -110,7 +112,7 @@ class Gaussian(Family):
 
 
 class Bernoulli(Family):
-    """Coins: G = ln(1 + e^theta), F = mu ln mu + (1 - mu) ln(1 - mu)."""
+    """Bernoulli distributions: G = ln(1 + e^theta), F = mu ln mu + (1 - mu) ln(1 - mu)."""
 
     name = "bernoulli"
     conjugate = BinaryEntropy()
@@ -134,7 +136,7 @@ class Bernoulli(Family):
 
 
 class Poisson(Family):
-    """Counts: G = e^theta, F = mu ln mu - mu."""
+    """Poisson distributions: G = e^theta, F = mu ln mu - mu."""
 
     name = "poisson"
     conjugate = RelativeEntropy()

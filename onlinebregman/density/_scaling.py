@@ -23,8 +23,9 @@ Solution = tuple[np.ndarray, int, float, np.ndarray]  # multipliers, iterations,
 class Scaling:
     """One round of iterative scaling (S18, 2.4): lambda_j += ln(Ehat_j / E_j), for features that sum to at most 1.
 
-    Features are divided by C, above their largest sum over a point or, as the lecture does, their number, which is
-    never less, and 1 - sum is the dummy feature: positive everywhere, so that only a feature's own Ehat can be 0. With
+    Features are divided by C, which exceeds the largest sum of the features of a point or, as in the lecture, their
+    number, which is never smaller. 1 - sum is the dummy feature: positive everywhere, so that only the Ehat of the
+    other features can be 0. With
     a penalty, each multiplier minimises the bound L(lambda + step) - L(lambda) <= sum E (e^step - 1) - step Ehat +
     penalty by itself.
     """
@@ -34,12 +35,12 @@ class Scaling:
         self.empirical, self.alpha = empirical, alpha
 
     def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
-        """The step of the multipliers, and by how much at least L falls: for alpha = 0 RE(Ehat || E)."""
+        """The step of the multipliers, and a lower bound on the fall of L: RE(Ehat || E) for alpha = 0."""
         return scaling_step(self.C, self.empirical, self.alpha, expected, multipliers)
 
 
 def better_start(features: Features, scaling: Scaling, start: np.ndarray) -> np.ndarray:
-    """A warm start if it is better than none, else multipliers of 0."""
+    """The warm start, or multipliers of 0 if their loss is smaller."""
     if not start.any():
         return start
     loss = features.moments(start)[0] - start @ scaling.empirical + scaling.alpha * np.abs(start).sum()
@@ -49,7 +50,7 @@ def better_start(features: Features, scaling: Scaling, start: np.ndarray) -> np.
 def iterative_scaling(
     features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int
 ) -> Solution:
-    """Rounds of the parallel update until the next one is not known to gain more than `tol`."""
+    """Rounds of the parallel update until the bound on the gain of the next one is at most `tol`."""
     multipliers = better_start(features, scaling, start)
     for i in range(max_iter):
         log_z, expected = features.moments(multipliers)
@@ -61,7 +62,7 @@ def iterative_scaling(
 
 
 def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
-    """Newton steps, whose Hessian is the covariance of the features, until one promises no more than `tol`."""
+    """Newton steps, whose Hessian is the covariance of the features, until the predicted fall is at most `tol`."""
     C, empirical, alpha = scaling.C, scaling.empirical, scaling.alpha
     return compiled_newton(
         *features.points, features.log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum
@@ -69,7 +70,7 @@ def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float |
 
 
 def _penalised_optimum(multipliers: np.ndarray, slope: np.ndarray, R: np.ndarray, alpha: float) -> np.ndarray:
-    """Where the second-order model of the loss around the multipliers, plus the penalty, is least.
+    """The minimum of the second-order model of the loss around the multipliers, plus the penalty.
 
     With H = R'R the model is |R x - y|^2 / 2 + const, y = R multipliers - R'^-1 slope: a lasso.
     """
@@ -77,7 +78,7 @@ def _penalised_optimum(multipliers: np.ndarray, slope: np.ndarray, R: np.ndarray
     lasso = Lasso(alpha / len(y), fit_intercept=False, warm_start=True, tol=1e-12, max_iter=10_000)
     lasso.coef_ = multipliers.copy()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the next step goes on from where this one has come
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the next step continues from this result
         return lasso.fit(R, y).coef_
 
 

@@ -1,6 +1,6 @@
-"""Covariances of a Gaussian, times a weight: whole matrices, or their diagonals.
+"""Covariances of a Gaussian times a weight: full matrices, or diagonals.
 
-Both kinds have the same functions, and the learner that adds up squares of rows. The square of a row u is u u', or its
+Both classes have the same functions, and a learner that sums squares of rows. The square of a row u is u u', or its
 diagonal.
 """
 
@@ -26,18 +26,18 @@ class FullScatter:
 
     @staticmethod
     def check(covariance: float | ArrayLike, n: int) -> tuple[np.ndarray, float]:
-        """A positive definite matrix, a number standing for that multiple of the identity, and ln det of it."""
+        """A positive definite matrix (a number: that multiple of the identity), and ln det of it."""
         if isinstance(covariance, Real):
             covariance = float(covariance) * np.eye(n)
         covariance = check_symmetric(covariance, "prior_covariance", n)
         try:
             return covariance, _invert(covariance)[1]
         except np.linalg.LinAlgError:
-            raise ValueError("prior_covariance is not positive definite; add a multiple of the identity.") from None
+            raise ValueError("prior_covariance must be positive definite; add a multiple of the identity.") from None
 
     @staticmethod
     def predicting(whole: np.ndarray) -> tuple[np.ndarray, float]:
-        """What a learner predicts from, of the scatter with the prior, and its log-determinant."""
+        """The form of the scatter with the prior that a learner predicts from, and the log-determinant."""
         return _invert(whole)
 
     @staticmethod
@@ -51,18 +51,20 @@ class FullScatter:
 
     @staticmethod
     def log_determinant(covariance: np.ndarray, rows: int) -> float:
-        """ln det, -inf where the average of that number of rows is singular but for rounding errors."""
+        """ln det; -inf if the covariance of that number of rows is singular up to rounding errors."""
         scale = np.sqrt(np.diag(covariance))
         if not scale.all():
             return -np.inf
-        values = np.linalg.eigvalsh(covariance / np.multiply.outer(scale, scale))  # whatever the units of the features
+        values = np.linalg.eigvalsh(
+            covariance / np.multiply.outer(scale, scale)
+        )  # independent of the units of the features
         if values[0] <= 4 * len(values) * np.sqrt(rows) * np.finfo(np.float64).eps:
             return -np.inf
         return float(2 * np.log(scale).sum() + np.log(values).sum())
 
     @staticmethod
     def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        """Of rows less their mean."""
+        """Log-densities of rows minus their mean."""
         with _in_float64():
             lower = cholesky(covariance, lower=True)
         white = solve_triangular(lower, U.T, lower=True)
@@ -70,7 +72,7 @@ class FullScatter:
 
     @staticmethod
     def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        """Rows of this covariance from rows of the identity."""
+        """Rows with this covariance from rows whose covariance is the identity."""
         with _in_float64():
             return white @ cholesky(covariance, lower=True).T
 
@@ -83,7 +85,7 @@ class FullScatter:
 
     @staticmethod
     def natural(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        """-W^-1 / 2 of those moments, by blocks: the inverse of W itself loses the digits of a mean far from zero."""
+        """-W^-1 / 2 of those moments, by blocks: the inverse of W itself is inaccurate for a mean far from zero."""
         precision = FullScatter.precision(covariance)
         tilt = -precision @ mean
         return np.block([[precision, tilt[:, None]], [tilt, 1 - mean @ tilt]]) / -2
@@ -94,7 +96,7 @@ class FullScatter:
 
 
 class DiagonalScatter:
-    """Scatters of the coordinates one by one: sums of squares."""
+    """Scatters of the separate coordinates: sums of squares."""
 
     learner = DiagonalGaussianLearner
 
@@ -157,7 +159,7 @@ class DiagonalScatter:
 
 @contextmanager
 def _in_float64() -> Iterator[None]:
-    """Say what to do about a covariance that has no Cholesky factor."""
+    """Context with an error message for a covariance without a Cholesky factor."""
     try:
         yield
     except np.linalg.LinAlgError:

@@ -1,9 +1,9 @@
-"""What to predict for the next row of a stream: the mean mu_t of one member of an exponential family.
+"""Prediction strategies: the mean mu_t of the member of an exponential family that predicts the next row.
 
 `mean` is that of the prior, mu_1, and k the weight of the prior. `total` is the weighted sum of the rows before,
-`weight` the sum of their weights, `h` the weight of the row itself, `t` how many rows came before; one entry a row, so
-that a block of rows is predicted at once. All but the Bernoulli strategy may have one vector subtracted from mu_1, the
-rows and the prediction.
+`weight` the sum of their weights, `h` the weight of the row itself, `t` the number of rows before; each has one entry
+for each row, so that a block of rows is predicted at once. All but the Bernoulli strategy are unchanged if a vector is
+subtracted from mu_1, the rows and the prediction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.special import expit
 
 
 class IncrementalOffline:
-    """The best member for the rows so far, the prior among them: k1 = k."""
+    """The best member for the rows so far, including the prior: k1 = k."""
 
     def __init__(self, k: float) -> None:
         self.k = k
@@ -25,7 +25,7 @@ class IncrementalOffline:
 
 
 class Forward(IncrementalOffline):
-    """As if the row itself had come already, and been mu_1: k1 = k + 1 for rows of weight 1."""
+    """The best member if the row itself is included with the value mu_1: k1 = k + 1 for rows of weight 1."""
 
     def predict(
         self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
@@ -34,7 +34,7 @@ class Forward(IncrementalOffline):
 
 
 class LastStepBernoulli(IncrementalOffline):
-    """The mean for which 0 and 1 cost the same regret, were the row the last one.
+    """The mean for which the values 0 and 1 give the same regret if the row is the last one.
 
     With F the conjugate and N = k + weight + h, logit mu_t is the difference quotient over h of
     N F((k mu_1 + total)/N): -min L_{1..t} after a one minus the same after a zero (W, "Last-step Minimax").
@@ -56,7 +56,7 @@ class LastStepBernoulli(IncrementalOffline):
 
 
 class GaussianMinimax:
-    """The least worst-case regret over T rows: theta_t = alpha_t sum (x_q - mu_1).
+    """The strategy with the smallest worst-case regret over T rows: theta_t = alpha_t sum (x_q - mu_1).
 
     W, "Minimax Algorithm for T Trials".
     """

@@ -31,9 +31,9 @@ class OnlineExponentialFamily(OnlineDensity):
     the number of rows before:
 
         "incremental_offline"   mu_t = (k mu_1 + sum x) / (k + n)              the best member so far
-        "forward"               mu_t = ((k + 1) mu_1 + sum x) / (k + 1 + n)    the row to come counted as mu_1
+        "forward"               mu_t = ((k + 1) mu_1 + sum x) / (k + 1 + n)    the next row counted as mu_1
 
-    "last_step_minimax" makes the worst case over the row to come least, were it the last one; "minimax" the worst case
+    "last_step_minimax" minimises the worst case over the next row, as if it were the last one; "minimax" the worst case
     over all of a known number of rows.
 
     Parameters
@@ -228,12 +228,12 @@ class OnlineExponentialFamily(OnlineDensity):
     @in_float64
     def offline_loss_(self) -> float:
         """Minimum of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
-        # (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base is least at mu_B, where it holds -(n + k) F(mu_B)
+        # the minimum of (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base, attained at mu_B
         now, k, F = self._now(), self._k, self._family.conjugate
         n = now.weight
         if n == 0:
             return 0.0
-        if self._family.location:  # F is quadratic, and the rows count in it as n rows at their mean
+        if self._family.location:  # F is quadratic, so that rows count like n rows at their mean
             mean = now.total / n
             prior = n * (k / (k + n)) * F.potential(self._mean - now.origin - mean)
             return now.base - n * F.potential(mean) + prior
@@ -297,7 +297,7 @@ class OnlineExponentialFamily(OnlineDensity):
         )
 
     def _make_rule(self) -> IncrementalOffline | GaussianMinimax:
-        """The prediction that `strategy` says, or ValueError when the family has none."""
+        """The prediction strategy, or ValueError if the family does not have it."""
         self._check_first_prediction(self._k)
         if self.strategy == "minimax":
             if self.family != "gaussian" or self.horizon is None:
@@ -326,7 +326,7 @@ class OnlineExponentialFamily(OnlineDensity):
         origin = parts[0].origin
 
         def about_origin(now: DensityLearner) -> tuple[np.ndarray, float]:
-            """The total and the base of the same rows less another origin."""
+            """The total and the base of the same rows minus another origin."""
             gap = now.origin - origin
             if not gap.any():
                 return now.total, now.base

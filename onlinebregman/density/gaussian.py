@@ -24,7 +24,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class _Prior(NamedTuple):
-    k: float  # rows it counts for, in the comparison with the best in hindsight
+    k: float  # its weight as a number of rows, in the comparison with the best Gaussian in hindsight
     mean: np.ndarray
     covariance: np.ndarray
     log_det: float
@@ -204,7 +204,7 @@ class OnlineGaussian(OnlineDensity):
     def covariance_(self) -> np.ndarray:
         """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
         now = self._now()
-        return self._whole(now, now.k1) / (now.k1 + now.weight)
+        return self._total_scatter(now, now.k1) / (now.k1 + now.weight)
 
     @read_only
     @in_float64
@@ -247,7 +247,7 @@ class OnlineGaussian(OnlineDensity):
         n = now.weight
         if n == 0:
             return 0.0
-        log_det = self._scatter.log_determinant(self._whole(now, k) / (k + n), now.rows)
+        log_det = self._scatter.log_determinant(self._total_scatter(now, k) / (k + n), now.rows)
         entropy = len(now.total) * (np.log(2 * np.pi) + 1)
         return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
 
@@ -272,10 +272,10 @@ class OnlineGaussian(OnlineDensity):
         weight, mean, own = pooled(moments(self._learner), [moments(part) for part in parts], self._scatter.square)
         memory = [parts[0].origin, weight * (mean - parts[0].origin), own.ravel()]
         rows = make(np.concatenate([*memory, np.zeros(own.size)]))
-        predicted, log_det = self._scatter.predicting(self._whole(rows, rows.k1))
+        predicted, log_det = self._scatter.predicting(self._total_scatter(rows, rows.k1))
         return make(np.concatenate([*memory, predicted.ravel()]), log_det=log_det)
 
-    def _whole(self, now: DensityLearner, k: float) -> np.ndarray:
+    def _total_scatter(self, now: DensityLearner, k: float) -> np.ndarray:
         """Scatter of the rows, and of the prior as k rows, about their common mean."""
         n, prior = now.weight, self._prior
         if n == 0:

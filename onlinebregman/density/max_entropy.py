@@ -148,7 +148,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     }
 
     domain_: np.ndarray
-    _index: tuple[np.ndarray, RowIndex] | None  # of the domain, kept with it
+    _index: tuple[np.ndarray, RowIndex] | None  # of the domain, and the domain that it was built from
 
     def __init__(
         self,
@@ -301,7 +301,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Rows of the domain's width, or numbers of points."""
         numbers = None if self.domain is None or getattr(X, "ndim", 1) != 1 else _as_numbers(X)
         if numbers is None:
-            named = self._fixed and hasattr(self, "feature_names_in_")  # the domain's names, which X has to have
+            named = self._fixed and hasattr(self, "feature_names_in_")  # X must have the names of the domain
             X = check_dense_rows(self, X, reset=reset and not named)
             if reset and self._fixed and X.shape[1] != self.domain_.shape[1]:
                 raise ValueError(
@@ -318,7 +318,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     def _read_domain(self) -> None:
         """The points and their index; without a given domain they come with the rows."""
         self._fixed = self.domain is not None
-        self._index = None  # built when rows come, not numbers
+        self._index = None  # built when observations are rows, not numbers
         if self.domain is None:
             if self.features is not None:
                 raise ValueError("features need a domain; give domain, the points for which they are computed.")
@@ -329,10 +329,10 @@ class MaxEntDensity(Density, OnlineEstimator):
         self.domain_, self.n_features_in_ = domain, domain.shape[1]
 
     def _points(self, X: np.ndarray, domain: np.ndarray) -> np.ndarray:
-        """Numbers of the points of the domain that the rows are; -1 for none."""
+        """For each row the number of the equal point of the domain; -1 if there is none."""
         if X.ndim == 1:
             return X
-        known = self._index  # read once: threads may ask while a domain grows
+        known = self._index  # read once, as other threads may extend the domain
         index = known[1] if known is not None and known[0] is domain else RowIndex(domain)
         return index.find(domain, X)
 
@@ -347,11 +347,11 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
 
     def _begin(self, data: Examples) -> None:
-        """No observations yet."""
+        """Start without observations."""
         self._weight = 0.0
-        self._observed: Any = None  # expectations less the origin
-        self._seen: tuple[np.ndarray, np.ndarray] | None = None  # least and largest features
-        self._raw: np.ndarray | None = None  # multipliers of the features as they are
+        self._observed: Any = None  # expectations minus the origin
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None  # smallest and largest features
+        self._raw: np.ndarray | None = None  # multipliers of the unscaled features
         if self.domain is None:
             self.domain_ = np.empty((0, self.n_features_in_))
             return
@@ -381,7 +381,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         """Add observations to the empirical expectations."""
         points = self._points(X, self.domain_)
         if not self._fixed and (points < 0).any():
-            new = distinct(X[points < 0])  # in no order yet
+            new = distinct(X[points < 0])  # unsorted
             self.domain_ = self._values = np.unique(np.vstack([self.domain_, new]), axis=0)
             self._index = self.domain_, RowIndex(self.domain_)
             points = self._points(X, self.domain_)
@@ -389,7 +389,7 @@ class MaxEntDensity(Density, OnlineEstimator):
             self._origin = self._values[points[0]].astype(np.float64)
         self._seen, self._weight, self._observed = observe(
             self._values, points, weights, self._origin, self._seen, self._weight, self._observed
-        )  # the mean less the origin, so that no digits are lost
+        )  # the mean minus the origin, to avoid cancellation
         self.empirical_expectations_: np.ndarray = self._origin + self._observed
         if not (self._weight < np.inf and is_finite(self.empirical_expectations_)):
             raise ValueError(
@@ -398,12 +398,12 @@ class MaxEntDensity(Density, OnlineEstimator):
             )
 
     def _features_of(self, seen: tuple[np.ndarray, np.ndarray] | None) -> Features:
-        """The features on the support that these observations leave: those of the last call, if that is the same."""
+        """The features on the support for these observations; those of the last call if the support is the same."""
         last = vars(self).get("_features")
         return last if last is not None and last.are(self._values, seen) else Features(self._values, seen)
 
     def _solve(self) -> None:
-        """Multipliers for the empirical expectations, starting from those there are."""
+        """Compute the multipliers for the empirical expectations, starting from the previous ones."""
         alpha = float(self.alpha)
         features = self._features_of(self._seen if alpha == 0 else None)
         empirical = features.scale(self._observed, self._origin)
@@ -419,7 +419,7 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "relax the matching with alpha > 0."
             )
         self._features, self._multipliers, self._log_z, self._solved_alpha = features, multipliers, log_z, alpha
-        self._solved = self.domain_, features, multipliers, log_z  # what goes together, for threads that ask meanwhile
+        self._solved = self.domain_, features, multipliers, log_z  # one object, as other threads may read it
         raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
         self.lambda_: np.ndarray = raw.copy()
         if features.limited:
@@ -443,10 +443,10 @@ class MaxEntDensity(Density, OnlineEstimator):
 
 
 def _as_numbers(X: ArrayLike) -> np.ndarray | None:
-    """X as numbers of points, if that is what it is: integers in one dimension."""
+    """X as numbers of points if it is a one-dimensional array of integers, otherwise None."""
     X = unmasked(X, "X")
     try:
         X = np.asarray(X)
-    except ValueError:  # rows of different length; scikit-learn says so
+    except ValueError:  # rows of different lengths: scikit-learn raises the error
         return None
     return X if X.ndim == 1 and X.size and X.dtype.kind in "iu" else None

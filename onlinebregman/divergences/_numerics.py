@@ -1,4 +1,4 @@
-"""Numerics of the divergences: gaps of convex functions that keep their digits near equality, and one root finder."""
+"""Numerics of the divergences: gaps of convex functions, accurate near equality, and a root finder."""
 
 from __future__ import annotations
 

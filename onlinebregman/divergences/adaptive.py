@@ -130,7 +130,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
         return float(np.sqrt(s.sum() / (s @ norms))) * (_deviation(y, s) if self.by_deviation(loss) else 1.0)
 
     def by_deviation(self, loss: Loss) -> bool:
-        """Does the rate go with the standard deviation of the targets?"""
+        """Whether the rate is proportional to the standard deviation of the targets."""
         return loss.degree > 0
 
 
@@ -175,7 +175,7 @@ class DiagonalNewton(AdaptiveDivergence):
         return loss.typical_curvature if self.curvature is None else float(self.curvature)
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """h after rows X (n_rows, n), whatever their g; 0 where all x_i were 0."""
+        """h after rows X (n_rows, n), for any g; 0 where all x_i were 0."""
         if self.curvature is None:
             raise ValueError("The metric depends on the loss; give its curvature, DiagonalNewton(curvature=...).")
         X = as_array(X)
@@ -189,7 +189,7 @@ class DiagonalNewton(AdaptiveDivergence):
         return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0
 
     def by_deviation(self, loss: Loss) -> bool:
-        """Does the rate go with the standard deviation of the targets? Steps on the squared loss have their units."""
+        """Whether the rate is proportional to the deviation of the targets; steps on the squared loss already are."""
         return loss.degree == 1
 
 

@@ -336,7 +336,7 @@ class Burg(SeparableDivergence):
     def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
         u, w = self._pair(u, w)
         gap = (u - w) / w
-        # next to -1 the digits of u/w are gone from it
+        # near -1 it is inaccurate, unlike u/w
         return float(np.where(np.abs(gap) < 0.5, log_gap(np.clip(gap, -0.5, 0.5)), gap - np.log(u) + np.log(w)).sum())
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:

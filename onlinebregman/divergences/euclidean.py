@@ -55,7 +55,7 @@ class SquaredEuclidean(SeparableDivergence):
         """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
         self.check_domain(w)
         w, total = as_array(w), check_total(total)
-        moved: Array = w - w.max()  # has the same projection, and a total that is tiny beside w keeps its digits
+        moved: Array = w - w.max()  # has the same projection, accurate for a total much smaller than w
         descending = np.sort(moved)[::-1]
         taus = (np.cumsum(descending) - total) / np.arange(1, len(moved) + 1)
         return np.maximum(moved - taus[np.flatnonzero(descending > taus)[-1]], 0.0)

@@ -41,7 +41,7 @@ class MatrixDivergence(Divergence):
     """
 
     domain: str = "W symmetric"
-    _definite = False  # eigenvalues have to be positive
+    _definite = False  # whether eigenvalues must be positive
     _closed = True  # F is finite on the boundary
 
     def default_start(self, n_features: int) -> Array:
@@ -63,7 +63,7 @@ class MatrixDivergence(Divergence):
             self._refuse(w, good, "it differs from its transposed entry: use (W + W.T) / 2", "W")
         if self._definite:
             least, most = np.linalg.eigvalsh(w)[[0, -1]]
-            # the zeros of a singular matrix come out as small numbers of either sign
+            # the zero eigenvalues of a singular matrix are computed as small numbers of either sign
             if least <= 0 and not (closed and self._closed and least >= -1e-12 * max(most, TINY)):
                 raise ValueError(
                     f"W has the eigenvalue {least:g}, outside the domain {self.domain} of {self!r}; "

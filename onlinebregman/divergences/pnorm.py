@@ -76,7 +76,7 @@ class PNorm(VectorDivergence):
 
     def potential(self, w: ArrayLike) -> float:
         norm = self._norm(as_array(w), self.q)
-        return norm * norm / 2  # which is infinite where it overflows
+        return norm * norm / 2  # infinity on overflow
 
     def mirror(self, w: ArrayLike) -> Array:
         return self._map(as_array(w), self.q)

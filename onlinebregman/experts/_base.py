@@ -27,15 +27,15 @@ from ._weights import Array, WeighsExperts
 
 @dataclass(frozen=True)
 class Forecasts(Examples):
-    """Rows to forecast, with what the experts learn of each (`y`) and what the losses are about (`targets`)."""
+    """Rows to forecast, the targets that experts learn (`y`), and those that losses are computed from (`targets`)."""
 
     targets: Any = None
 
 
 class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMixin, BaseComposition):
-    """Experts, given as columns of X or as online estimators, mixed by weights that follow their losses.
+    """Experts, given as columns of X or as online estimators, mixed by weights that depend on their past losses.
 
-    A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner that weighs them, and the
+    A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner of their weights, and the
     rate.
 
     Parameters
@@ -65,7 +65,8 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
     """
 
     _unmixable = (
-        "its weights follow from the losses of one sequence of rows, each predicted by what had learned all before it"
+        "its weights follow from the losses of one sequence of rows, each predicted by experts that have learned all "
+        "rows before"
     )
     _parameter_constraints: dict = {
         "estimators": [list, None],
@@ -74,7 +75,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         **WeighsExperts._parameter_constraints,
     }
 
-    _asks_for = "predict"  # what experts have to have
+    _forecast_method = "predict"  # method that experts must have
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
@@ -138,17 +139,17 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
     # --- learning -------------------------------------------------------------------------------------------------
 
     def _begin(self, data: Examples) -> None:
-        """Fresh experts with their prior weights."""
+        """Bind unfitted experts, and the learner of their weights."""
         X = data.X
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._experts_learner: OnlineExpertsLearner | None = None
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
-        self._weigh_by(self._make_learner(hedge))
+        self._set_learner(self._make_learner(hedge))
 
     def _make_learner(self, hedge: Hedge) -> ExpertLearner:
-        """What these weights are moved by."""
+        """The learner of the weights."""
         raise NotImplementedError
 
     def _go_on(self, data: Examples, call: Call) -> None:
@@ -172,9 +173,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         self._validate_names(names)
         for name, expert in self.estimators:
             check_online(expert, f"Expert {name!r}")
-            if not hasattr(expert, self._asks_for):
+            if not hasattr(expert, self._forecast_method):
                 raise ValueError(
-                    f"Expert {name!r} ({type(expert).__name__}) has no {self._asks_for}; use experts that have."
+                    f"Expert {name!r} must have the method {self._forecast_method}; got a {type(expert).__name__}."
                 )
         return [clone(expert) for expert in experts]
 
@@ -220,7 +221,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         rows = np.flatnonzero(weights)
         if not self._ready and len(rows):
             for k in learners:
-                self._let_learn(
+                self._learn_row(
                     k, int(rows[0]), *_rows(rows[:1], X, y, sample_weight), classes=vars(self).get("classes_")
                 )
             self._ready, rows = True, rows[1:]
@@ -243,17 +244,17 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
                     forecasts[row, k] = self._forecast(k, current[0])[0]
                 for k in others:
                     if k in learners:
-                        self._let_learn(k, row, *current)
+                        self._learn_row(k, row, *current)
         except ValueError:  # an invalid forecast before, which may be the cause, is reported first
             self._check_forecasts(forecasts)
             raise
         self._check_forecasts(forecasts)
         return forecasts, counted
 
-    def _let_learn(
+    def _learn_row(
         self, k: int, row: int, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
     ) -> None:
-        """Let an expert learn a row; in the first call with the classes, if it accepts them."""
+        """Learn a row with an expert; in the first call with the classes, if it accepts them."""
         method = self.estimators_[k].partial_fit
         more = {} if sample_weight is None else {"sample_weight": sample_weight}
         if classes is not None and "classes" in parameters_of(method):

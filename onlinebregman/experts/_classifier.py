@@ -1,4 +1,4 @@
-"""What the mixtures of class probabilities share: labels, forecasts, log-loss and Brier's loss."""
+"""Base class of the mixtures of class probabilities: labels, forecasts, log-loss and Brier loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINKS: dict[type[Loss], Literal["sigmoid", "clipped"]] = {LogisticLoss: "sigmoi
 
 
 class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
-    """What the mixtures of class probabilities share: all but `_rate`.
+    """Base class of the mixtures of class probabilities; a subclass defines `_rate`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
 
     strategy = "average"
     loss = "log_loss"
-    _asks_for = "predict_proba"
+    _forecast_method = "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -123,7 +123,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
         codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book()
+            self._store_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
         return Forecasts(X, y, weights, targets=codes)
 
@@ -192,7 +192,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     def _check_experts(self) -> None:
         classes = self.classes_.tolist()
         for k, expert in enumerate(self.estimators_):
-            if not hasattr(expert, "classes_"):  # where the rows so far had no weight
+            if not hasattr(expert, "classes_"):  # if all rows so far had weight 0
                 raise NotFittedError(
                     f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
                 )
@@ -207,7 +207,7 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
             row, k = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be probabilities; got {forecasts[row, k]} at row {row}. "
-                "Remove it, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
+                "Remove the expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
         self._check_sums(forecasts)
 

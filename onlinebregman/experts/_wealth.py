@@ -31,7 +31,7 @@ class Portfolio(NamedTuple):
 
 
 def check_relatives(relatives: ArrayLike) -> Array:
-    """Price relatives of shape (n_days, n_assets), none negative; an error names the first that is."""
+    """Validated price relatives, shape (n_days, n_assets); an error names the first negative one."""
     x = np.ascontiguousarray(relatives, dtype=np.float64)
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"Price relatives must have one row per day and one column per asset; got shape {x.shape}.")
@@ -49,13 +49,13 @@ def _check_weights(weights: ArrayLike, n_assets: int) -> Array:
     w = np.asarray(weights, dtype=np.float64)
     if w.shape[-1:] != (n_assets,) or not (w >= 0).all() or not np.allclose(w.sum(axis=-1), 1.0):
         raise ValueError(
-            f"weights must be {n_assets} numbers >= 0 of sum 1, or a row of them per day; got {weights!r}."
+            f"weights must be {n_assets} numbers >= 0 with sum 1, or one row of them for each day; got {weights!r}."
         )
     return w
 
 
 def _log(x: Array) -> Array:
-    """ln x; -inf for a loss of all. Sums of these can neither overflow nor underflow, as products do."""
+    """ln x, -inf for 0: sums of logarithms do not overflow or underflow, as products of x would."""
     with np.errstate(divide="ignore"):
         return np.log(x)
 
@@ -181,7 +181,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
         raise ValueError(f"All assets lose their whole value in row {int(np.argmax(lost))}; remove the day.")
 
     def mean_loss(w):
-        gains = np.maximum(x @ w, 1e-300)  # where SLSQP tries to hold nothing but assets that are lost that day
+        gains = np.maximum(x @ w, 1e-300)  # SLSQP may try portfolios that lose everything on a day
         return -np.log(gains).mean(), -(x / gains[:, np.newaxis]).mean(axis=0)
 
     found = minimize(
@@ -244,6 +244,6 @@ def universal_wealth(
         points = check_random_state(random_state).dirichlet(np.ones(x.shape[1]), size=n_points)
         log_shares = np.full(n_points, -np.log(n_points))
     logs = np.zeros(len(points))
-    for start in range(0, len(x), 256):  # not all days times all points at once
+    for start in range(0, len(x), 256):  # in blocks of days, to limit memory
         logs += _log(x[start : start + 256] @ points.T).sum(axis=0)
     return from_log(logsumexp(logs + log_shares))

@@ -1,4 +1,4 @@
-"""The weights of experts over the rows: what the mixtures of this package show of them, and keep."""
+"""Mixin of all mixtures: attributes for the weights of the experts, and their history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def are_numbers(*values) -> bool:
-    """Are these numbers of a size that can be squared, and not NaN?"""
+    """Whether all values are numbers whose squares do not overflow, and not NaN."""
     return all(isinstance(value, Real) for value in values) and all(abs(value) <= 1e100 for value in values)
 
 
@@ -28,20 +28,20 @@ def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
 
 
 class History:
-    """The last rows of a table that grows, in an array with room at its end.
+    """The last rows of a growing table, in an array with spare capacity.
 
-    Tables made of one another share that array, and what has been written is never written again: the one from before
-    a refused call still is what it was.
+    Extended tables share the array of the original, and written rows are never overwritten. So the table from before a
+    call remains valid if the call fails.
 
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
-        Rows to begin with.
+        The first rows.
     """
 
     def __init__(self, rows: Array) -> None:
         self._array, self._first, self._last = rows, 0, len(rows)
-        self._written = [len(rows)]  # rows of the array that are taken, by whoever shares it
+        self._written = [len(rows)]  # number of rows written, by all tables that share the array
 
     @property
     def rows(self) -> Array:
@@ -51,7 +51,7 @@ class History:
         return rows
 
     def extended(self, rows: Array | list[Array], size: int) -> History:
-        """The last `size` of these rows and further ones; a row costs O(n_columns) on average."""
+        """A table with further rows, of the last `size` ones; a row costs O(n_columns) on average."""
         rows = rows[-size:]
         new = History.__new__(History)
         new._array, new._written, new._last = self._array, self._written, self._last + len(rows)
@@ -70,7 +70,7 @@ class History:
 
 
 class WeighsExperts:
-    """Experts, weighted by a `_learner` that is given their forecasts row by row.
+    """Experts whose weights a compiled `_learner` computes from their forecasts, row by row.
 
     Parameters
     ----------
@@ -128,13 +128,13 @@ class WeighsExperts:
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def _weigh_by(self, learner: ExpertLearner) -> None:
-        """Begin with a learner that has seen nothing."""
+    def _set_learner(self, learner: ExpertLearner) -> None:
+        """Bind a new learner, and an empty history."""
         self._learner = learner
         self._history = History(np.empty((0, learner.hedge.n_experts))) if self.history else None
 
     def _weigh(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
-        """Move the weights by rows of forecasts; all of them or, if it raises, none."""
+        """Update the weights by rows of forecasts; by all rows or, on an error, by none."""
         n_experts = self._learner.hedge.n_experts
         before = np.empty((len(forecasts), n_experts)) if self.history else None
         refused = self._learner.learn(forecasts, targets, weights, before)
@@ -146,5 +146,7 @@ class WeighsExperts:
             self._history = known.extended(before if weights is None else before[weights > 0], self.history)
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
-        """Raise the error that says why the forecasts of a row, or all up to it, cannot be weighed."""
-        raise ValueError(f"The losses up to row {row} sum to infinity; scale them, or the weights.")
+        """Raise the error for a row, or the rows up to it, whose losses are not finite."""
+        raise ValueError(
+            f"The sum of the losses up to row {row} must be finite; got infinity. Scale the forecasts, or the weights."
+        )

@@ -105,7 +105,9 @@ class ExpertMixtureClassifier(MixtureClassifier):
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":
             if self.share:
-                raise ValueError(f"share = {self.share:g} needs a learning_rate that is a number or 'theory'.")
+                raise ValueError(
+                    f"learning_rate must be a number or 'theory' with share = {self.share:g}; got 'adaptive'."
+                )
             return None
         if self.learning_rate != "theory":
             return float(self.learning_rate)
@@ -117,5 +119,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
                 "strategy='eg'; use 'adaptive', a number, or loss='brier'."
             )
         if self.n_rows is None:
-            raise ValueError("learning_rate='theory' with strategy='eg' needs n_rows, the number of rows.")
+            raise ValueError(
+                "n_rows, the number of rows, must be given for learning_rate='theory' with strategy='eg'; got None."
+            )
         return hoeffding_rate(2.0, self.n_rows, n_experts)

@@ -92,7 +92,7 @@ class DensityMixture(Density, ExpertMixture):
     (2, 1)
     """
 
-    _asks_for = "score_samples"
+    _forecast_method = "score_samples"
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class DensityMixture(Density, ExpertMixture):
             raise ValueError("Rows cannot be sampled, as the experts are columns of X; give estimators.")
         for k, expert in enumerate(self.estimators_):
             if not hasattr(expert, "sample"):
-                raise ValueError(f"Expert {self._name(k)} ({type(expert).__name__}) has no sample; use those that do.")
+                raise ValueError(f"Expert {self._name(k)} must have the method sample; got a {type(expert).__name__}.")
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.estimators_), size=n_samples, p=self.weights_)
         rows = np.empty((n_samples, self.n_features_in_))
@@ -249,7 +249,7 @@ def _sample(expert, n_samples: int, rng: np.random.RandomState) -> Array:
     """Rows drawn from one expert."""
     if "random_state" in inspect.signature(expert.sample).parameters:
         return expert.sample(n_samples, random_state=rng)
-    # scikit-learn's mixtures draw from their parameter random_state, and say which component it was
+    # scikit-learn's mixtures use their parameter random_state, and also return the components
     expert = copy.copy(expert.estimator if isinstance(expert, FrozenEstimator) else expert)
     drawn = expert.set_params(random_state=rng).sample(n_samples)
     return drawn[0] if isinstance(drawn, tuple) else drawn

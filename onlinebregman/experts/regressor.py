@@ -222,21 +222,24 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         if wrong.any():
             row, k = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(
-                f"Expert {self._name(k)} forecasts {forecasts[row, k]} at row {row}; lower its learning rate, or "
-                "remove it."
+                f"Forecasts of expert {self._name(k)} must be finite; got {forecasts[row, k]} at row {row}. Lower its "
+                "learning rate, or remove it."
             )
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array) -> NoReturn:
         if reason == "bad target":
             raise ValueError(
-                f"The loss at row {row} is infinite (target {targets[row]:g}); scale targets and forecasts."
+                f"The loss at row {row} (target {targets[row]:g}) must be finite; got infinity. Scale targets and "
+                "forecasts."
             )
         super()._refuse(reason, row, forecasts, targets)
 
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":
             if self.share:
-                raise ValueError(f"share = {self.share:g} needs a learning_rate that is a number or 'theory'.")
+                raise ValueError(
+                    f"learning_rate must be a number or 'theory' with share = {self.share:g}; got 'adaptive'."
+                )
             return None
         if self.learning_rate != "theory":
             return float(self.learning_rate)

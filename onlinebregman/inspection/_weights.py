@@ -18,9 +18,9 @@ class ExpertWeightsDisplay(Display):
 
     Parameters
     ----------
-    n_rows : array-like of shape (n_noted,)
+    n_rows : array-like of shape (n_recorded,)
         Numbers of the rows that the weights belong to.
-    weights : array-like of shape (n_noted, n_experts)
+    weights : array-like of shape (n_recorded, n_experts)
         The weights.
     names : sequence of str or None
         Names of the experts; None: their numbers.

@@ -1,4 +1,4 @@
-"""What the kernel learners share: a density matrix W in the log domain, z'Wz and an embedding out of it."""
+"""Base class of the kernel learners: a density matrix W in the log domain, predictions z'Wz, and an embedding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Instances(Examples):
 class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
-    A subclass says where its geometry is, `_geometry_in_use`.
+    A subclass defines `_geometry_in_use`.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         return tags
 
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
-        """What holds W; None before the first call."""
+        """The geometry that holds W; None before the first call."""
         raise NotImplementedError
 
     def _fitted_geometry(self) -> VonNeumannGeometry:

@@ -15,13 +15,13 @@ from .._online.validation import check_symmetric
 from ..schedules import Constant, Schedule
 
 
-class InForce(NamedTuple):
+class UsedParameters(NamedTuple):
     """The parameters that instances were learned with, as far as bounds depend on them."""
 
     update: str
     rate: float
     power: float
-    scaled: bool  # is the rate divided by the square of the spread?
+    scaled: bool  # whether the rate is divided by the square of the spread
     data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
 
 
@@ -31,12 +31,12 @@ class LossBoundsMixin(MirrorMixin):
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
     """
 
-    # What the learners it is mixed into have
+    # Attributes of the estimators that inherit from this class
     scale_eta: bool
     data_bounds: dict[str, float] | None
     n_features_in_: int
     spread_: float
-    _in_force: tuple[InForce, ...]
+    _used_parameters: tuple[UsedParameters, ...]
     _first: np.ndarray
     _largest_weight: float
     _check_one_run: Callable[[], None]
@@ -75,12 +75,12 @@ class LossBoundsMixin(MirrorMixin):
         """
         check_is_fitted(self)
         self._check_one_run()
-        if len(self._in_force) > 1:
+        if len(self._used_parameters) > 1:
             raise ValueError(
                 "There is a bound for one constant rate and one update only, but eta0, learning_rate, update or "
-                "scale_eta were set in mid-stream; keep them as they are, or learn anew."
+                "scale_eta have changed during the run; fit again with the same ones."
             )
-        used = self._in_force[0]
+        used = self._used_parameters[0]
         if used.power != 0:
             raise ValueError(
                 f"There is a bound for constant rates only, not for eta0 / t^{used.power:g}; use "
@@ -119,20 +119,20 @@ class LossBoundsMixin(MirrorMixin):
         """
         self._fitted_learner()
         self._check_one_run()
-        if any(used.data_bounds is None for used in self._in_force):
-            raise AttributeError("regret_bound_ is the theorem's; it needs learning_rate='theory' with its data_bounds")
-        if len(self._in_force) > 1:
+        if any(used.data_bounds is None for used in self._used_parameters):
+            raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
+        if len(self._used_parameters) > 1:
             raise AttributeError(
-                "regret_bound_ is for one rate, but data_bounds or update were set in mid-stream; learn anew"
+                "regret_bound_ is for one rate, but data_bounds or update have changed during the run; fit again"
             )
-        used = self._in_force[0]
+        used = self._used_parameters[0]
         bounds = dict(used.data_bounds or ())
         if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         if self.spread_ > (1 + 1e-12) * bounds["x"]:
             raise AttributeError(
                 f"regret_bound_ is for instances of spread data_bounds['x'] = {bounds['x']:g} at most, but one of "
-                f"spread {self.spread_:g} was learned; raise it and learn anew"
+                f"spread {self.spread_:g} was learned; raise it and fit again"
             )
         return self._theory(used.update, bounds).regret(bounds["loss"])
 
@@ -187,7 +187,7 @@ class LossBoundsMixin(MirrorMixin):
 
     @property
     def _scaled(self) -> bool:
-        """Is the rate divided by the square of the spread?"""
+        """Whether the rate is divided by the square of the spread."""
         return self.scale_eta and self.learning_rate != "theory"
 
     def _configure(self) -> None:
@@ -195,9 +195,9 @@ class LossBoundsMixin(MirrorMixin):
         theory = self.learning_rate == "theory"
         bounds = tuple(sorted((self.data_bounds or {}).items())) if theory else None
         schedule = self._schedule()
-        now = InForce(self.update, schedule.scale, schedule.power, self._scaled, bounds)
-        if len(self._in_force) < 2 and now not in self._in_force:  # two are too many for a bound
-            self._in_force += (now,)
+        now = UsedParameters(self.update, schedule.scale, schedule.power, self._scaled, bounds)
+        if len(self._used_parameters) < 2 and now not in self._used_parameters:  # with two there is no bound
+            self._used_parameters += (now,)
 
     def _schedule(self) -> Schedule:
         if self.learning_rate != "theory":

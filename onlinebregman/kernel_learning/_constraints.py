@@ -3,33 +3,65 @@
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 
 from .._kernels.matrices.constraints import conditions
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
+from .._online.validation import is_finite
 from ._instances import Array, Rows
+
+
+class Conditions(NamedTuple):
+    """What constraints have come to.
+
+    Attributes
+    ----------
+    values, violations, residuals : ndarray of shape (n_constraints,)
+        tr(W C_j), how far it is violated, and the distance from the optimality conditions; relative to spread_j / d.
+    worst, farthest : int
+        The first constraint of the largest violation, and of the largest residual: if that is as large, the same.
+    finite : bool
+        Whether the residuals and the sum of alpha_j spread_j are finite.
+    """
+
+    values: Array
+    violations: Array
+    residuals: Array
+    worst: int
+    farthest: int
+    finite: bool
 
 
 class Constraints:
     """Constraints tr(W C_j) <= 0, or = 0, with C_j = sign_j (X_j - bound_j I), in the order they came.
 
+    Parameters
+    ----------
+    blocks : list of Rows
+        The X_j.
+    table : ndarray of shape (6, n_constraints)
+        The attributes below.
+
     Attributes
     ----------
     bounds, signs : ndarray of shape (n_constraints,)
         As given, 0 and 1 for matrices.
-    equal : ndarray of bool of shape (n_constraints,)
-        Those that demand equality; their multipliers have any sign.
     lows, highs : ndarray of shape (n_constraints,)
         Numbers with all eigenvalues of C_j between them.
     spreads : ndarray of shape (n_constraints,)
         Their distance; 1 where that is 0.
+    equal : ndarray of shape (n_constraints,)
+        1 for those that demand equality, whose multipliers have any sign; 0 for the others.
     """
 
-    def __init__(self) -> None:
-        self.blocks: list[Rows] = []
-        self.bounds, self.signs, self.lows, self.highs, self.spreads = np.empty((5, 0))
-        self.equal = np.empty(0, dtype=bool)
+    def __init__(self, blocks: list[Rows], table: Array) -> None:
+        self.blocks, self.table = blocks, table
+        self.bounds, self.signs, self.lows, self.highs, self.spreads, self.equal = table
+
+    def __reduce__(self):
+        return Constraints, (self.blocks, self.table)
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Constraints:
         """These and further ones, their senses as `check_senses` gives them; nothing is changed in place."""
@@ -37,49 +69,40 @@ class Constraints:
         signs = np.where(equal, 1.0, senses)
         with np.errstate(over="ignore", invalid="ignore"):
             ends = instances.extremes - bounds[:, None]
-            large = ~np.isfinite(ends).all(axis=1)
-        if large.any():
+        if not is_finite(ends):
             raise ValueError(
-                f"Row {int(np.argmax(large))} is too large: its squared norm overflows. Scale the rows by some s and "
-                "their bounds by s^2."
+                f"Row {int(np.isfinite(ends).all(axis=1).argmin())} is too large: its squared norm overflows. Scale "
+                "the rows by some s and their bounds by s^2."
             )
         lows, highs = np.sort(ends * signs[:, None], axis=1).T
         spreads = np.where(highs > lows, highs - lows, 1.0)
-        new = Constraints()
-        names = ("bounds", "signs", "lows", "highs", "spreads", "equal")
-        for name, values in zip(names, (bounds, signs, lows, highs, spreads, equal), strict=True):
-            setattr(new, name, np.concatenate([getattr(self, name), values]))
+        added = np.array([bounds, signs, lows, highs, spreads, equal])
         if self.blocks and type(self.blocks[-1]) is type(instances):
-            new.blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
+            blocks = [*self.blocks[:-1], self.blocks[-1].joined(instances)]
         else:
-            new.blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
-        return new
+            blocks = [*self.blocks, copy.deepcopy(instances)]  # which may be arrays of the caller
+        return Constraints(blocks, np.concatenate([self.table, added], axis=1))
 
-    def prepared(self, j: int, geometry: VonNeumannGeometry) -> tuple[Array, float]:
-        """Row j as the geometry, which is told so, reads it, and its sign."""
-        sign = self.signs[j]
+    def prepared(self, j: int, geometry: VonNeumannGeometry) -> Array:
+        """Row j as the geometry, which is told so, reads it."""
         for block in self.blocks:
             if j < len(block):
                 break
             j -= len(block)
         block.configure(geometry)
-        return block.row(j), sign
+        return block.row(j)
 
     def values(self, factor: Array) -> Array:
         """tr(W C_j) for all j, W = L L' of trace one with the given L."""
         return self.signs * (self._traces(factor) - self.bounds)
 
-    def conditions(self, factor: Array, alpha: Array) -> tuple[Array, Array, Array]:
-        """The same, how far it is violated, and the distance from the optimality conditions for multipliers alpha.
-
-        All relative to spread_j / d.
-        """
-        traces, equal = self._traces(factor), self.equal.view(np.uint8)
-        return conditions(traces, self.signs, self.bounds, self.spreads, equal, alpha, len(factor))
+    def conditions(self, factor: Array, alpha: Array) -> Conditions:
+        """What they have come to, for multipliers alpha."""
+        return Conditions(*conditions(self._traces(factor), self.table, alpha, len(factor)))
 
     def _traces(self, factor: Array) -> Array:
         """tr(W X_j) for all j."""
-        traces = [block.dot_again(factor) for block in self.blocks]
+        traces = [block.dot_cached(factor) for block in self.blocks]
         return traces[0] if len(traces) == 1 else np.concatenate(traces)
 
     def combined(self, alpha: Array) -> Array:

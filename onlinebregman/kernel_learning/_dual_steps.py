@@ -1,4 +1,4 @@
-"""Steps along one constraint of DefiniteBoost's dual: the closed form behind Theorem 4.1, and the exact projection."""
+"""Steps along one constraint of DefiniteBoost's dual: the exact projection."""
 
 from __future__ import annotations
 
@@ -6,23 +6,6 @@ import numpy as np
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from ._instances import EPS, Array
-
-
-def approximate_step(r: float, low: float, high: float, margin: float, lowest: float) -> tuple[float, float]:
-    """Step along C that minimises the bound behind Theorem 4.1, not below `lowest`, and the logarithm of that bound.
-
-    With r = tr(W C) and the eigenvalues of C in [low, high], tr exp(log W - step C) is at most
-
-        ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
-
-    least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
-    `margin` inside it, which keeps both finite for constraints that no W meets, or singular ones only.
-    """
-    margin = max(margin, 1e-12 * max(-low, high, abs(r)))  # bounds far beyond all eigenvalues
-    low, high = min(low, -margin, r - margin), max(high, margin, r + margin)
-    step = max((np.log1p(-r / low) - np.log1p(-r / high)) / (high - low), lowest)
-    log_factor = np.logaddexp(np.log(high - r) - step * low, np.log(r - low) - step * high) - np.log(high - low)
-    return float(step), float(log_factor)
 
 
 def exact_step(

@@ -1,4 +1,4 @@
-"""Instances X of the prediction tr(W X): rows z z', factors, and symmetric matrices; from users' input, checked."""
+"""Instances X of the prediction tr(W X), made of checked input: rows z, factors, or symmetric matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._kernels.matrices.constraints import squared_lengths
+from .._kernels.matrices.constraints import row_extremes, squared_lengths
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, laid_out
@@ -17,7 +17,7 @@ from .._online.validation import check_finite, check_indices, check_numbers, che
 Array = NDArray[np.float64]
 
 EPS = np.finfo(np.float64).eps
-_FACTORS_PAY_UPTO = 4  # beyond, one eigendecomposition costs less than that many rank-one changes
+_FACTORS_PAY_UPTO = 4  # one eigendecomposition costs less than more rank-one changes than this
 
 
 class Rows:
@@ -39,17 +39,16 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        extremes = np.zeros((len(self), 2))
         if isinstance(self.data, np.ndarray):
-            extremes[:, 1] = np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64)
-        else:
-            rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
-            with np.errstate(over="ignore"):
-                extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
+            return row_extremes(self.data)
+        extremes = np.zeros((len(self), 2))
+        rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+        with np.errstate(over="ignore"):
+            extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
         return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:
-        """Have the geometry read such rows."""
+        """Set the form in which the geometry reads rows."""
         geometry.matrices, geometry.positive = False, 1
 
     def row(self, i: int) -> Array:
@@ -64,8 +63,8 @@ class Rows:
         """tr(W X) for all of them, W = L L' with the given L."""
         return squared_lengths(self.data @ factor)
 
-    def dot_again(self, factor: Array) -> Array:
-        """The same, for being asked often: entries of W where rows have few."""
+    def dot_cached(self, factor: Array) -> Array:
+        """The same for repeated calls: for very sparse rows, from cached z z' and the entries of W."""
         if self._entries is None:
             return self.dot(factor)
         return self._entries @ (factor @ factor.T).ravel()
@@ -80,7 +79,7 @@ class Rows:
 
     @cached_property
     def _entries(self) -> sparse.csr_matrix | None:
-        """The matrices z z' as sparse rows of d^2 values; None where that would be no gain."""
+        """The matrices z z' as sparse rows of d^2 values; None if that would be slower."""
         if isinstance(self.data, np.ndarray) or self.data.nnz == 0:
             return None
         n, d = self.data.shape
@@ -103,7 +102,7 @@ class Rows:
         indptr = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:].astype(np.int64)])
         parts = [np.concatenate([getattr(above, name), getattr(below, name)]) for name in ("data", "indices")]
         shape = (len(self) + len(other), above.shape[1])
-        return Rows(sparse.csr_matrix((*parts, indptr), shape=shape))  # vstack takes longer than many rows to learn
+        return Rows(sparse.csr_matrix((*parts, indptr), shape=shape))  # vstack takes longer than learning many rows
 
 
 class Matrices(Rows):
@@ -123,7 +122,7 @@ class Matrices(Rows):
     def dot(self, factor: Array) -> Array:
         return self.data @ (factor @ factor.T).ravel()
 
-    dot_again = dot
+    dot_cached = dot
 
     def combined(self, weights: Array) -> Array:
         return (weights @ self.data).reshape(self.size, self.size)
@@ -166,7 +165,7 @@ class Factors(Rows):
 
 
 def factored(factors: Array, signs: Array) -> Rows:
-    """Instances sum_k sign_k z_k z_k', in the form in which steps cost least."""
+    """Instances sum_k sign_k z_k z_k', in the form in which steps are fastest."""
     if factors.shape[1] <= min(_FACTORS_PAY_UPTO, factors.shape[2]):
         return Factors(factors, signs)
     return Matrices(np.einsum("nr,nri,nrj->nij", signs, factors, factors, optimize=True))

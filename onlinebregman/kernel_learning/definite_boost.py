@@ -5,26 +5,28 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from .._kernels.matrices.constraints import approximate_step
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, warn_caller
 from .._online.threads import few_threads
 from .._online.types import MatrixLike
-from .._online.validation import is_finite, read_only
+from .._online.validation import fitted, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
-from ._constraints import Constraints, check_senses
-from ._dual_steps import approximate_step, exact_step
+from ._constraints import Conditions, check_senses
+from ._dual_steps import exact_step
 from ._instances import Array, Rows
+from ._solution import Solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,14 +267,42 @@ class DefiniteBoost(KernelLearner):
         return VonNeumann(trace=1.0)
 
     @read_only
+    def alpha_(self) -> np.ndarray:
+        """Multipliers of the constraints, shape (n_constraints,), in the order they were added."""
+        return self._fitted_solution().alpha
+
+    @property
+    def max_violation_(self) -> float:
+        """Largest tr(W C_j), of equalities |tr(W C_j)|, in units of y."""
+        return self._fitted_solution().violation
+
+    @property
+    def kkt_residual_(self) -> float:
+        """Largest distance of a constraint from its optimality conditions, dimensionless."""
+        return self._fitted_solution().residual
+
+    @property
+    def dual_gap_(self) -> float:
+        """D(W, W_1) minus the lower bound that the dual objective gives for the solution."""
+        return self._fitted_solution().gap
+
+    @read_only
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
-        return self.n_features_in_ * np.exp(self._log_dual)
+        return self.n_features_in_ * np.exp(self._fitted_solution().log_dual)
 
     @read_only
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
-        return self.n_features_in_ * np.exp(self._log_bound)
+        return self.n_features_in_ * np.exp(self._fitted_solution().log_bound)
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of the last call, including the final check."""
+        return self._fitted_solution().n_iter
+
+    def _fitted_solution(self) -> Solution:
+        return fitted(self, vars(self).get("_solution"))
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -287,98 +317,90 @@ class DefiniteBoost(KernelLearner):
         return _bounds(matrices, np.zeros(len(matrices)), sense)
 
     def _geometry_in_use(self) -> VonNeumannGeometry | None:
-        return vars(self).get("_geometry")
-
-    def _reconstruction_attributes(self) -> dict[str, Any]:
-        return {"_geometry": copy.deepcopy(self._geometry)}
+        solution = vars(self).get("_solution")
+        return None if solution is None else solution.geometry
 
     def _begin(self, data: Bounds) -> None:
-        self._geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)
-        self._log_first = self._geometry.log_coef
-        self._least_log = float(self._geometry.log_values[0])
-        self._constraints = Constraints()
-        self.alpha_ = np.empty(0)
-        self._log_dual, self._log_bound = [0.0], [0.0]
+        geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)
+        self._log_first = geometry.log_coef
+        self._least_log = float(geometry.log_values[0])
+        self._solution = Solution(geometry)
 
     def _learn(self, data: Bounds, order: None = None, *, again: bool = False) -> None:
-        self._extend(data)
         with few_threads(self.n_features_in_):
-            self.n_iter_ = next((i + 1 for i in range(self.max_iter) if self._round(i)), self.max_iter)
-        self._assess()
+            solution, rounds = self._extended(data), range(self.max_iter)
+            solution.n_iter = next((i + 1 for i in rounds if self._round(solution, i)), self.max_iter)
+        self._publish(solution)
 
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
-        self._extend(data)
         with few_threads(self.n_features_in_):
-            self.n_iter_ = self._run(self._round, self.max_iter, "round", X, y)
-        self._assess()
+            solution = self._extended(data)
+            solution.n_iter = self._run(
+                lambda i: self._round(solution, i),
+                self.max_iter,
+                "round",
+                X,
+                y,
+                current=lambda: {"_solution": copy.deepcopy(solution)},
+            )
+        self._publish(solution)
 
-    def _extend(self, data: Bounds) -> None:
-        self._constraints = self._constraints.extended(data.X, data.y, data.senses)
-        self.alpha_ = np.append(self.alpha_, np.zeros(len(data)))
-        self._log_dual, self._log_bound = self._log_dual.copy(), self._log_bound.copy()
-        self._geometry = copy.copy(self._geometry)  # with weights of its own: rounds change them in place
+    def _extended(self, data: Bounds) -> Solution:
+        """A start for the solution with further constraints."""
+        solution = self._solution.extended(data.X, data.y, data.senses)
+        solution.found = self._conditions(solution)
+        return solution
 
-    @property
-    def _hopeless(self) -> bool:
+    def _hopeless(self, solution: Solution) -> bool:
         """Whether the constraints are proved to contradict each other.
 
         If some W keeps them, tr exp(log W_1 - sum alpha C) >= exp(-D(W, W_1)), and D is at most -ln of the least
         eigenvalue of W_1.
         """
-        return self._log_dual[-1] < self._least_log - 1e-9
-
-    def _conditions(self) -> tuple[Array, Array, Array]:
-        """tr(W C_j), how far it is violated, and the distance from the optimality conditions.
-
-        All relative to spread_j / n_features.
-        """
-        return self._constraints.conditions(self._geometry.factor, self.alpha_)
+        return solution.log_dual[-1] < self._least_log - 1e-9
 
     @property
     def _only_violations(self) -> bool:
         """Do rounds look at violations alone?"""
         return self.selection == "violation" and self.projection != "corrective"
 
-    def _check_finite(self, residuals: Array) -> None:
-        """Raise a ValueError if something overflowed."""
-        found = self._log_dual[-1], self._log_bound[-1], self.alpha_ @ self._constraints.spreads
-        if not (all(isfinite(value) for value in found) and is_finite(residuals)):
-            size = (
-                np.maximum(np.abs(self._constraints.lows), np.abs(self._constraints.highs)) / self._constraints.spreads
-            )
+    def _conditions(self, solution: Solution) -> Conditions:
+        """How far constraints are from their optimality conditions; a ValueError if something overflowed."""
+        constraints = solution.constraints
+        found = constraints.conditions(solution.geometry.factor, solution.alpha)
+        if not (found.finite and isfinite(solution.log_dual[-1]) and isfinite(solution.log_bound[-1])):
+            size = np.maximum(np.abs(constraints.lows), np.abs(constraints.highs)) / constraints.spreads
             row = int(np.argmax(size))
             raise ValueError(
                 f"The multipliers of the constraints overflow; constraint {row} is the most extreme one, with a bound "
                 f"{size[row]:g} times the squared norm of its row. Remove it, or scale rows by some s and bounds by "
                 "s^2."
             )
+        return found
 
-    def _round(self, i: int) -> bool:
+    def _round(self, solution: Solution, i: int) -> bool:
         """Move one multiplier; True if there is nothing left to do."""
-        values, violations, residuals = self._conditions()
-        self._check_finite(residuals)
-        j = int(violations.argmax())
+        found = solution.found
         if self._only_violations:
-            residuals = violations
-        elif violations[j] < residuals.max():
-            j = int(residuals.argmax())
+            j, residual = found.worst, found.violations.item(found.worst)
+        else:
+            j, residual = found.farthest, found.residuals.item(found.farthest)
         if self.verbose and i % 100 == 0:
             print(
-                f"[{type(self).__name__}] round {i}: optimality {residuals[j]:.3g}, largest violation "
-                f"{self._constraints.spreads[j] * violations.max() / self.n_features_in_:.3g}, "
-                f"dual objective {self.n_features_in_ * np.exp(self._log_dual[-1]):.6g}"
+                f"[{type(self).__name__}] round {i}: optimality {residual:.3g}, largest violation "
+                f"{solution.constraints.spreads[j] * found.violations.max() / self.n_features_in_:.3g}, "
+                f"dual objective {self.n_features_in_ * np.exp(solution.log_dual[-1]):.6g}"
             )
-        if residuals[j] <= self.tol or self._hopeless:
+        if residual <= self.tol or self._hopeless(solution):
             return True
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.projection == "corrective" and self._correct():
-                return False
-            self._move(j, values[j] * self._constraints.spreads[j] / self.n_features_in_)
+        if not (self.projection == "corrective" and self._correct(solution)):
+            self._move(solution, j, found.values.item(j))
+        solution.found = self._conditions(solution)
         return False
 
-    def _correct(self) -> bool:
+    def _correct(self, solution: Solution) -> bool:
         """Lower the dual objective in all multipliers at once; False if that fails."""
-        constraints, spreads = self._constraints, self._constraints.spreads
+        constraints, spreads = solution.constraints, solution.constraints.spreads
 
         def objective(scaled: Array) -> tuple[float, Array]:
             value, gradient = constraints.dual(scaled / spreads, self._log_first)
@@ -388,69 +410,73 @@ class DefiniteBoost(KernelLearner):
             if intermediate_result.fun < self._least_log - 1:
                 raise StopIteration
 
-        found = minimize(
-            objective,
-            self.alpha_ * spreads,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(None if free else 0, None) for free in constraints.equal],
-            callback=hopeless,
-            options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
-        )
-        if not found.fun < self._log_dual[-1]:
-            return False
-        self.alpha_ = found.x / spreads
-        self._geometry = VonNeumannGeometry(self._log_first - constraints.combined(self.alpha_), 1.0)
-        self._log_dual.append(float(found.fun))
-        self._log_bound.append(self._log_bound[-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = minimize(
+                objective,
+                solution.alpha * spreads,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(None if free else 0, None) for free in constraints.equal],
+                callback=hopeless,
+                options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
+            )
+            if not found.fun < solution.log_dual[-1]:
+                return False
+            solution.alpha = found.x / spreads
+            solution.geometry = VonNeumannGeometry(self._log_first - constraints.combined(solution.alpha), 1.0)
+        solution.log_dual.append(float(found.fun))
+        solution.log_bound.append(solution.log_bound[-1])
         return True
 
-    def _move(self, j: int, r: float) -> None:
-        """G <- G - step C_j from r = tr(W C_j), and what the dual objective and its bound become."""
-        constraints, geometry = self._constraints, self._geometry
-        low, high, spread = constraints.lows[j], constraints.highs[j], constraints.spreads[j]
-        x, sign = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
-        bound, lowest, side = sign * constraints.bounds[j], -self.alpha_[j], 1.0
-        if constraints.equal[j]:
-            lowest = -np.inf
+    def _move(self, solution: Solution, j: int, value: float) -> None:
+        """G <- G - step C_j from tr(W C_j) = value spread / d, and what the dual objective and its bound become."""
+        constraints, geometry = solution.constraints, solution.geometry
+        bound, sign, low, high, spread, equal = constraints.table[:, j].tolist()
+        x = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
+        r, bound, lowest, side = value * spread / self.n_features_in_, sign * bound, -solution.alpha.item(j), 1.0
+        if equal:
+            lowest = -inf
             if r < 0:  # then it is -C_j that violates
                 r, low, high, sign, bound, side = -r, -high, -low, -sign, -bound, -1.0
         margin = self.tol * spread / self.n_features_in_
         step, log_factor = approximate_step(r, low, high, margin, lowest)
         if self.projection == "exact":
             if r > 0:
-                enough = self._least_log - 1 - self._log_dual[-1]
+                enough = self._least_log - 1 - solution.log_dual[-1]
                 step = exact_step(geometry, x, sign, bound, 0.0, np.inf, step, spread, enough)
             else:
                 step = lowest  # all the way back, if that violates nothing
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
         grown = geometry.move(x, sign * step)
-        self.alpha_ = self.alpha_.copy()
-        self.alpha_[j] += side * step
-        self._log_dual.append(self._log_dual[-1] + grown + step * bound)
-        self._log_bound.append(self._log_bound[-1] + log_factor)
+        solution.alpha[j] += side * step
+        solution.log_dual.append(solution.log_dual[-1] + grown + step * bound)
+        solution.log_bound.append(solution.log_bound[-1] + log_factor)
 
-    def _assess(self) -> None:
-        """Set the measures of success, and warn if there is none."""
-        values, violations, residuals = self._conditions()
-        self._check_finite(residuals)
-        values, excesses = np.array([values, violations]) * self._constraints.spreads / self.n_features_in_
+    def _publish(self, solution: Solution) -> None:
+        """Bind the solution with its measures of success, and warn if there is none."""
+        found, spreads = solution.found, solution.constraints.spreads
+        del solution.found
+        excesses = found.violations * spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
-        self.dual_gap_: float = float(-self.alpha_ @ np.where(self.alpha_ == 0, 0.0, values))  # 0 times infinity is 0
-        self.max_violation_: float = float(excesses[worst])
-        self.kkt_residual_: float = float(residuals.max())
-        found = f"constraint {worst} is violated most, by {self.max_violation_:g}"
-        if self._hopeless:
+        values = np.where(
+            solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_
+        )  # 0 times infinity is 0
+        solution.gap = float(-solution.alpha @ values)
+        solution.violation = float(excesses[worst])
+        solution.residual = float(found.residuals.max())
+        self._solution = solution  # at once, as other threads may predict
+        message = f"constraint {worst} is violated most, by {solution.violation:g}"
+        if self._hopeless(solution):
             warn_caller(
                 "The constraints cannot all be met by a kernel of trace one: weighted with alpha_ they contradict "
-                f"each other, and {found}. Relax their bounds, or remove some.",
+                f"each other, and {message}. Relax their bounds, or remove some.",
                 ConvergenceWarning,
             )
-        elif (residual := violations.max() if self._only_violations else self.kkt_residual_) > self.tol:
+        elif (residual := found.violations.max() if self._only_violations else solution.residual) > self.tol:
             warn_caller(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds with kkt_residual_={residual:g} "
-                f"above tol={self.tol:g}; {found}. Raise max_iter or tol; if dual_objective_ keeps decreasing, the "
+                f"above tol={self.tol:g}; {message}. Raise max_iter or tol; if dual_objective_ keeps decreasing, the "
                 "constraints are infeasible.",
                 ConvergenceWarning,
             )

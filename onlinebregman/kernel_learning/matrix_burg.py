@@ -23,14 +23,14 @@ from .._sklearn_compat import Interval, fit_context
 from ..divergences import LogDet
 from ..schedules import Constant, Schedule
 
-# Where an init that is not given starts at the latest: n = 1 would be at the bound.
+# Upper bound of the default init: an eigenvalue of 1 would be at the bound.
 _LARGEST_START = 0.9
-# The rate that limits nothing; finite, so that a row of zeros has a step.
+# A rate that does not limit the adaptive one; finite, so that a row of zeros has a step.
 _NO_LIMIT = 1e100
 
 
 class MatrixBurgMirrorMixin(MirrorMixin):
-    """Mirror map of the LogDet potential on 0 < W < I, which the rate of its explicit steps keeps to."""
+    """Mirror map of the LogDet potential on 0 < W < I; the rate of explicit steps is limited so that W stays inside."""
 
     update = "gradient"
 
@@ -305,7 +305,7 @@ class MatrixBurgRegressor(
         return self._certificate(self._learner, U)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
-        """A matrix to compare with, for a run without steps that were left out."""
+        """A validated matrix to compare with; ValueError if steps of this run were skipped."""
         self._check_one_run()
         if self.n_left_out_:
             raise ValueError(
@@ -360,7 +360,7 @@ class MatrixBurgRegressor(
         self._learner = self._make_learner(self._first)
 
     def _first_kernel(self, d: int) -> np.ndarray:
-        """The W that learning starts from."""
+        """The initial W."""
         if self.init is None:
             return np.eye(d) * min(1 / d, _LARGEST_START)
         init = check_symmetric(self.init, "init", d)

@@ -381,7 +381,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()
         self._largest_weight = 1.0
-        self._in_force = ()
+        self._used_parameters = ()
         self._learner = self._make_learner(self._first)
         self.n_collapsed_ = 0
         self.spread_: float = 0.0

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.loop.atomic import note_weights_of
+from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.compiled import make_geometry
@@ -118,10 +118,10 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     warm_start: bool
 
     def _schedule(self) -> Schedule:
-        terms = self._theory_in_force()
+        terms = self._current_theory()
         return super()._schedule() if terms is None else Constant(self._theory(terms).eta0)
 
-    def _theory_in_force(self) -> _Theory | None:
+    def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
             return None
         return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}))
@@ -199,7 +199,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _terms_of_bounds(self) -> dict[str, Any]:
         """The current values of what bounds on all rows depend on; see `Terms`."""
-        return {"theory": self._theory_in_force(), "average": bool(self.average)}
+        return {"theory": self._current_theory(), "average": bool(self.average)}
 
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
         """The current values of what determines the comparators of regret certificates; see `Terms`."""
@@ -215,7 +215,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         scores: np.ndarray | None = None,
     ) -> float:
         loss = super()._learn(data, order, scores=scores)
-        note_weights_of(self, data.weights)
+        record_weights_of(self, data.weights)
         return loss
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:

@@ -40,7 +40,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
-    multi_class: Literal["ovr", "multinomial"] = "ovr"  # where it is no parameter
+    multi_class: Literal["ovr", "multinomial"] = "ovr"  # of estimators without this parameter
 
     _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
@@ -269,16 +269,16 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
     @property
     def _link(self) -> str:
-        """How scores become probabilities in a mixture of classifiers."""
+        """How scores are mapped to probabilities in a mixture of classifiers."""
         return "softmax" if self._joint else "logistic" if self._learned_loss.sigmoid else "calibrated"
 
     @property
     def _joint(self) -> bool:
-        """Is there one loss of all scores, that of their softmax, and not one for each learner?"""
+        """Whether there is one joint loss, of the softmax of all scores, and not one for each learner."""
         return len(self._code_book) > 2 and self._code_book.shape[1] == 1
 
     def _predicts_probabilities(self) -> bool:
-        loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have been set since learning started
+        loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have changed since learning started
         return loss.probabilistic
 
     def _make_learner(self, n_features: int) -> MultiLearner:

@@ -65,7 +65,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     }
 
     _read_at_each_call: tuple[str, ...]  # the parameters that may change in mid-stream
-    _remedy: str  # where a row overflows
+    _remedy: str  # for the error message of a row that overflows
     _adds_up = True
     alpha: float
     penalize_intercept: bool

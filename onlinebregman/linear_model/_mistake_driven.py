@@ -1,4 +1,4 @@
-"""Base class of Perceptron and Winnow: a step for each mistake, none otherwise, and a bound on the mistakes."""
+"""Base class of Perceptron and Winnow: a step for each mistake, none for other rows, and a bound on the mistakes."""
 
 from __future__ import annotations
 

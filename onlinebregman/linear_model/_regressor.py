@@ -32,7 +32,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         Intercept.
     """
 
-    loss: str | Loss = "squared_error"  # where it is no parameter
+    loss: str | Loss = "squared_error"  # of estimators without this parameter
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -147,7 +147,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def _configure(self) -> None:
         geometry = self._learner.geometry

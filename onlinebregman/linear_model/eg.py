@@ -137,4 +137,4 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -222,7 +222,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.
@@ -369,12 +369,12 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         tags.target_tags.positive_only = loss.target_range[0] >= 0
         return tags
 
-    def _exact_learner(self, asked: str) -> ForwardLearner:
+    def _exact_learner(self, attribute: str) -> ForwardLearner:
         """The learner, if its solution for the rows is exact; AttributeError otherwise."""
         learner = self._fitted_learner()
         if not isinstance(learner, ForwardLearner):
             raise AttributeError(
-                f"{asked} is for loss='squared_error', whose minimal penalised loss is known after every row; this "
+                f"{attribute} is for loss='squared_error', whose minimal penalised loss is known after every row; this "
                 f"model has {self._learned_loss!r}, whose regret has no such bound"
             )
         return learner

@@ -119,7 +119,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     }
 
     _read_at_each_call = ("forgetting", "handle_unknown", "class_weight")
-    _link = "softmax"  # how scores become probabilities in a mixture of classifiers
+    _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
     def __init__(
@@ -136,7 +136,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         random_state: RandomState = None,
         warm_start: bool = False,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -251,7 +251,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        """Learn the rows up to the first one of a new class, begin that class, and so on."""
+        """Learn the rows up to the first one of a new class, add that class, and so on."""
         if len(self._learned_classes) == len(self.classes_):
             return self._learn_rows(data, 0, len(data.y))
         codes, start = data.y.astype(np.intp), 0
@@ -303,18 +303,18 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         if len(self.classes_) > len(self._learned_classes):
             self._begin_classes(self.classes_)
         self.classes_ = check_classes([*self.classes_.tolist(), *y.tolist()])
-        self._keep_code_book()
+        self._store_code_book()
         return None
 
     def _predict(self, X, *, linked: bool) -> np.ndarray:
         """Scores of rows, or probabilities."""
         learner = vars(self).get("_learner")
-        answer = None if learner is None else learner.predict_fast(vars(self), X, linked)
-        if answer is None:
+        scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
+        if scores is None:
             check_is_fitted(self)
             X, learner = check_rows(self, X, reset=False), self._learner
-            answer = learner.predict(X, linked)
-            if answer is None:
+            scores = learner.predict(X, linked)
+            if scores is None:
                 row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)
                 raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
-        return answer
+        return scores

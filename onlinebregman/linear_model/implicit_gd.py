@@ -1,4 +1,4 @@
-"""Implicit gradient descent: online least squares whose step never overshoots."""
+"""Implicit gradient descent: online least squares, with steps that never overshoot the target."""
 
 from __future__ import annotations
 
@@ -109,4 +109,4 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -239,7 +239,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
 
 @list_losses
@@ -340,4 +340,4 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -68,4 +68,4 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

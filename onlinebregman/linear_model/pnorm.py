@@ -116,7 +116,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
 
 @list_losses
@@ -201,7 +201,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)

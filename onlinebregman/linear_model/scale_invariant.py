@@ -260,7 +260,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
 
 @list_losses
@@ -333,4 +333,4 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -89,4 +89,4 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -1,4 +1,4 @@
-"""What the metric learners share: labelled rows, pairs or triplets in, one learner that moves W."""
+"""Base class of the metric learners: from labelled rows, pairs or triplets to one learner that updates W."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             Percentiles(bounds, [5, 95], 2),
             Percentiles(margin, [50], 1),
         )
-        self._labels: dict[Any, int] = {}  # label -> class number, in the order they come
+        self._labels: dict[Any, int] = {}  # label -> class number, in order of appearance
         self._largest_target = 0.0
         self.n_collapsed_ = 0
 
@@ -380,7 +380,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return isinstance(self._sampler, NeighborTriplets)
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
-        """The metric to start from, for the rows X of the first call."""
+        """The initial metric, given the rows X of the first call."""
         return prior_matrix(self.prior, X)
 
     def _loss(self) -> Loss:
@@ -391,7 +391,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return learn_plain(self, X, y, sample_weight)
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """Learn pairs or triplets of labelled rows with rows before them."""
+        """Learn labelled rows, by pairs or triplets with earlier rows."""
         data, sampler = data.ordered(order), self._sampler
         self._factor: dict[str, Any] = {}
         numbers, taken = np.zeros(len(data)), data.weights > 0
@@ -413,8 +413,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         if np.isnan(targets).any():
             near, scales = self._sampler.measured(z, weights, False, again).T
             targets = np.where(senses > 0, near, scales)
-            weights = np.where(scales > 0, weights, 0.0)  # pairs before the bounds were known
-        else:  # scaled by the largest target so far, however the stream is cut into calls
+            weights = np.where(scales > 0, weights, 0.0)  # 0 for pairs before the bounds were known
+        else:  # scaled by the largest target of the stream so far
             scales = np.maximum(np.maximum.accumulate(targets), self._largest_target)
             self._largest_target = float(scales[-1])
         return self._learn_block(Block(z, targets, senses, weights, scales), order)
@@ -479,7 +479,9 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             row = int(np.argmax(np.abs(senses) != 1))
             raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {senses[row]:g}.")
         if labels is None and (targets is None or self.loss == "one_sided"):
-            needed = "targets or labels" if targets is None else 'labels, with loss="one_sided" also beside targets,'
+            needed = (
+                "targets or labels" if targets is None else 'labels, with loss="one_sided" also in addition to targets,'
+            )
             raise ValueError(f"{needed} must be given; got none. Labels are 1 for similar, -1 for dissimilar pairs.")
         targets = np.full(n, np.nan) if targets is None else check_column(targets, n, "targets", "target")
         if (targets < 0).any():

@@ -1,4 +1,4 @@
-"""What metric learners learn from: labelled rows, pairs, triplets."""
+"""Examples of metric learners: labelled rows, pairs, triplets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._online.estimator import Examples
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons(Examples):
-    """Labelled rows, or triplets, and the rows of X they are made of."""
+    """Labelled rows or triplets, and the rows of X that they consist of."""
 
     points: np.ndarray
 
     def ordered(self, order: np.ndarray | None) -> Self:
-        """The same in another order; what has not one value an example stays."""
+        """The same in another order; fields without one value for each example are unchanged."""
         if order is None:
             return self
         values = {name: getattr(self, name, None) for name in ("X", "y", "weights", "senses")}
@@ -26,6 +26,6 @@ class Comparisons(Examples):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs(Comparisons):
-    """Pairs z = x_i - x_j and their target distances; 1: at most those, -1: at least, 0: those."""
+    """Pairs z = x_i - x_j and target distances: upper bounds (sense 1), lower bounds (-1) or equalities (0)."""
 
     senses: np.ndarray

@@ -19,7 +19,7 @@ from ._checks import check_flat
 
 
 class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and answers `_metric`.
+    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and defines `_metric`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
 
     def _metric(self) -> tuple[int, np.ndarray]:
-        """A number that is another one when W is, and W."""
+        """A version number, which changes whenever W does, and W."""
         raise NotImplementedError
 
     @finite("mapping")
@@ -143,10 +143,8 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _all_components(self) -> np.ndarray:
         number, matrix = self._metric()
-        known = self._factor.get(
-            "known"
-        )  # one object: threads that ask while another one learns find all of it or none
-        if known is None or known[0] != number:  # W may change with every pair, its factor is wanted now and then
+        known = self._factor.get("known")  # one object, as another thread may replace it
+        if known is None or known[0] != number:  # computed on demand, as W may change with every pair
             components = factor(matrix)
             components.flags.writeable = False
             known = self._factor["known"] = number, components

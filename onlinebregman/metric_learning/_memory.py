@@ -12,7 +12,7 @@ _MANY = 50
 
 
 def random_numbers(random_state: RandomState) -> tuple[np.ndarray, int]:
-    """The state of the generator that a parameter `random_state` stands for."""
+    """The state of the generator given by a parameter `random_state`."""
     rng = np.random.RandomState(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     state = rng.get_state(legacy=False)["state"]
     return state["key"], state["pos"]

@@ -1,4 +1,4 @@
-"""Pairs and triplets given by the user, as a learner reads them."""
+"""Pairs and triplets given by the user, converted to the rows that a learner reads."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ class Window:
 
     def __init__(self, rows: np.ndarray, codes: np.ndarray, first: int = 0) -> None:
         self._rows, self._codes = rows, codes
-        self._offset = self.first = first  # _offset: the number of the row at the beginning of the arrays
+        self._offset = self.first = first  # _offset: number of the first row in the arrays
         self.last = first + len(rows)
 
     def extended(self, rows: np.ndarray, codes: np.ndarray, size: int | None) -> Window:
-        """The window once more rows have come, of which it keeps the last `size` (all, if None).
+        """A window with further rows, of the last `size` rows (all, if None).
 
         It shares the arrays and their spare capacity, so that a row costs O(n_features) on average. This window stays
         unchanged, and may be extended again only if the longer one is discarded.
@@ -41,7 +41,7 @@ class Window:
         last = self.last + len(rows)
         first = self.first if size is None else max(self.first, last - size)
         rows, codes = rows[-(last - first) :], codes[-(last - first) :]
-        end = last - len(rows)  # where the new rows begin
+        end = last - len(rows)  # number of the first new row
         if last - self._offset > len(self._rows):
             kept = slice(first - self._offset, end - self._offset)
             capacity = 2 * (last - first)
@@ -56,7 +56,7 @@ class Window:
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows kept, oldest first."""
+        """The rows in the window, oldest first."""
         return self._view(self._rows)
 
     @property

@@ -189,34 +189,37 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self._labels: dict[Any, int] = {}
 
     def _go_on(self, data: Examples, call: Call) -> None:
-        """The sampler takes in all rows of a call or none."""
+        """Nothing to copy: a call of the sampler learns all of its rows or none."""
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         numbers, self._labels = numbers_of(data.y, self._labels)
         self._sampler.learn(data.X, numbers)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
-        self._solution = _Solution(_Wanted(self.similar, self.dissimilar, self.n_impostors, boost))
+        self._solution = _Solution(_Settings(self.similar, self.dissimilar, self.n_impostors, boost))
         self._factor: dict[str, Any] = {}
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         learn(data)
         self._solved()
 
-    def _solved(self) -> _Found:
-        """The metric for the rows that are remembered."""
+    def _solved(self) -> _Metric:
+        """The metric for the stored rows, computed if rows have come since the last time."""
         solution = fitted(self, vars(self).get("_solution"))
-        rows, found = self._factor, solution.found  # read once, and replaced as a whole: threads may ask at once
+        rows, found = (
+            self._factor,
+            solution.found,
+        )  # read once, and replaced by one assignment: several threads may do this
         if found is None or found[0] is not rows:
-            found = solution.found = rows, self._solve(solution.wanted)
+            found = solution.found = rows, self._solve(solution.settings)
         return found[1]
 
-    def _solve(self, wanted: _Wanted) -> _Found:
-        d, constraints = self.n_features_in_, self._constraints(wanted)
-        boost = clone(wanted.boost)
+    def _solve(self, settings: _Settings) -> _Metric:
+        d, constraints = self.n_features_in_, self._constraints(settings)
+        boost = clone(settings.boost)
         if len(constraints) == 0:
-            return _Found(np.eye(d), 0, boost)
+            return _Metric(np.eye(d), 0, boost)
         boost.partial_fit_matrices(constraints)
-        return _Found(d * boost.kernel_, boost.n_iter_, boost)
+        return _Metric(d * boost.kernel_, boost.n_iter_, boost)
 
     @property
     def boost_(self) -> DefiniteBoost:
@@ -225,7 +228,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
     @property
     def n_iter_(self) -> int:
-        """Its rounds."""
+        """Number of its rounds."""
         return self._solved().n_iter
 
     @read_only
@@ -233,22 +236,22 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         """Labels seen so far, sorted."""
         return np.unique(list(self._labels))
 
-    def _constraints(self, wanted: _Wanted) -> np.ndarray:
-        """C with tr(W C) <= 0 for each class and each of the two bounds, in units of the distances as they are."""
+    def _constraints(self, settings: _Settings) -> np.ndarray:
+        """C with tr(W C) <= 0 for each class and each bound, relative to the mean squared distances."""
         X, codes = self._sampler.sample()
         within, impostors = [], []
         for number in range(codes.max() + 1):
             mine, others = X[codes == number], X[codes != number]
             within.append((mine - mine.mean(axis=0)).T @ (mine - mine.mean(axis=0)))
             if len(others):
-                search = NearestNeighbors(n_neighbors=min(wanted.n_impostors, len(others))).fit(others)
+                search = NearestNeighbors(n_neighbors=min(settings.n_impostors, len(others))).fit(others)
                 nearest = search.kneighbors(mine, return_distance=False)
                 differences = ((mine - others[column]) for column in nearest.T)
                 impostors.append(sum(z.T @ z for z in differences))
         identity = np.eye(X.shape[1])
         return np.array(
-            [matrix - wanted.similar * identity for matrix in _of_mean_one(within)]
-            + [wanted.dissimilar * identity - matrix for matrix in _of_mean_one(impostors)]
+            [matrix - settings.similar * identity for matrix in _of_mean_one(within)]
+            + [settings.dissimilar * identity - matrix for matrix in _of_mean_one(impostors)]
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -264,8 +267,8 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         return tags
 
 
-class _Wanted(NamedTuple):
-    """The parameters of a metric when its last rows came."""
+class _Settings(NamedTuple):
+    """The parameters of the estimator in the last call that learned rows."""
 
     similar: float
     dissimilar: float
@@ -273,24 +276,24 @@ class _Wanted(NamedTuple):
     boost: DefiniteBoost
 
 
-class _Found(NamedTuple):
+class _Metric(NamedTuple):
     matrix: np.ndarray
     n_iter: int
     boost: DefiniteBoost
 
 
 class _Solution:
-    """A metric, once it was asked for, and what the estimator's `_factor` was, which is another one when rows came.
+    """The metric, computed on first use, with the estimator's `_factor` at that time, which new rows replace.
 
-    It follows from the rows and what is wanted, so that no copy carries it.
+    The metric follows from rows and settings, so copies do not include it.
     """
 
-    def __init__(self, wanted: _Wanted) -> None:
-        self.wanted = wanted
-        self.found: tuple[dict, _Found] | None = None
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+        self.found: tuple[dict, _Metric] | None = None
 
     def __reduce__(self):
-        return _Solution, (self.wanted,)
+        return _Solution, (self.settings,)
 
 
 def _of_mean_one(matrices: list[np.ndarray]) -> list[np.ndarray]:

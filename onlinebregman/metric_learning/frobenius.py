@@ -135,4 +135,4 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -200,7 +200,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         if codes is None:
             codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._keep_code_book()
+            self._store_code_book()
         return LabelledRows(dense(X, np.float64), y, codes=codes)
 
     def _make_code_book(self) -> np.ndarray:
@@ -216,27 +216,27 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     def _go_on(self, data: LabelledRows, call: Call) -> None:
         metrics = copies_to_learn(self.metric_learners_, len(data))
-        self._mapped = self._mapped.by_successors(self.metric_learners_, metrics)
+        self._mapped = self._mapped.for_copies(self.metric_learners_, metrics)
         self.metric_learners_ = metrics
 
     def _learn(self, data: LabelledRows, order: None = None, *, again: bool = False) -> None:
         for number, metric in enumerate(self.metric_learners_):
             check_online(metric, self._named(number))
             learn_more(metric, data.X, data.y)
-        self._keep(data)
+        self._add_to_window(data)
 
     def _learn_in_epochs(self, learn: Callable, data: LabelledRows, X, y) -> None:
-        with warnings.catch_warnings():  # of one class there is but one answer, in any metric
+        with warnings.catch_warnings():  # with one class all metrics predict the same
             warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self.metric_learners_]
-        self._keep(data)
+        self._add_to_window(data)
         if len(self._window) < len(data):
             warn_caller(
                 f"fit was given {len(data)} rows, and only the last {len(self._window)} are kept as neighbours; set "
                 "window_size=None to keep all."
             )
 
-    def _keep(self, data: LabelledRows) -> None:
+    def _add_to_window(self, data: LabelledRows) -> None:
         self._window = self._window.extended(data.X, data.codes, self.window_size)
 
     def _new_metrics(self) -> list[BaseEstimator]:
@@ -244,7 +244,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         if given is None:
             return [LogDetMetricLearner(random_state=self.random_state)]
         if isinstance(given, str):
-            return _well_matched(self.random_state)
+            return _voting_metrics(self.random_state)
         if not isinstance(given, (list, tuple)):
             return [_new_metric(given, "metric_learner")]
         if not given:
@@ -335,9 +335,9 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         return votes
 
     def _searcher(self, number: int, metric: BaseEstimator, width: int, window: Window) -> KNeighborsClassifier:
-        """The search among the rows of a window, mapped to `width` features: the one of before, if it holds.
+        """A nearest-neighbour search in the rows of a window, mapped to `width` features; cached while it is valid.
 
-        The window is read once, and the search replaced as a whole: other threads may predict, or learn.
+        The window is read once and the cache replaced by one assignment, as other threads may predict or learn.
         """
         place = (_Same(metric), width, _state_of(metric, window), window.first, window.last)
         settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
@@ -349,7 +349,7 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
             known = self._mapped.content[number] = (place, settings, rows, searcher)
         return known[-1]
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- attributes -----------------------------------------------------------------------------------------------
 
     @property
     def metric_(self) -> BaseEstimator:
@@ -399,8 +399,8 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
-def _well_matched(random_state: RandomState) -> list[BaseEstimator]:
-    """Metrics that start at the Euclidean one and err on other rows, each with pairs of its own."""
+def _voting_metrics(random_state: RandomState) -> list[BaseEstimator]:
+    """The metrics that vote by default: they start at the Euclidean metric, and make errors on different rows."""
     learners = (
         LogDetMetricLearner(),
         LogDetMetricLearner(sampling="random"),
@@ -412,7 +412,7 @@ def _well_matched(random_state: RandomState) -> list[BaseEstimator]:
 
 
 def _new_metric(metric: BaseEstimator | str, what: str) -> BaseEstimator:
-    """A copy that knows nothing yet of what the parameter says, or an error."""
+    """An unfitted copy of the metric given by a parameter, or an error."""
     if isinstance(metric, str) and metric == "euclidean":
         return FunctionTransformer()
     check_instance(metric, what)
@@ -428,7 +428,7 @@ def _map(metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
 
 
 class _Same:
-    """An object that equals itself alone, and stays alive as long as it is compared with."""
+    """Compares an object by identity, and keeps it alive so that the identity stays unique."""
 
     def __init__(self, value) -> None:
         self.value = value
@@ -438,7 +438,7 @@ class _Same:
 
 
 def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:
-    """The rows of the window, mapped; of those that were mapped by the same metric, only the new ones anew."""
+    """The mapped rows of the window; rows that the same metric has mapped before are taken from the cache."""
     if known is not None:
         (*before, first, last), _, rows, _ = known
         if before == list(place[:-2]) and first <= window.first < last <= window.last:
@@ -448,24 +448,22 @@ def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.nd
 
 
 def _state_of(metric: BaseEstimator, window: Window) -> int:
-    """A number that is another one when the metric has moved."""
+    """A number that changes whenever the metric does."""
     return getattr(metric, "n_updates_", getattr(metric, "t_", window.last)) if learns(metric) else 0
 
 
 class _Mapped:
-    """Mapped rows and the search among them. They follow from all the rest, so that no copy carries them."""
+    """A cache of mapped rows and their search; copies and files do not include it."""
 
     def __init__(self) -> None:
-        self.content: dict[int, tuple] = {}  # by the number of the metric
+        self.content: dict[int, tuple] = {}  # by index of the metric
 
-    def by_successors(self, metrics: list, successors: list) -> _Mapped:
-        """The same for copies of the metrics that have learned more; if one has moved, its state says so."""
+    def for_copies(self, metrics: list, successors: list) -> _Mapped:
+        """The cache for copies of the metrics; entries whose metric has changed are found by `_state_of`."""
         mapped = _Mapped()
-        for number, (metric, successor) in enumerate(zip(metrics, successors, strict=True)):
-            known = self.content.get(number)
-            if known is not None and known[0][0] == _Same(metric):
-                (_, *place), *rest = known
-                mapped.content[number] = ((_Same(successor), *place), *rest)
+        for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
+            if number < len(metrics) and metric == _Same(metrics[number]):
+                mapped.content[number] = ((_Same(successors[number]), *place), *rest)
         return mapped
 
     def __reduce__(self):

@@ -15,7 +15,7 @@ from ..divergences import LogDet
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 
-# From this number of features on LogDet updates are made in blocks: faster by then, also for single pairs (measured).
+# From this number of features on updates are made in blocks, which is then faster even for single pairs (measured).
 BLOCKED_FROM = 100
 
 
@@ -28,7 +28,7 @@ class LogDetMirrorMixin(MirrorMixin):
         The divergence of the estimator.
     """
 
-    update = "implicit"  # the only step that stays positive definite whatever the data
+    update = "implicit"  # the only step that keeps W positive definite for all data
 
     def _mirror_map(self, n_features: int | None) -> LogDet:
         return LogDet()
@@ -143,4 +143,4 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())

@@ -23,7 +23,7 @@ from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner
 
-# Rows that the priors are estimated from on a stream.
+# Number of rows that the priors are estimated from on a stream.
 START = 100
 
 
@@ -148,7 +148,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self._spread = self._spread.copied()
 
     def _new_metrics(self, X: np.ndarray) -> list[LogDetMetricLearner]:
-        """Metrics that have learned nothing, for rows like these."""
+        """Unfitted metrics for rows such as X."""
         priors = PRIORS if moving_features(X).any() else ["identity"] * len(PRIORS)
         return [
             LogDetMetricLearner(prior=prior, random_state=seed) for prior, seed in zip(priors, self._seeds, strict=True)
@@ -171,7 +171,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         if len(X):
             for metric in metrics:
                 metric.partial_fit(X, y)
-        self.metric_learners_ = metrics  # bound when they have learned: other threads may ask
+        self.metric_learners_ = metrics  # bound only now, as other threads may read them
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         self._factor = {}
@@ -212,13 +212,13 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
 
 class Spread:
-    """Mean and covariance of rows, one after the other (Welford 1962): the same however they are cut into calls."""
+    """Running mean and covariance of rows (Welford 1962), independent of how rows are divided into calls."""
 
     def __init__(self, mean: np.ndarray) -> None:
         self.count, self.mean, self.scatter = 0, mean, np.zeros((len(mean), len(mean)))
 
     def copied(self) -> Spread:
-        """One of its own."""
+        """A copy."""
         other = Spread(self.mean.copy())
         other.count, other.scatter = self.count, self.scatter.copy()
         return other

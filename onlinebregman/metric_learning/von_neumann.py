@@ -134,7 +134,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
         prior = super()._first_metric(X)

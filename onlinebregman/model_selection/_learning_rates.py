@@ -1,4 +1,4 @@
-"""Many learning rates side by side in one pass: the best of them, or their mixture."""
+"""Many learning rates in one pass: the best of them, or their mixture."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def progressive_val_score(
 
 
 class _Rows:
-    """Concatenates arrays in steps, so that many single rows do not become many objects."""
+    """Collects arrays, and concatenates them now and then, so that many single rows are not stored as many objects."""
 
     def __init__(self) -> None:
         self._parts: list = []
@@ -177,17 +177,17 @@ def _joined(parts: list) -> np.ndarray | list[np.ndarray]:
 
 
 def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], started: bool, classes) -> Record:
-    """Let `learner` predict each chunk, then learn it; if it has not `started`, the first chunk is only learned."""
+    """Predict each chunk, then learn it; if `learner` has not `started`, the first chunk is only learned."""
     learn = learner.partial_fit
-    answers = {name: _Rows() for name in methods}
-    asked = [(getattr(learner, name), rows) for name, rows in answers.items()]
+    predictions = {name: _Rows() for name in methods}
+    predicts = [(getattr(learner, name), rows) for name, rows in predictions.items()]
     targets, weights, ends, n_rows = _Rows(), _Rows(), array("q"), 0
     arguments = {} if classes is None else {"classes": classes}
     for X, y, weight in chunks:
         first, n_rows = n_rows, n_rows + len(y)
         try:
             if started:
-                for predict, rows in asked:
+                for predict, rows in predicts:
                     rows.append(predict(X))
                 targets.append(y)
                 ends.append(n_rows)
@@ -211,7 +211,7 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
     return Record(
         np.asarray(targets.joined()),
         np.asarray(weights.joined()) if "sample_weight" in arguments else None,
-        {name: rows.joined() for name, rows in answers.items()},
+        {name: rows.joined() for name, rows in predictions.items()},
         np.frombuffer(ends, np.int64),
     )
 

@@ -1,4 +1,4 @@
-"""Learning with nothing to tune: mixtures in one pass over geometries, rates and losses."""
+"""Learning without parameters to tune: mixtures over geometries, learning rates and losses, in one pass."""
 
 from .classifier import ParameterFreeClassifier
 from .regressor import ParameterFreeRegressor

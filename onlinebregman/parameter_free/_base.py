@@ -58,7 +58,7 @@ class ParameterFree(HedgedMixin):
     stacking_weights_ : ndarray of shape (n_combinations + 1,)
         Weights of the members' mixture, and of each linear combination of them, in the next prediction.
     stacking_coef_ : ndarray of shape (n_combinations, n_members)
-        What each combination adds to the mixture: the coefficients of the members' differences from it.
+        Coefficients of each combination: it adds to the mixture the members' differences from it, times these.
     """
 
     _parameter_constraints: dict = {

@@ -1,4 +1,4 @@
-"""Classification with nothing to tune: a Bayes mixture of linear classifiers that learn side by side."""
+"""Classification without parameters to tune: a Bayes mixture of linear classifiers that learn in one pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
 
         p(y | x) = sum_k v_k p_k(y | x),    then    v_k  <-  v_k p_k(y | x) / p(y | x),
 
-    and then learned by all of them. Two linear combinations of the members' log odds are learned beside, and mixed with
+    and then learned by all of them. Two linear combinations of the members' log odds are also learned, and mixed with
     them (`stacking`); they may be better than the best member. For any rows, the log loss is at most that of the best
     member + ln(K + 2) for K members (ln K without stacking); `share` adds a cost that `regret_bound_` includes.
 
@@ -82,7 +82,7 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -173,12 +173,14 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
-        # fewer on standardised rows, where those between and beyond made no difference (benchmarks/README.md)
-        between, more = ((0.3,), (3.0, 30.0)) if sparse else ((), ())
-        members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in sorted((0.1, 1.0, 3.0, 10.0, *between))]
+        # on standardised rows further rates made no difference (benchmarks/README.md)
+        more_gradient, more_adagrad = ((0.3,), (3.0, 30.0)) if sparse else ((), ())
+        members: list = [
+            gradient(eta0=eta, learning_rate="sqrt") for eta in sorted((0.1, 1.0, 3.0, 10.0, *more_gradient))
+        ]
         members += [
             MirrorDescentClassifier(divergence="normalized_adagrad", eta0=eta, **scaled)
-            for eta in sorted((1.0, 10.0, *more))
+            for eta in sorted((1.0, 10.0, *more_adagrad))
         ]
         members += [MirrorDescentClassifier(divergence="diagonal_newton", **scaled)]
         if sparse:

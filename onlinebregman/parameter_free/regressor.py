@@ -1,4 +1,4 @@
-"""Regression with nothing to tune: a mixture of linear regressors that learn side by side, by AdaHedge."""
+"""Regression without parameters to tune: a mixture of linear regressors that learn in one pass, by AdaHedge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
     its schedule. Each row is predicted by the weighted mean of their predictions, the weights being v_k ~ exp(-rate
     L_k), L_k the losses so far, at the rate ln K / gap (AdaHedge), and then learned by all of them. Two linear
-    combinations of the predictions are learned beside, and mixed with that mean by the same rule (`stacking`); they may
+    combinations of the predictions are also learned, and mixed with that mean by the same rule (`stacking`); they may
     be better than the best member. For any rows, the loss is at most that of the best member + `regret_bound_`.
 
     Parameters
@@ -84,7 +84,7 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
-        self._keep(locals())
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

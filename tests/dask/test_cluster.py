@@ -1,4 +1,4 @@
-"""DistributedOnline on a cluster of two processes: the bits of the serial run, and what is moved and run."""
+"""DistributedOnline on a cluster of two processes: bitwise the serial results, and what is sent and run."""
 
 import pickle
 import warnings
@@ -25,7 +25,7 @@ from onlinebregman import (  # noqa: E402
 )
 from onlinebregman.dask import DistributedOnline  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster's own machinery
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the cluster itself
 
 LEARNERS = [
     ImplicitGDRegressor(standardize=True, average=True),
@@ -129,7 +129,7 @@ def test_models_of_megabytes_go_to_each_shard_and_back(client, learner, n_featur
     size, before = len(pickle.dumps(alone)), (*sent(client), moved(client))
     assert size > 1e6
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 MB"}), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # that a model is embedded in the graph, for one
+        warnings.simplefilter("error", UserWarning)  # for example that a model is embedded in the graph
         model = DistributedOnline(learner, n_rounds=3).fit(X, y)
     assert learned(model.estimator_) == learned(alone)
     workers, here, between = (after - b for after, b in zip((*sent(client), moved(client)), before, strict=True))
@@ -154,7 +154,7 @@ def test_a_fit_inside_a_task_uses_the_cluster_of_the_task(client, learned):
         lazy = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
         return DistributedOnline(ImplicitGDRegressor(), n_rounds=2).fit(*lazy).estimator_
 
-    # as many as there are threads: they would wait for each other if they kept theirs
+    # as many as there are threads: they would wait for each other if they held their threads
     tasks = [client.submit(nested, X, y, pure=False) for _ in range(2)]
     expected = learned(serially(ImplicitGDRegressor(), *data(), n_rounds=2))
     assert [learned(task.result(timeout=60)) for task in tasks] == [expected] * 2

@@ -1,4 +1,4 @@
-"""DistributedOnline without a cluster: what it gives, what it refuses."""
+"""DistributedOnline without a cluster: results and errors."""
 
 import copy
 import pickle
@@ -50,7 +50,7 @@ def shards():
 
 
 def by_hand(estimator, X, y, n_rounds, scaled):
-    """theta = sum n_s theta_s / n, round by round, in so many words."""
+    """theta = sum n_s theta_s / n, round by round, written from the formula."""
     given = {"classes": np.unique(y)} if is_classifier(estimator) else {}
     model = clone(estimator).partial_fit(X[:1], y[:1], sample_weight=[0.0], **given)
     schedule = model._schedule()
@@ -75,7 +75,7 @@ def test_a_fit_is_what_its_formula_says(learner, mixing):
     expected = by_hand(learner, X, y, 3, mixing == "scaled")
     assert_array_equal(model.estimator_.coef_, expected.coef_)
     assert model.estimator_.intercept_ == expected.intercept_
-    assert model.estimator_.get_params() == learner.get_params()  # scaled rates are for shards alone
+    assert model.estimator_.get_params() == learner.get_params()  # scaled rates only apply within shards
     assert (model.n_shards_, model.n_rounds_, model.estimator_.t_) == (4, 3, 360)
 
 

@@ -1,6 +1,6 @@
-"""What may be lost while a model is learned: each on a fresh cluster of worker processes on this machine.
+"""Faults while a model is learned: each on a new cluster of worker processes on this machine.
 
-Wherever a fit can finish, it gives the bits of the serial run. Where it cannot, it says what to do.
+A fit that can finish gives bitwise the serial results. One that cannot raises an error with a remedy.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from dask_data import Accident, Watched, block, cluster_of, data, fail, kill_thi
 from onlinebregman.dask import DistributedOnline  # noqa: E402
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # of the cluster's own machinery
+    pytest.mark.filterwarnings("ignore"),  # warnings of the cluster itself
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs the signals of POSIX"),
 ]
 ROUNDS = 3
@@ -30,7 +30,7 @@ ROUNDS = 3
 
 @pytest.fixture(autouse=True)
 def no_hang():
-    """What waits for ever is an error."""
+    """A test that does not end is an error."""
 
     def over(*_):
         raise TimeoutError("no end in sight")
@@ -58,7 +58,7 @@ def fitted(accident=None, X=None, y=None, **parameters):
 
 @contextlib.contextmanager
 def after_round(number, do):
-    """Do this once, in this process, after that round."""
+    """Call `do` once, in this process, after the given round."""
     Watched.after_round = staticmethod(lambda made: do() if made == number else None)
     try:
         yield
@@ -155,7 +155,7 @@ def test_a_worker_without_a_nanny_killed_in_a_round_and_the_last_one_after_it(ex
 
 
 def test_a_frozen_worker_is_given_up(expected):
-    # no shorter: on a busy machine the healthy one, too, is late to say that it lives
+    # no shorter: on a busy machine heartbeats of the healthy worker are late, too
     ttl, frozen = dask.config.set({"distributed.scheduler.worker-ttl": "15s"}), []
     with ttl, cluster_of(2) as (_, client):
 
@@ -167,7 +167,7 @@ def test_a_frozen_worker_is_given_up(expected):
             with after_round(1, freeze):
                 assert fitted() == expected
         finally:
-            with contextlib.suppress(ProcessLookupError):  # its nanny may have seen to it
+            with contextlib.suppress(ProcessLookupError):  # its nanny may have killed it
                 os.kill(frozen[0], signal.SIGKILL)
 
 
@@ -183,7 +183,7 @@ def test_an_error_that_passes_is_tried_again_and_one_that_stays_names_its_shard(
 
 
 def test_a_task_that_kills_every_worker_names_its_shard():
-    """Or one that waited on the same workers: the scheduler suspects all that they had."""
+    """Or a task that waited on the same workers: the scheduler suspects all of their tasks."""
     one = dask.config.set({"distributed.scheduler.allowed-failures": 1})
     named = r"Shard \d of 8, in round 0, or a task scheduled with it, killed every worker"
     with one, cluster_of(2), pytest.raises(RuntimeError, match=named):

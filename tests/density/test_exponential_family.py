@@ -16,7 +16,7 @@ from onlinebregman import OnlineExponentialFamily
 from onlinebregman.density._families import FAMILIES
 from onlinebregman.density._strategies import minimax_rates
 
-SCIPY = {  # the member of a mean, as SciPy has it
+SCIPY = {  # SciPy's distribution of a given mean
     "gaussian": lambda mu: stats.norm(mu, np.sqrt(2.0)).logpdf,
     "bernoulli": lambda mu: stats.bernoulli(mu).logpmf,
     "poisson": lambda mu: stats.poisson(mu).logpmf,
@@ -90,7 +90,7 @@ def test_predictions_are_the_formula_row_by_row(family, strategy, k1):
 @given(seed=st.integers(0, 1000), k=st.floats(0.1, 5), comparator=st.floats(0.05, 0.95))
 @settings(max_examples=10)
 def test_key_lemma(family, strategy, seed, k, comparator):
-    """The identity holds for every comparator; with any weights for incremental_offline."""
+    """The identity holds for every comparator; for incremental_offline also with any weights."""
     X, d = draw(family, n=12, d=2, seed=seed), 2
     h = np.ones(12) if strategy == "forward" else np.random.default_rng(seed).uniform(0.2, 3, size=12)
     model = make(family, strategy=strategy, prior_weight=k).fit(X, sample_weight=h)
@@ -135,11 +135,11 @@ def test_a_column_of_zeros_has_no_best_exponential(X):
     assert np.isfinite(model.set_params(prior_weight=0.1).fit(X).regret_)
     assert np.isfinite(model.partial_fit(X + 1).regret_)
     model.set_params(prior_weight=0.0).fit(X).partial_fit(X + 1)
-    assert_allclose(model.offline_loss_, 10 * (np.log(np.r_[X, X + 1].mean(axis=0)) + 1).sum())  # no longer zeros alone
+    assert_allclose(model.offline_loss_, 10 * (np.log(np.r_[X, X + 1].mean(axis=0)) + 1).sum())  # no longer only zeros
 
 
 @pytest.mark.parametrize("family, value", [("bernoulli", 0.0), ("bernoulli", 1.0), ("poisson", 0.0)])
-def test_coins_that_agree_and_no_counts_cost_the_best_nothing(family, value):
+def test_constant_coins_and_zero_counts_have_no_offline_loss(family, value):
     X = np.full((5, 2), value)
     model = OnlineExponentialFamily(family).fit(X, sample_weight=[0.1, 0.2, 0.3, 0.7, 1.9])
     assert model.offline_loss_ == 0 and model.regret_ == model.cumulative_loss_ > 0
@@ -243,7 +243,7 @@ def test_last_step_minimax_has_less_worst_case_regret_than_forward():
 @pytest.mark.parametrize("k", [0.5, 1e9])
 def test_a_regret_does_not_depend_on_where_zero_is(strategy, shift, variance, k):
     X = np.round(np.random.default_rng(0).normal(size=(1000, 2)), 2)
-    X = (shift + X) - shift  # so that it is shifted without rounding
+    X = (shift + X) - shift  # so that the shift is exact
     h = np.ones(1000) if strategy == "minimax" else np.random.default_rng(1).uniform(0.5, 2, size=1000)
     model = OnlineExponentialFamily(strategy=strategy, prior_weight=k, variance=variance, horizon=1000)
     near = clone(model).fit(X, sample_weight=h)
@@ -269,7 +269,7 @@ def test_the_gaussian_bound_holds_far_from_zero(shift, k):
 
 
 def test_the_offline_loss_without_a_prior_does_not_see_its_mean():
-    """Rows far from mu_1: the loss of the best member has all its digits."""
+    """Rows far from mu_1: the loss of the best member is accurate."""
     X = np.round(np.random.default_rng(0).normal(size=(1000, 2)) * 64) / 64
     expected = OnlineExponentialFamily().fit(X).offline_loss_
     assert_allclose(OnlineExponentialFamily().fit(2.0**27 + X).offline_loss_, expected, rtol=1e-12)
@@ -355,7 +355,7 @@ def test_samples_have_the_mean_of_the_member(family):
     X = model.sample(20000, random_state=0)
     assert X.shape == (20000, 3) and X.dtype == np.float64
     assert_allclose(X.mean(axis=0), model.expectation_parameters_, atol=0.1)
-    model.score_samples(X)  # all of the family
+    model.score_samples(X)  # all rows are possible
     assert_array_equal(X, model.sample(20000, random_state=0))
 
 
@@ -399,8 +399,8 @@ def test_values_that_are_not_of_the_family(family, value, match, unchanged):
         ({"strategy": "minimax", "horizon": 5}, "Row 5 is row 6 of the stream, beyond horizon=5"),
         ({"strategy": "last_step_minimax", "family": "poisson"}, "last_step_minimax"),
         ({"prior_mean": [1.0, 2.0]}, r"prior_mean has shape \(2,\)"),
-        ({"prior_mean": np.nan}, "prior_mean is not the mean"),
-        ({"family": "poisson", "prior_mean": 0.0}, "prior_mean is not the mean of a member"),
+        ({"prior_mean": np.nan}, "prior_mean must be the mean"),
+        ({"family": "poisson", "prior_mean": 0.0}, "prior_mean must be the mean of a member"),
         ({"family": "bernoulli", "prior_mean": [0.5, 1.0, 0.5]}, r"w\[1\] = 1"),
         ({"family": "weibull"}, "'family' parameter"),
         ({"variance": 0.0}, "'variance' parameter"),
@@ -433,7 +433,7 @@ def test_minimax_takes_weights_of_zero_and_one():
 
 
 def test_errors_name_rows_as_they_were_given():
-    """Rows of weight 0 before the bad one are left out, but counted."""
+    """Rows of weight 0 before the bad one are skipped, but counted."""
     with pytest.raises(ValueError, match="Row 2 "):
         OnlineExponentialFamily().fit([[0.0], [0.0], [1e200]], sample_weight=[0, 1, 1])
     with pytest.raises(ValueError, match="Row 2 is row 2 of the stream"):

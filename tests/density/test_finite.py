@@ -1,4 +1,4 @@
-"""Finite rows, weights and parameters of any size: numbers that are finite, or an error that says why not."""
+"""Finite rows, weights and parameters of any size: finite numbers, or an error with the reason."""
 
 import warnings
 
@@ -16,7 +16,7 @@ ROWS = st.tuples(st.integers(1, 4), st.integers(1, 3))
 
 
 def said_by(model, X):
-    """All numbers that a model gives, and those it refuses to give left out."""
+    """All numbers that a model reports; those for which it raises an error are left out."""
     names = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
     calls = {name: lambda name=name: getattr(model, name) for name in [*names, *vars(model)]}
     calls["score_samples"] = lambda: model.score_samples(X)
@@ -32,8 +32,8 @@ def said_by(model, X):
 
 
 def check(model, X, weights=None, allowed=()):
-    """Learn the rows in two calls, refused or not; then every number has to be finite, but for those `allowed`."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # only the numbers count
+    """Learn the rows in two calls, which may fail; then all numbers must be finite, except for those `allowed`."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # warnings are not tested here
         warnings.simplefilter("ignore")
         for rows in (slice(0, 2), slice(0, None)):
             extra = {} if weights is None else {"sample_weight": weights[: len(X)][rows]}
@@ -86,15 +86,17 @@ def test_exponential_families(family, X, weights, parameters):
         X = X / (1 + X)
     if family == "poisson":
         X = np.floor(X)
-    allowed = ("offline_loss_", "regret_", "natural_parameters_")  # at the edge of a family, as they say
-    edge = ("score_samples",) if family in ("bernoulli", "poisson") else ()  # of a coin that cannot fall on one side
+    allowed = ("offline_loss_", "regret_", "natural_parameters_")  # infinite at the edge of a family, as documented
+    edge = (
+        ("score_samples",) if family in ("bernoulli", "poisson") else ()
+    )  # of a Bernoulli distribution with probability 0 or 1
     check(OnlineExponentialFamily(family, horizon=10, **parameters), X, weights, allowed=(*allowed, *edge))
 
 
 @settings(max_examples=30)
 @given(X=arrays(float, ROWS, elements=SIZES), rate=st.sampled_from([0.05, 1.0, 1e-150, 1e150, 1.7e308]))
 def test_portfolios(X, rate):
-    # an asset may be lost, and the wealth beyond what a float can hold: both are said by infinity
+    # an asset may be lost, and the wealth may overflow: both give infinity
     check(EGPortfolio(rate), X, allowed=("expert_losses_", "wealth_"))
 
 

@@ -191,7 +191,7 @@ def test_the_offline_loss_is_what_an_optimizer_finds(strategy, k, full):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_the_offline_loss_is_accurate_beside_a_prior_and_a_mean_that_are_large(covariance_type):
-    """Without a prior it depends on the rows alone: no digit is lost to the row that "forward" adds."""
+    """Without a prior it depends on the rows alone, and is accurate in spite of the row that "forward" adds."""
     X, h = draw(n=200), np.random.default_rng(1).uniform(0.1, 3, size=200)
     model = OnlineGaussian(covariance_type=covariance_type)
     expected = model.fit(X, sample_weight=h).offline_loss_
@@ -262,7 +262,7 @@ def test_samples_have_the_moments_of_the_model(covariance_type):
     assert_allclose(np.cov(X.T, bias=True), covariance, atol=0.2)
 
 
-def test_a_covariance_that_is_singular_in_float64_says_so(unchanged):
+def test_a_covariance_that_is_singular_in_float64_is_an_error(unchanged):
     X = np.array([[1e9, 1e9], [-1e9, -1e9]])
     model = OnlineGaussian().fit(X)
     for ask in (lambda: model.score_samples(X), model.sample, lambda: model.precision_, lambda: model.score(X)):
@@ -286,7 +286,7 @@ def test_a_singular_stream_stays_definite():
         ({"prior_mean": [0.0]}, "one for each of 3 features"),
         ({"prior_mean": np.inf}, "finite number"),
         ({"prior_covariance": np.eye(2)}, "prior_covariance has 2 rows and columns"),
-        ({"prior_covariance": np.diag([1.0, -1.0, 1.0])}, "not positive definite"),
+        ({"prior_covariance": np.diag([1.0, -1.0, 1.0])}, "must be positive definite"),
         ({"prior_covariance": np.triu(np.ones((3, 3)))}, "not symmetric"),
         ({"prior_covariance": 0.0}, "'prior_covariance' parameter"),
         ({"covariance_type": "tied"}, "'covariance_type' parameter"),

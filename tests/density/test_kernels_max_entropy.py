@@ -88,7 +88,7 @@ def test_newton(n_points, dtype):
     assert_allclose(found[2], replica.derivatives(found[0])[0], rtol=1e-12)
     assert_allclose(found[3], replica.derivatives(found[0])[1], rtol=1e-10)
     far = newton(*replica.arguments, np.log(n_points), 4.0, empirical, 0.0, np.full(4, 1e3), 1e-10, 100, None)
-    assert_allclose(far[0], found[0], rtol=1e-12)  # a start worse than none is none
+    assert_allclose(far[0], found[0], rtol=1e-12)  # a start worse than 0 is replaced by 0
     assert newton(*replica.arguments, np.inf, 4.0, empirical, 0.0, np.zeros(4), 1e-10, 2, None)[1] == 2
 
 
@@ -129,10 +129,10 @@ def test_observations_add_up(dtype):
     assert_allclose(weight, weights.sum(), rtol=1e-14)
     assert_allclose(mean, weights @ (values[points] - origin) / weights.sum(), rtol=1e-11)
     before = mean.copy()
-    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # nothing beyond
+    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # no new extremes
     assert (mean == before).all()
     seen = None
-    for point, ends in (1, (1, 1)), (0, (0, 1)), (2, (0, 2)):  # only the least, or the largest, moves
+    for point, ends in (1, (1, 1)), (0, (0, 1)), (2, (0, 2)):  # only the smallest, or the largest, value changes
         seen = observe(np.arange(3.0)[:, None], np.array([point]), np.ones(1), np.zeros(1), seen, 0.0, None)[0]
         assert_allclose(np.ravel(seen), ends)
 
@@ -141,14 +141,14 @@ def test_what_does_not_fit_is_refused():
     values, low, per_span, _ = Replica(of_values()).arguments
     with pytest.raises(ValueError, match="must have 3 columns"):
         moments(values, low[:3], per_span[:3], None, np.zeros(3))
-    with pytest.raises(ValueError, match="must be of 300 points"):
+    with pytest.raises(ValueError, match="must have 300 points"):
         moments(values, low, per_span, np.ones(2, dtype=bool), np.zeros(4))
-    with pytest.raises(ValueError, match="must be 4 numbers"):
+    with pytest.raises(ValueError, match="must have 4 numbers"):
         moments(values, low, per_span, None, np.zeros(3))
-    with pytest.raises(ValueError, match="must be 5 expectations"):
+    with pytest.raises(ValueError, match="must have 5 numbers"):
         scaling_step(1.0, np.zeros(5), 0.0, np.zeros(4), np.zeros(5))
     for points, weights in ([300], [1.0]), ([-1], [1.0]), ([1, 2], [1.0]):
-        with pytest.raises(ValueError, match=r"numbers of points must be below 300|as many weights as points"):
+        with pytest.raises(ValueError, match=r"numbers of points must be below 300|one weight for each point"):
             observe(values, np.array(points), np.array(weights), low, None, 0.0, None)
     with pytest.raises(LinAlgError, match="not positive definite"):
         newton(values, low * np.nan, per_span, None, np.inf, 4.0, np.zeros(4), 0.0, np.zeros(4), 1e-10, 100, None)

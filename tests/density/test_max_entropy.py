@@ -26,7 +26,7 @@ SOLVERS = ["newton", "lbfgs", "iterative_scaling"]
 
 
 def world(seed=0, n_points=60, n=3, m=40):
-    """A domain, and numbers of observed points all over it."""
+    """A domain, and numbers of observed points from all of it."""
     rng = np.random.default_rng(seed)
     domain = rng.normal(size=(n_points, n)) * [1.0, 10.0, 0.1][:n] + [0.0, 100.0, -5.0][:n]
     return domain, rng.integers(n_points, size=m)
@@ -67,7 +67,7 @@ def test_all_solvers_find_the_optimum_of_scipy(solver, seed):
     reason="needs california.csv.gz in the folder ONLINEBREGMAN_DATA",
 )
 def test_where_homes_are_dearest_in_california():
-    """Real areas: the optimum of SciPy, and most of the sightings that were held out."""
+    """Real data: the optimum found by SciPy, and most of the held-out observations in regions of high probability."""
     data = load_dataset("california", as_frame=True).frame
     columns = data.totalRooms / data.households, data.population / data.households, data.medianIncome
     areas = np.column_stack([data.housingMedianAge, *(np.log(column) for column in columns)])
@@ -170,7 +170,7 @@ def test_a_round_is_the_update_of_the_lecture(scaling):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.02])
 def test_rounds_gain_with_many_features_that_say_the_same(alpha):
-    """Steps that forgot that features add up would overshoot forty times."""
+    """Steps that ignored the sum of the features would overshoot forty times."""
     domain = np.repeat(np.linspace(0, 1, 50)[:, None] ** 2, 40, axis=1)
     losses = []
     for rounds in range(1, 10):
@@ -231,13 +231,13 @@ def test_partial_fit_goes_on(solver):
     parts = clone(whole).partial_fit(observed[:25]).partial_fit(domain[observed[25:]])
     assert_allclose(parts.empirical_expectations_, whole.empirical_expectations_, rtol=1e-12)
     assert_allclose(parts.probabilities_, whole.probabilities_, rtol=1e-5)
-    again = pickle.loads(pickle.dumps(whole)).partial_fit(observed)  # the same expectations: nothing to do
+    again = pickle.loads(pickle.dumps(whole)).partial_fit(observed)  # the same expectations: no iterations
     assert again.n_iter_ <= 1 < whole.n_iter_
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-7, 1e-3])
 def test_from_one_sighting_to_many(alpha):
-    """A first sighting concentrates the distribution; every call has to find the optimum all the same."""
+    """The first observation concentrates the distribution; every call must find the optimum nevertheless."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         domain, observed = rng.normal(size=(rng.integers(5, 40), rng.integers(1, 5))), rng.integers(5, size=8)
@@ -293,7 +293,9 @@ def test_features_of_a_transformer():
     model = MaxEntDensity(domain, features=PolynomialFeatures(2, include_bias=False), tol=1e-16).fit(observed)
     assert_allclose(model.expectations_, [domain[observed].mean(), (domain[observed] ** 2).mean()], atol=1e-7)
     assert model.lambda_.shape == (2,) and model.n_features_in_ == 1
-    constant = MaxEntDensity(domain, features=PolynomialFeatures(2), tol=1e-16).fit(observed)  # and a feature of 1
+    constant = MaxEntDensity(domain, features=PolynomialFeatures(2), tol=1e-16).fit(
+        observed
+    )  # includes a constant feature
     assert constant.lambda_[0] == 0
     assert_allclose(constant.probabilities_, model.probabilities_, rtol=1e-6)
 
@@ -321,7 +323,7 @@ def test_a_feature_never_observed_shrinks_the_support(solver):
     assert_allclose(model.expectations_, np.mean(observed, axis=0), atol=1e-6)
     assert_allclose(model.score_samples([[1, 0, 0], [0, 1, 1]]), [-np.inf, np.log(1 / 3)], atol=1e-6)
     assert np.isfinite([model.entropy_, model.log_loss_, model.dual_gap_]).all()
-    model.partial_fit([[1, 0, 1]])  # brings the points of the first feature back
+    model.partial_fit([[1, 0, 1]])  # the points of the first feature return to the support
     assert np.isfinite(model.lambda_[:2]).all() and model.lambda_[2] == np.inf
     assert_allclose(model.expectations_, [0.2, 0.8, 1.0], atol=1e-5)
     relaxed = MaxEntDensity(domain, solver=solver, alpha=0.01).fit(observed)
@@ -329,7 +331,7 @@ def test_a_feature_never_observed_shrinks_the_support(solver):
 
 
 def test_supports_shrink_until_nothing_is_at_an_end():
-    """On the points where the first feature is 0 the second one turns out to be at its least value."""
+    """On the points where the first feature is 0, the second one is at its smallest value."""
     domain = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 3.0], [1.0, 0.0], [1.0, 5.0]])
     model = MaxEntDensity(domain).fit([0, 1])
     assert_allclose(model.probabilities_, [0.5, 0.5, 0, 0, 0])
@@ -337,7 +339,7 @@ def test_supports_shrink_until_nothing_is_at_an_end():
 
 
 def test_a_face_of_the_convex_hull_that_no_feature_alone_shows():
-    """Only f_1 + f_2 = 1 was observed: multipliers grow until tol, and the distribution goes to its limit."""
+    """Only f_1 + f_2 = 1 was observed: multipliers grow until tol, and the distribution converges to its limit."""
     domain = [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.2, 0.3]]
     model = MaxEntDensity(domain, tol=1e-12).fit([0, 1, 1])
     assert np.isfinite(model.lambda_).all() and (model.lambda_ > 10).all()

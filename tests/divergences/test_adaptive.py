@@ -1,4 +1,4 @@
-"""Divergences that adapt: how their weights follow from the rows, as formulas."""
+"""Adaptive divergences: their metrics computed from the rows by the formulas."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_row_of_weight_two_counts_as_two_rows(divergence):
 @settings(max_examples=20)
 @given(seed=seeds)
 def test_units_of_a_feature_come_out_squared(seed):
-    """So that h w^2, and with it the divergence, has no units."""
+    """So that h w^2, and therefore the divergence, has no units."""
     X, g, s = rows(seed)
     units = np.array([1e-6, 1.0, 1e3, 1e6])
     for divergence in EVERY[1:]:
@@ -97,7 +97,7 @@ def test_what_is_left_of_weights_where_values_grow():
     assert_array_equal(AdaGrad().shrunk(w, h, m, M), w)
     assert_array_equal(NormalizedAdaGrad().shrunk(w, h, m, M), [1.0])
     left = DiagonalNewton().shrunk(w, h, m, M)
-    assert_allclose(left * (h - m**2 + M**2), w * h)  # the same pull
+    assert_allclose(left * (h - m**2 + M**2), w * h)  # h w is unchanged
 
 
 @every

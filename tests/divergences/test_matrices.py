@@ -1,4 +1,4 @@
-"""Laws of the matrix divergences, and what ties them to the vector divergences of their spectra."""
+"""Laws of the matrix divergences, and their relations to the vector divergences of their spectra."""
 
 import copy
 import pickle
@@ -164,7 +164,7 @@ def test_hyperplane_and_halfspace_projections(div, drawn):
     projected = div.project_hyperplane(w, x, b)
     div.check_domain(projected)
     assert_allclose(div.dot(projected, x), b, rtol=1e-8, atol=1e-8)
-    if not isinstance(div, SquaredFrobenius):  # float64 holds the eigenvalues to 1e-16 of the largest
+    if not isinstance(div, SquaredFrobenius):  # eigenvalues are accurate to 1e-16 of the largest one
         values = np.linalg.eigvalsh(projected)
         assume(values[0] > 1e-7 * values[-1])
     split = div.divergence(u, projected) + div.divergence(projected, w)
@@ -269,7 +269,7 @@ def test_hard_steps_of_von_neumann_have_no_nan():
 
 @pytest.mark.parametrize("b", [1e-16, 1e-12, 1e-8, 1e-3, 1e3, 1e8, 1e12, 1e16, 1e100])
 def test_logdet_projections_far_away_are_where_they_should_be(b):
-    """Beside the pole, and where W along x nearly vanishes: W^-1 moves by a multiple of X alone."""
+    """Near the pole, and where W nearly vanishes along x: W^-1 changes by a multiple of X only."""
     for W, x in (([[1.0]], [1.0]), ([[1.75]], [1.5]), (np.diag([0.5, 1.75]), [0.0, 1.5])):
         projected = LogDet().project_hyperplane(W, x, b)
         assert_allclose(LogDet().dot(projected, x), b, rtol=1e-15)

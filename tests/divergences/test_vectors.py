@@ -25,7 +25,7 @@ from onlinebregman.divergences import (
 
 
 class HyperbolicEntropy(SeparableDivergence):
-    """A user's potential, on the generic path in everything: f = arcsinh(w / beta)."""
+    """A user-defined potential, which uses only generic methods: f = arcsinh(w / beta)."""
 
     def __init__(self, beta=1.0):
         self.beta = beta
@@ -141,7 +141,7 @@ def test_divergence_equals_its_definition(div, drawn):
 @laws
 @given(vectors(2), st.sampled_from([1e-5, 1e-7, 1e-9]))
 def test_divergence_keeps_its_digits_near_equality(div, drawn, eps):
-    # D(w + eps S x, w) = eps^2 x'S x / 2 + O(eps^3); the definition alone has lost all digits at eps = 1e-9
+    # D(w + eps S x, w) = eps^2 x'S x / 2 + O(eps^3); computed from the definition it has no correct digit at eps = 1e-9
     w, x = into_domain(div, drawn[0]), drawn[1]
     assume(np.all(np.abs(w) > 1e-2))
     move = eps * div.hessian_inverse(w, x)
@@ -194,7 +194,7 @@ def test_step_is_a_move_in_the_dual(div, drawn, fraction):
 
 
 def fits_float64(div, w):
-    """False where w is so near the end of the domain that float64 cannot hold its distance from it (rare)."""
+    """False where w is so near the end of the domain that its distance from it underflows (rare)."""
     high = 1.0 if isinstance(div, BinaryEntropy) else np.inf
     return not isinstance(div, (*POSITIVE, BinaryEntropy)) or (w.min() > 1e-290 and w.max() < high - 1e-6)
 
@@ -410,7 +410,7 @@ def test_no_comparator_is_farther_from_the_start_than_the_largest_divergence(div
         assert_allclose(div.divergence(corner, start), largest)
 
 
-def test_facts_that_are_not_known_are_asked_for():
+def test_unknown_properties_raise_an_error_on_access():
     with pytest.raises(ValueError, match=r"Burg\(\) has no bound on D\(u, w_1\)"):
         Burg().largest_divergence(3, 1.0)
 

@@ -1,4 +1,4 @@
-"""Mixtures of online estimators, and what all mixtures share: cutting, weights, copies, bad input."""
+"""Mixtures of online estimators, and properties of all mixtures: division into calls, weights, copies, bad input."""
 
 import pickle
 from itertools import pairwise
@@ -67,7 +67,7 @@ def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle(case, state):
     for start, end in [(0, 1), (1, 2), (2, 30), (30, 60)]:
         parts = pickle.loads(pickle.dumps(learn(parts, rows[start:end], y[start:end])))
     fitted = clone(model).fit(rows, y)
-    if hasattr(model, "estimators") and model.estimators:  # their own fit and partial_fit may differ in what they note
+    if hasattr(model, "estimators") and model.estimators:  # fit and partial_fit of experts may set different attributes
         assert parts.weights_.tobytes() == whole.weights_.tobytes() == fitted.weights_.tobytes()
         assert parts.cumulative_loss_ == whole.cumulative_loss_
     else:
@@ -108,7 +108,7 @@ def test_experts_forecast_each_row_before_they_learn_it():
             expert.partial_fit(X[t : t + 1], Y[t : t + 1])
         scores.append(forecasts)
     forecasts = np.array(scores).T
-    assert model.t_ == 59  # the first row is learned alone: nobody could forecast it
+    assert model.t_ == 59  # the first row is only learned: no expert could forecast it
     columns = ExpertMixtureRegressor(learning_rate=0.01, history=100).partial_fit(forecasts, Y[1:])
     assert model.weights_.tobytes() == columns.weights_.tobytes()
     assert model.cumulative_loss_ == columns.cumulative_loss_
@@ -175,7 +175,7 @@ def test_all_experts_at_probability_zero(make, unchanged):
     wrong[2] = 0.0
     with unchanged(model, "give probability 0 to 'up', the label at row 2"):
         model.partial_fit(wrong, np.full(5, "up"))
-    # and those that have no weight any more do not help
+    # experts whose weight is 0 do not help
     out = make().fit([[0.0, 0.5], [0.5, 0.5]], [1, 0])
     if isinstance(out, BayesMixture):
         with unchanged(out, "at row 1"):
@@ -183,7 +183,7 @@ def test_all_experts_at_probability_zero(make, unchanged):
 
 
 def test_a_tiny_weight_is_not_none():
-    """ln v is kept: an expert of weight exp(-2000) takes over when all others give probability zero."""
+    """ln v is stored: an expert of weight exp(-2000) gets all weight when all others give probability zero."""
     unlikely = np.column_stack([np.full(500, 1.0), np.full(500, 0.01)])
     model = BayesMixture().fit(np.r_[unlikely, [[0.0, 0.5]]], np.r_[np.ones(500, dtype=int), 0][::1] * 1)
     assert model.weights_.tolist() == [1.0, 0.0]
@@ -214,7 +214,7 @@ class Refuses(BaseEstimator):
 
 
 @pytest.mark.parametrize(
-    "what, match", [("raise", "no more rows"), ("nan", r"Expert 'refuses' forecasts nan at row 21")]
+    "what, match", [("raise", "no more rows"), ("nan", r"expert 'refuses' must be finite; got nan at row 21")]
 )
 def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
     model = ExpertMixtureRegressor([("gd", ImplicitGDRegressor()), ("refuses", Refuses(what))], history=3)
@@ -234,7 +234,7 @@ def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
             ExpertMixtureRegressor([("ols", LinearRegression())]),
             r"Expert 'ols' \(LinearRegression\) has no partial_fit",
         ),
-        (ExpertMixtureRegressor(share=0.1), "share = 0.1 needs a learning_rate"),
+        (ExpertMixtureRegressor(share=0.1), "learning_rate must be a number or 'theory' with share = 0.1"),
         (ExpertMixtureRegressor(share=1.0), "'share' parameter"),
         (ExpertMixtureRegressor(history=-1), "'history' parameter"),
         (ExpertMixtureRegressor(learning_rate="theory"), "needs data_bounds with y"),
@@ -262,10 +262,13 @@ def test_bad_parameters_are_refused(model, match, unchanged):
     "model, match",
     [
         (ExpertMixtureClassifier(strategy="eg"), "gradient of the log loss is unbounded"),
-        (ExpertMixtureClassifier(strategy="eg", loss="brier"), "needs n_rows"),
-        (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "share = 0.1 needs"),
-        (BayesMixture([("p", PerceptronClassifier())]), r"'p' \(PerceptronClassifier\) has no predict_proba"),
-        (BayesMixture([("gd", ImplicitGDRegressor())]), "has no predict_proba"),
+        (ExpertMixtureClassifier(strategy="eg", loss="brier"), "n_rows, the number of rows, must be given"),
+        (ExpertMixtureClassifier(share=0.1, learning_rate="adaptive"), "must be a number or 'theory' with share = 0.1"),
+        (
+            BayesMixture([("p", PerceptronClassifier())]),
+            "'p' must have the method predict_proba; got a PerceptronClassifier",
+        ),
+        (BayesMixture([("gd", ImplicitGDRegressor())]), "must have the method predict_proba"),
         (BayesMixture([("lr", LogisticRegression())]), "has no partial_fit"),
         (
             BayesMixture([("two", FrozenEstimator(DummyClassifier().fit(P, np.arange(60) % 2)))]),
@@ -306,7 +309,7 @@ def test_labels_and_weights_that_do_not_fit_are_refused(unchanged):
 
 def test_losses_beyond_the_range_of_floats_are_refused(unchanged):
     model = ExpertMixtureRegressor().fit(X, Y)
-    with unchanged(model, "The loss at row 1 is infinite"):
+    with unchanged(model, "The loss at row 1 .* must be finite"):
         model.partial_fit([[0.0] * 4, [1e300] * 4], [0.0, -1e300])
 
 
@@ -319,7 +322,7 @@ def test_classifiers_of_scikit_learn_take_part(unchanged):
 
 @pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
 def test_an_expert_that_gives_nan_is_named(unchanged):
-    model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # which knows one class only after the first row
+    model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # after the first row it knows only one class
     with unchanged(model, r"Forecasts of expert 'nb' must be probabilities; got \[.*nan.*\] at row 1"):
         model.partial_fit(X, LABELS, classes=["down", "up"])
 
@@ -388,7 +391,7 @@ def test_loss_and_strategy_are_read_when_learning_starts(make, rows, y, losses, 
 
 
 class _Refuses(ClassifierMixin, BaseEstimator):
-    """An online classifier that takes no row of a first value above 2."""
+    """An online classifier that raises for a row whose first value is above 2."""
 
     def partial_fit(self, X, y, classes=None):
         if X[0, 0] > 2:
@@ -423,7 +426,7 @@ def test_a_row_that_one_expert_refuses_is_taken_back_from_those_that_had_learned
 
 
 def linear_experts(classifiers):
-    """Of every kind, those among them whose rows are predicted and learned one by one, see `scores_predict`."""
+    """Of every kind, including those whose rows are predicted and learned one by one, see `scores_predict`."""
     common = {"divergence": ["squared_euclidean", "adagrad", "diagonal_newton", "relative_entropy", "burg"]}
     if classifiers:
         made = [MirrorDescentClassifier(divergence=name) for name in common["divergence"][:3]]
@@ -488,7 +491,7 @@ def test_compiled_experts_learn_a_block_by_one_call(monkeypatch):
     assert calls == []
 
     class Own(ImplicitGDRegressor):
-        """A subclass may have changed anything."""
+        """A subclass may override any method."""
 
         def predict(self, X):
             return np.zeros(len(X))

@@ -1,4 +1,4 @@
-"""The last weights of a mixture: kept at the cost of a row each, and never written over."""
+"""The history of the weights of a mixture: it costs one row each, and is never overwritten."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ def test_the_last_rows_are_kept_and_earlier_tables_stay_what_they_are(calls):
 
 
 def test_a_row_is_written_once_and_moved_a_few_times(monkeypatch):
-    """Rows one by one into a history of 1000: what is copied grows with the rows, not with their product."""
+    """Rows one by one into a history of 1000: the values copied grow linearly with the rows."""
     moved = []
     empty = np.empty
 
@@ -59,7 +59,7 @@ def test_the_history_cannot_be_written_to_and_belongs_to_one_model():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     model = ExpertMixtureRegressor(history=50, learning_rate=0.1).partial_fit(X[:10], y[:10])
-    other = copy.copy(model)  # shares what was learned
+    other = copy.copy(model)  # shares the learned state
     known = model.weights_history_
     before = known.copy()
     model.partial_fit(X[10:20], y[10:20])

@@ -19,7 +19,7 @@ SLACK = 1e-9
 
 @st.composite
 def forecasts(draw):
-    """(X, y) in [0, 1]: noise, experts that are right at times, or an adversary who is far from the leader."""
+    """(X, y) in [0, 1]: noise, experts that are sometimes right, or an adversary of the leading expert."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n_rows, n_experts = draw(st.integers(1, 80)), draw(st.integers(1, 6))
     X = rng.uniform(size=(n_rows, n_experts))
@@ -39,12 +39,12 @@ def forecasts(draw):
 
 @st.composite
 def probabilities(draw):
-    """(X, y) for two classes or three: probabilities in the columns that each expert has, and what came."""
+    """(X, y) for two or three classes: probabilities in the columns of each expert, and the observed labels."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n_rows, n_experts, n_classes = draw(st.integers(3, 60)), draw(st.integers(1, 5)), draw(st.integers(2, 3))
     p = rng.dirichlet(np.full(n_classes, draw(st.sampled_from([0.3, 1.0]))), size=(n_rows, n_experts))
     p = 0.99 * p + 0.01 / n_classes
-    if draw(st.booleans()):  # an adversary: what the best so far thinks least likely
+    if draw(st.booleans()):  # an adversary: the label that the best expert so far considers least likely
         y, losses = np.empty(n_rows, dtype=int), np.zeros(n_experts)
         for t in range(n_rows):
             y[t] = p[t, losses.argmin()].argmin()
@@ -55,7 +55,7 @@ def probabilities(draw):
 
 
 def replica(costs_of, X, rate, share):
-    """Weights before each row by the printed updates: multiply, divide by the sum, deal out."""
+    """Weights before each row by the published updates: multiply, normalise, redistribute."""
     v, history = np.full(X.shape[1], 1 / X.shape[1]), []
     for t in range(len(X)):
         history.append(v)
@@ -66,7 +66,7 @@ def replica(costs_of, X, rate, share):
 
 
 def best_sequences(losses, n_switches):
-    """Smallest loss of a sequence of experts with at most so many switches, by dynamic programming."""
+    """Smallest loss of a sequence of experts with at most `n_switches` switches, by dynamic programming."""
     best = np.full((n_switches + 1, losses.shape[1]), 0.0) + losses[0]
     for row in losses[1:]:
         stay = best
@@ -116,7 +116,7 @@ def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed,
     y = scale * (X @ [1.0, -2.0, 0.5] + rng.normal(size=60))
     weights = rng.choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
     compiled = LearningRateMixture(MirrorDescentRegressor(divergence="squared_euclidean", loss=loss), eta0s=n_rates)
-    forecasts = np.zeros((60, n_rates))  # nothing but 0 before the first row
+    forecasts = np.zeros((60, n_rates))  # 0 before the first row
     for t in range(60):
         if t:
             forecasts[t] = [model.predict(X[t : t + 1])[0] for model in compiled.estimators_]

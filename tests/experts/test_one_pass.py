@@ -1,4 +1,4 @@
-"""Experts of this package learn with the weights of their forecasts in one pass: the numbers of one after the other."""
+"""Experts of this package learn in one pass with their weights: the same numbers as one after the other."""
 
 import itertools
 
@@ -127,7 +127,7 @@ def test_parameters_of_experts_may_change(parameters):
 
 
 class Halved(SquaredLoss):
-    """With a link of its own."""
+    """With another link."""
 
     def link(self, a):
         return super().link(a) / 2

@@ -29,7 +29,7 @@ WITHOUT_DATA = {
 
 @st.composite
 def markets(draw):
-    """Price relatives: log-normal, or an adversary's, who lets today's largest holding fall."""
+    """Price relatives: log-normal, or by an adversary who lets the asset with the largest share fall."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n_days, n_assets = draw(st.integers(1, 60)), draw(st.integers(2, 6))
     if draw(st.booleans()):
@@ -44,7 +44,7 @@ def markets(draw):
 
 
 def replica(x, rate):
-    """EG as Helmbold et al. (1998) print it: the wealth and the last weights."""
+    """EG as published by Helmbold et al. (1998): the wealth and the last weights."""
     w, total = np.full(x.shape[1], 1 / x.shape[1]), 1.0
     for day in x:
         gain = w @ day
@@ -110,7 +110,7 @@ def test_the_universal_portfolio_for_two_assets(x):
 
 @pytest.mark.parametrize("n_days", [1, 2, 40, 6000])
 def test_the_universal_portfolio_where_its_integrand_is_narrowest(n_days):
-    """Each day one of two assets doubles and the other is all but lost: the mean of (2 b)^k (2 - 2 b)^(n - k)."""
+    """Each day one of two assets doubles, the other loses nearly all value: the mean of (2 b)^k (2 - 2 b)^(n - k)."""
     x = np.full((n_days, 2), 1e-300)
     won = np.random.default_rng(0).integers(2, size=n_days)
     x[np.arange(n_days), won] = 2.0

@@ -132,7 +132,7 @@ def test_a_stream_of_forecasts_may_be_cut_anywhere(seed, n_experts, cut, state):
     X, y = rng.lognormal(size=(40, n_experts)), rng.normal(size=40)
     for make, stream in (
         (lambda: ExpertMixtureRegressor(strategy="eg", history=7), (X, y)),
-        (lambda: ExpertMixtureRegressor(), (X, y)),  # rows a call without validation
+        (lambda: ExpertMixtureRegressor(), (X, y)),  # rows in calls without validation
         (lambda: DensityMixture(share=0.1), (X,)),
         (lambda: EGPortfolio(0.3, history=3), (X,)),
         (lambda: EGPortfolio(0.3), (X,)),
@@ -175,7 +175,7 @@ def test_a_broken_row_in_a_block_changes_nothing(make, broken, match, rows, hist
 
 
 def test_an_expert_that_broke_down_is_named_before_what_it_could_not_learn():
-    """A forecast of infinity comes before the step from it."""
+    """The infinite forecast is reported, not the step that follows from it."""
 
     class Diverges(ImplicitGDRegressor):
         def predict(self, X):
@@ -187,5 +187,5 @@ def test_an_expert_that_broke_down_is_named_before_what_it_could_not_learn():
             return super().partial_fit(X, y, sample_weight)
 
     X = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.raises(ValueError, match="Expert 'b' forecasts inf at row 6"):
+    with pytest.raises(ValueError, match="expert 'b' must be finite; got inf at row 6"):
         ExpertMixtureRegressor([("a", ImplicitGDRegressor()), ("b", Diverges())]).partial_fit(X, X[:, 0])

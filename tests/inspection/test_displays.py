@@ -1,4 +1,4 @@
-"""Displays draw the numbers that the models say, refuse what cannot be drawn, and import matplotlib when they draw."""
+"""Displays draw the numbers of the models, raise errors for invalid input, and import matplotlib on drawing."""
 
 import subprocess
 import sys
@@ -73,7 +73,7 @@ def test_the_regret_of_a_linear_model_and_its_certificate(learning_rate, fit_int
     display = RegretDisplay.from_estimator(
         model, X, y, coef=best.coef, intercept=best.intercept, n_points=7, ax=ax, line_kw={"linewidth": 3}
     )
-    assert not hasattr(model, "t_")  # a clone has learned
+    assert not hasattr(model, "t_")  # a clone was fitted
     assert display.ax_ is ax and display.figure_ is ax.figure and display.line_.get_linewidth() == 3
 
     rates = np.full(300, 0.5) if learning_rate == "constant" else 0.5 / np.arange(1, 301) ** 0.5

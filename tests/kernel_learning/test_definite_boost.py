@@ -35,7 +35,7 @@ def density(rng, d, rank=None):
 
 
 def problem(rng, d=5, n=12):
-    """Rows, bounds and senses that a random kernel keeps, some of them just so."""
+    """Rows, bounds and senses that a random kernel satisfies, some of them with equality."""
     rows, kernel = rng.normal(size=(n, d)), 0.9 * density(rng, d) + 0.1 * np.eye(d) / d
     values = np.einsum("ni,ij,nj->n", rows, kernel, rows)
     senses = rng.choice(["<=", ">="], size=n)
@@ -118,7 +118,7 @@ def test_pairs_and_matrices_have_the_same_optimum(projection):
     assert_array_equal(model.alpha_ > 0, binding)
     assert_allclose(half_squared[binding], bounds[binding], rtol=1e-6)
     assert half_squared[3] > 0.2
-    general = rng.normal(size=(6, 6, 6))  # of any rank and sign, met by some kernel
+    general = rng.normal(size=(6, 6, 6))  # of any rank and sign, satisfied by some kernel
     general = general + general.transpose(0, 2, 1)
     general -= np.tensordot(general, 0.5 * density(rng, 6) + np.eye(6) / 12, 2)[:, None, None] * np.eye(6)
     model = DefiniteBoost(**parameters).partial_fit_matrices(general)
@@ -192,7 +192,7 @@ def test_rounds_are_the_papers(seed):
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.sampled_from([-1.0, 0.0, 0.05, 0.3]))
 def test_dual_objective_falls_and_stays_below_its_bound(seed, projection, slack):
-    """Also where the constraints contradict each other."""
+    """Also if the constraints contradict each other."""
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
     bounds = bounds + np.where(senses == "<=", slack, -slack)
@@ -244,7 +244,7 @@ def test_diagonal_constraints_are_adaboost(selection, signs):
 
 
 def test_scikit_learns_adaboost():
-    """Fed with the stumps that AdaBoostClassifier found, one by one, DefiniteBoost gives them the same votes."""
+    """Given the stumps of AdaBoostClassifier one by one, DefiniteBoost finds the same weights."""
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:120], np.where(y[:120] == 1, 1, -1)
     boosting = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=6, random_state=0).fit(X, y)
@@ -259,7 +259,7 @@ def test_scikit_learns_adaboost():
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact"]))
 def test_most_violated_constraints_alone(seed, projection):
-    """selection="violation" ends with all constraints kept, no vote ever falls, and the nearest kernel is nearer."""
+    """selection="violation" ends with all constraints satisfied, multipliers never fall, and the optimum is nearer."""
     rows, bounds, senses = feasible(np.random.default_rng(seed))
     plain = {"projection": projection, "max_iter": 20_000}
     model = DefiniteBoost(selection="violation", **plain).fit(rows, bounds, sense=senses)
@@ -296,7 +296,7 @@ def test_further_constraints_lead_to_the_same_optimum(seed, projection):
     assert parts.dual_objective_[-1] == pytest.approx(whole.dual_objective_[-1], rel=1e-6)
 
 
-def test_fit_forgets_and_partial_fit_does_not():
+def test_fit_starts_over_and_partial_fit_continues():
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
     first = model.kernel_
     model.partial_fit_pairs([[2, 3]], [0.01])
@@ -309,7 +309,7 @@ def test_fit_forgets_and_partial_fit_does_not():
 
 
 def test_rounds_may_be_spread_over_calls():
-    """A call that runs out of rounds leaves a state from which the next goes on."""
+    """A call that reaches max_iter leaves a state from which the next call continues."""
     rng = np.random.default_rng(2)
     rows, bounds, senses = feasible(rng)
     model = DefiniteBoost(max_iter=5, tol=1e-6)
@@ -357,7 +357,7 @@ def test_contradictions_are_proved(projection, rows, bounds, senses):
     [([[0, 1], [1, 2]], [0.0, 0.0], "<="), ([[0, 1]], [1.0], ">="), ([[0, 0]], [0.0], "<=")],
 )
 def test_constraints_that_singular_kernels_meet(projection, pairs, distances, sense):
-    """Met to `tol` by a kernel that is nearly singular."""
+    """Satisfied to `tol` by a nearly singular kernel."""
     model = DefiniteBoost(projection=projection, tol=1e-6).fit_pairs(pairs, distances, 4, sense)
     assert model.max_violation_ <= 1e-6 / 4
     assert np.isfinite(model.log_kernel_).all() and np.isfinite(model.alpha_).all()
@@ -401,7 +401,7 @@ def test_neighbours_of_flowers():
 
 
 class Watcher:
-    """A callback that keeps the models it is shown, and stops the fit after three rounds."""
+    """A callback that stores the models it gets, and stops the fit after three rounds."""
 
     def setup(self, estimator, context):
         self.models = []
@@ -420,7 +420,7 @@ class Watcher:
 
 def test_callbacks_see_every_round():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # callbacks are experimental, and say so
+        warnings.simplefilter("ignore")  # callbacks are experimental, and warn
         pytest.importorskip("sklearn.callback")
     rows, bounds, senses = feasible(np.random.default_rng(3))
     watcher = Watcher()

@@ -20,7 +20,7 @@ strict = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarnin
 
 
 def pair_problem(d=52, n=980):
-    """Bounds on the distances of n pairs, near ones from above and far ones from below, that a kernel keeps."""
+    """Bounds on the distances of n pairs that a kernel satisfies: upper ones if near, lower ones if far."""
     rng = np.random.default_rng(0)
     objects = rng.normal(size=(d, 3))
     kernel = np.exp(-((objects[:, None] - objects) ** 2).sum(axis=2) / 2) / d
@@ -71,7 +71,7 @@ def test_980_pairs_of_52_objects(optimum, projection, tol):
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.sampled_from([2, 8, 10_000]))
 def test_dual_gap(seed, projection, rounds):
-    """D(W, W_1) minus the dual objective's lower bound of the least D: from the kernel itself, and small at the end."""
+    """D(W, W_1) minus the lower bound from the dual objective, computed from the kernel; small at the end."""
     rng = np.random.default_rng(seed)
     rows, w = rng.normal(size=(8, 4)), np.diag(rng.dirichlet(np.ones(4)))
     bounds = np.einsum("ni,ij,nj->n", rows, w, rows) + 0.1
@@ -128,11 +128,11 @@ def test_many_rounds_do_not_drift():
 
 
 def test_a_failed_call_leaves_the_model(monkeypatch):
-    """Rounds change the geometry in place, but a copy of it."""
+    """Rounds change a solution in place, but not the one of the model."""
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 4)
-    before, kernel = model._geometry, model.kernel_
-    monkeypatch.setattr(DefiniteBoost, "_assess", lambda self: 1 / 0)
+    before, kernel = model._solution, model.kernel_
+    monkeypatch.setattr(DefiniteBoost, "_publish", lambda self, solution: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.partial_fit_pairs([[1, 2]], [0.01])
-    assert model._geometry is before
+    assert model._solution is before
     assert_array_equal(model.kernel_, kernel)

@@ -63,7 +63,7 @@ def test_it_finds_the_solution_of_the_dual(projection, seed):
 
 @projections
 def test_one_equality_is_both_inequalities(projection):
-    """One from below, one from above: one multiplier of the equality is negative, one positive."""
+    """A lower and an upper bound: one multiplier of the equality is negative, one positive."""
     rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
     bounds = np.array([0.4, 0.2])
     options = {"projection": projection, "tol": 1e-9, "max_iter": 200_000}

@@ -39,7 +39,7 @@ def test_the_algorithm_with_matrix_inverses(seed, d, reach):
     model = MatrixBurgRegressor().partial_fit(rows, targets)
     W, rates = algorithm(np.eye(d) * min(1 / d, 0.9), rows, targets)
     assert_allclose(model.kernel_, W, rtol=1e-7, atol=1e-9)
-    noted = [0]  # the rate is noted where it has fallen by a tenth
+    noted = [0]  # the rate is recorded where it has fallen by a tenth
     for t in range(1, len(rates)):
         if rates[t] <= 0.9 * rates[noted[-1]]:
             noted.append(t)
@@ -61,7 +61,7 @@ def test_diagonal_matrices_are_the_vector_algorithm():
 
 
 def test_hard_streams_stay_between_zero_and_identity():
-    """10^5 rows of very different sizes, targets of 0 and far out of reach: the rate falls, nothing breaks."""
+    """10^5 rows of very different sizes, targets of 0 or unattainable: the rate falls, W stays in its domain."""
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(100_000, 5)) * 10.0 ** rng.uniform(-3, 0, size=(100_000, 1))
     targets = rng.choice([0.0, 1.0, 1e3], size=100_000)
@@ -82,14 +82,14 @@ def test_the_same_row_out_of_reach_for_ever():
 
 
 def dual_of(model):
-    """N as the learner keeps it, and as it follows from W."""
+    """N as stored by the learner, and as computed from W."""
     W = model.kernel_
     d = len(W)
     return np.triu(model._learner.geometry._arguments()[0][d : 2 * d]), np.triu(np.linalg.inv(np.eye(d) - W) @ W)
 
 
 def test_the_dual_does_not_drift():
-    """It is computed afresh each 1000 rows; rank-one updates alone are ten times as far off by then."""
+    """It is recomputed every 1000 rows; the errors of rank-one updates alone would be ten times as large."""
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(60_000, 6))
     model = MatrixBurgRegressor().partial_fit(rows, rng.choice([0.0, 0.9], size=60_000) * (rows**2).sum(axis=1))
@@ -98,7 +98,7 @@ def test_the_dual_does_not_drift():
 
 
 def test_near_the_bound_there_is_room_left():
-    """Rows that meet the direction at its bound by chance, and steeply, do not push it any further."""
+    """Rows in the direction at its bound, small or large, do not change it further."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(50_500, 6))
     model = MatrixBurgRegressor().partial_fit(rows, 0.999 * (rows**2).sum(axis=1))
@@ -122,7 +122,7 @@ def test_the_loss_bound_of_theorem_2():
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([1e-3, 1.0, 1e3]), st.sampled_from([0.0, 0.1, 1.0]))
 def test_theorem_2_on_streams_of_any_targets(seed, d, radius, noise):
-    """Comparators with a loss of their own, and rows as long as the first one at most, whatever the unit."""
+    """Comparators with a positive loss, and rows at most as long as the first one, in any units."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(60, d))
     rows *= radius / np.linalg.norm(rows, axis=1, keepdims=True)

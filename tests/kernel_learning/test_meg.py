@@ -323,7 +323,7 @@ def test_sample_weight_scales_the_rate(update):
 
 
 def test_a_weight_that_vanishes_beside_the_scale_still_counts():
-    """Its rate underflows: the row moves nothing, and is scored as any other."""
+    """Its rate underflows: the row changes nothing, and its loss is counted."""
     learner = MEGKernelLearner().partial_fit(np.eye(3)[:2] * 1e20, [0.1, 0.2])
     before = learner.kernel_
     learner.partial_fit(np.eye(3)[:1], [0.3], sample_weight=[1e-300])

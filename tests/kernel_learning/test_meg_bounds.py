@@ -35,7 +35,7 @@ def half_losses(matrices, y, kernel):
 @laws
 @given(seeds, st.integers(1, 7), st.sampled_from(["explicit", "implicit"]), st.booleans())
 def test_factors_equal_matrices(seed, rank, update, each):
-    """Any rank, also beyond d, signs for all instances or for each, zeros among them."""
+    """Any rank, also above d, signs for all instances or for each, including zeros."""
     rng = np.random.default_rng(seed)
     d, n = 5, 12
     factors = rng.normal(size=(n, rank, d))
@@ -67,9 +67,9 @@ def test_one_factor_is_a_row():
 
 
 def test_methods_mix_in_one_stream():
-    """Rows, matrices and factors in turn, each read as what it is: as if all had been matrices."""
+    """Rows, matrices and factors in turn give the same results as matrices only."""
     rng = np.random.default_rng(1)
-    rows, y = rng.normal(size=(30, 2)), rng.random(30)  # of two features: widths say nothing
+    rows, y = rng.normal(size=(30, 2)), rng.random(30)  # of two features: the width does not tell the kinds apart
     mixed, plain = MEGKernelLearner(), MEGKernelLearner()
     for i in range(0, 30, 3):
         mixed.partial_fit(rows[[i]], y[[i]])

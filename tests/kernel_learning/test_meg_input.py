@@ -1,4 +1,4 @@
-"""MEGKernelLearner: bad input and parameters are refused by name, and change nothing."""
+"""MEGKernelLearner: errors for bad input and parameters name them, and leave the model unchanged."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_a_step_beyond_floating_point_is_refused():
     assert_array_equal(learner.log_kernel_, before)
 
 
-def test_multiples_of_the_identity_say_nothing():
+def test_multiples_of_the_identity_are_skipped():
     matrices = np.stack([0.3 * np.eye(3), np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0])])
     learner = MEGKernelLearner().partial_fit_matrices(matrices, [5.0, 1.0, 0.5])
     assert (learner.n_collapsed_, learner.t_, learner.spread_) == (2, 1, 1.0)

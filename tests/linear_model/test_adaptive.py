@@ -1,4 +1,4 @@
-"""Geometries that adapt: the kernel against a plain replica of the formulas, and what the theory promises."""
+"""Adaptive geometries: the kernel against a plain implementation of the formulas, and the laws of the theory."""
 
 import copy
 import pickle
@@ -107,7 +107,7 @@ def test_units_of_features_and_target_change_nothing(name, loss, layout):
 
 
 def test_plain_adagrad_depends_on_units():
-    """What the others are beside it."""
+    """Unlike the other adaptive divergences."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 2))
     small = MirrorDescentRegressor(divergence="adagrad").partial_fit(X, X[:, 0])
@@ -156,7 +156,7 @@ def test_a_value_larger_than_any_before_is_predicted_as_the_largest():
     fit_intercept=st.booleans(),
 )
 def test_the_regret_certificate_holds_for_every_comparator(name, seed, update, loss, upper, fit_intercept):
-    """From a row on at which regret is tracked, while the sizes of rows grow."""
+    """From the row at which tracking starts, while the sizes of rows grow."""
     rng = np.random.default_rng(seed)
     X, y = stream(loss, rng, 50, 4, density=0.7)
     X *= np.exp(rng.normal(size=4)) * np.exp(np.linspace(0, 2, 50))[:, np.newaxis]
@@ -208,7 +208,7 @@ def test_averages_are_the_mean_of_the_weights_after_every_step(name):
         total += plain.coef_
     for layout in (np.array, sparse.csr_array):
         averaged = MirrorDescentRegressor(divergence=name, average=True).partial_fit(layout(X), y)
-        if name == "adagrad":  # the others rescale weights that stand still, too, but for the average
+        if name == "adagrad":  # the others also rescale weights of other columns, except in the average
             assert_allclose(averaged.coef_, total / 100, rtol=1e-9)
         assert np.isfinite(averaged.coef_).all()
         averaged.set_params(average=False).partial_fit(layout(X[:1]), y[:1])

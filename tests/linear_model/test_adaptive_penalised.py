@@ -65,7 +65,7 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, layout, upd
 
 
 def before_and_after(name, layout, R, eta0, tracked=False, seed=8):
-    """Weights before and after a row of zeros, of which the penalty is all that moves them; h, the time, the model."""
+    """Weights before and after a row of zeros, which only the penalty changes; h, the time, the model."""
     rng = np.random.default_rng(seed)
     X, y, loss = rng.normal(size=(9, 4)) * np.exp(rng.normal(size=4)), rng.uniform(size=9), OBJECTS["log_loss"]
     X[8] = 0.0
@@ -177,7 +177,7 @@ def test_the_columns_that_a_sparse_row_does_not_have_wait(name, penalty):
 @penalties
 @pytest.mark.parametrize("average", [False, True])
 def test_any_cutting_of_a_stream_gives_the_same_numbers(name, penalty, average, learned):
-    """Bit for bit, through the rows at which all weights catch up, whatever is read or copied in between."""
+    """Bit for bit, also across rows at which all weights catch up, and with reads and copies in between."""
     rng = np.random.default_rng(1)
     X, y = sparse_rows(rng, 1500, 60, 0.05)
     X = sparse.csr_array(X)
@@ -333,7 +333,7 @@ def test_the_certificate_is_exact_where_loss_and_penalty_are_linear(name, layout
 
 
 def test_the_units_of_columns_change_the_penalty_alone():
-    """Of a column in other units the penalty is in these: an L1 of 0 leaves the numbers what they are."""
+    """In other units of a column the penalty changes accordingly; with an L1 of 0 nothing changes."""
     rng = np.random.default_rng(7)
     X, y = sparse_rows(rng, 200, 8)
     scaled = X * 10.0 ** np.linspace(-6, 6, 8)

@@ -139,7 +139,7 @@ def test_the_rate_never_rises_and_is_kept_by_pickling():
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_a_target_near_the_largest_possible_does_not_freeze_it(layout):
-    """As printed, the rate is 0 for ever once a weight is at its bound; a target near w = 1 does that in 100 rows."""
+    """As published, the rate stays 0 once a weight is at its bound; a target near w = 1 causes that in 100 rows."""
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(3000, 4))
     u = np.array([0.999, 0.999, 0.2, 0.1])
@@ -160,12 +160,12 @@ def test_a_target_near_the_largest_possible_does_not_freeze_it(layout):
     ],
 )
 def test_it_is_not_frozen_from_the_start_by_weights_at_their_bound(d, parameters):
-    """1/n with one feature, or an init at the bound, is a start, not a place to stay for ever."""
+    """With one feature (1/n) or an init at the bound the weights must still be able to change."""
     rng = np.random.default_rng(6)
     X = rng.uniform(0.5, 1.0, size=(500, d))
     u = np.full(d, 0.1)
     model = gradient(**parameters)
-    model.partial_fit(X[:1], 2 * X[:1].sum(axis=1))  # wants to grow, and cannot
+    model.partial_fit(X[:1], 2 * X[:1].sum(axis=1))  # a step towards larger weights, which are at their bound
     for _ in range(10):
         model.partial_fit(X, X @ u)
     assert model.eta_ > 0
@@ -218,7 +218,7 @@ def test_rows_of_zeros_are_learned_without_a_step():
 
 
 def test_small_and_large_weights_are_learned_alike():
-    """Itakura-Saito looks at ratios: weights over five powers of ten, each to the same relative accuracy."""
+    """The Itakura-Saito divergence depends on ratios: weights over five powers of ten, with equal relative accuracy."""
     rng = np.random.default_rng(8)
     u = 10.0 ** np.arange(2, -3, -1)
     X = rng.uniform(size=(20000, 5)) * (rng.uniform(size=(20000, 5)) < 0.3)

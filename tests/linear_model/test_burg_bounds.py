@@ -54,7 +54,7 @@ def test_a_bound_lowered_in_mid_stream_holds_for_absent_features_too(update, ave
         assert_allclose(csr.coef_[2:], (20 * 0.2 + 0.1) / 21, rtol=1e-14)
     else:
         assert_array_equal(csr.coef_[2:], 0.1)
-    # raised again, and lowered to where no weight is: nothing moves but by the rows
+    # raised again, and lowered to where no weight is: only rows change weights
     csr.set_params(upper_bound=None, average=False).partial_fit(sparse.csr_array(X), y)
     assert_array_equal(csr.coef_[2:], 0.1)
 
@@ -116,7 +116,7 @@ def test_constraints_of_other_estimators_hold_from_the_start(divergence, layout)
     ties=st.booleans(),
 )
 def test_targets_far_above_the_scale_of_the_weights_are_reached(seed, update, size, sign, loss, intercept, ties):
-    """c ends beside the pole of w(c), where it tells no more; at such a rate the new prediction is the target."""
+    """c ends near the pole of w(c), where it has no digits left; at such a rate the new prediction is the target."""
     rng = np.random.default_rng(seed)
     x = sign * (np.ones(4) if ties else rng.uniform(0.1, 1.0, size=4) * rng.choice([1.0, -0.5], size=4))
     y = size * np.sign(x[np.argmax(np.abs(x))])

@@ -20,7 +20,7 @@ def gradient(**parameters):
 
 @st.composite
 def adversarial_streams(draw):
-    """Rows, targets and weights of a few sizes each, in any order: what a stream should not be."""
+    """Rows, targets and weights of a few sizes each, in any order: adversarial streams."""
     n, d = draw(st.integers(1, 30)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = rng.choice(draw(st.sampled_from([[0.0, 1.0], [0.0, 0.01, 1.0], [0.1, 1.0, 30.0]])), size=(n, d))
@@ -87,7 +87,7 @@ def test_theorem_1_and_the_certificate_on_adversarial_streams(stream, upper, sum
 
 
 def test_the_loss_bound_has_the_first_and_the_last_rate():
-    """A row of zeros has no say in the first one, nor has what the schedule says of rows to come in the last one."""
+    """A row of zeros does not set the first one, and the schedule of later rows does not affect the last one."""
     X, y = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, 2.0]]), np.array([1.0, 0.8, 0.3])
     model = gradient(learning_rate="sqrt", eta0=0.1)
     rates = [model.partial_fit(X[i : i + 1], y[i : i + 1]).eta_history_[:, 1] for i in range(3)][-1]
@@ -154,7 +154,7 @@ def test_theorem_2_holds_with_the_fourth_power_of_the_radius_and_the_divergence_
 
 
 def test_the_sum_of_the_weights_need_not_be_known():
-    """JKD07, section 5: with m = n the printed rate hardly learns; running sums are better than knowing sum u."""
+    """JKD07, section 5: with m = n the published rate hardly learns; running sums are better than knowing sum u."""
     X, y, u = make_positive_sphere(10_000, 100, coef=True, random_state=0)
     losses = {m: gradient(sum_bound=m).partial_fit(X, y).cumulative_loss_ for m in (100.0, u.sum(), None)}
     assert losses[None] < losses[u.sum()] / 4 < losses[100.0] / 8
@@ -169,7 +169,7 @@ def test_a_bound_on_the_sum_that_cannot_be_is_refused(bad, unchanged):
 
 
 def test_the_history_of_the_rate_does_not_grow_with_the_stream():
-    """Each row a little larger than the one before: the rate falls at every row, and is noted at every tenth."""
+    """Each row is slightly larger than the one before: the rate falls at every row, and is recorded at every tenth."""
     X = np.linspace(0.1, 1.0, 20_000)[:, np.newaxis]
     model = gradient(sum_bound=1.0).partial_fit(X, X[:, 0] / 2)
     rows, rates = model.eta_history_.T

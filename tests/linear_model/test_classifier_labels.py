@@ -1,4 +1,4 @@
-"""The linear classifiers: which labels they take, and which they refuse by name."""
+"""The linear classifiers: valid labels, and errors that name invalid ones."""
 
 import warnings
 
@@ -71,10 +71,10 @@ LABELS = {
 
 @every
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_are_names_and_nothing_more(model, kind):
+def test_labels_are_only_names(model, kind):
     names, letter = LABELS[kind]
     X, number = some_rows(n_classes=len(names))
-    y, order = names[number], np.argsort(names)  # a class's number is its place among the sorted names
+    y, order = names[number], np.argsort(names)  # the number of a class is its position among the sorted names
     rank = np.argsort(order)[number]
     plain, named = clone(model).fit(X, rank), clone(model).fit(X, y)
     assert_array_equal(named.classes_, names[order])
@@ -137,7 +137,7 @@ def test_targets_that_are_not_labels_are_refused(model, unchanged):
 
 @every
 def test_labels_of_a_chunk_may_be_many(model):
-    """scikit-learn takes many labels in few rows for numbers, and warns: in a chunk of a stream they are labels."""
+    """scikit-learn warns that many labels in few rows look like numbers: in a chunk of a stream they are labels."""
     X, y = some_rows(n_classes=40, n=40, d=40)
     y = np.arange(40)
     with warnings.catch_warnings():

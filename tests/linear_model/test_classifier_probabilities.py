@@ -58,7 +58,7 @@ def test_probabilities_of_the_modified_huber_loss_are_those_of_scikit_learn(n_cl
 
 
 class Confident(LogisticLoss):
-    """A loss of one's own with labels of its own."""
+    """A user-defined loss with its own labels."""
 
     labels = (0.1, 0.9)
 
@@ -110,7 +110,7 @@ def test_probabilities_sum_to_one_and_order_as_the_scores(model, n_classes):
     else:
         assert_allclose(p, expit(scores) / expit(scores).sum(axis=1, keepdims=True), rtol=1e-14)
     assert_array_equal(fitted.classes_[p.argmax(axis=1)], fitted.predict(X))
-    assert_allclose(fitted.predict_log_proba(X), np.log(p), rtol=1e-14, atol=3e-16)  # ln p has the digits of p
+    assert_allclose(fitted.predict_log_proba(X), np.log(p), rtol=1e-14, atol=3e-16)  # ln p is as accurate as p
 
 
 def test_probabilities_far_out():

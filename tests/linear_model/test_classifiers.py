@@ -183,7 +183,7 @@ def test_more_classes_are_binary_learners_side_by_side(model):
 
 @every
 def test_two_classes_are_one_learner(model):
-    """The scores change their sign when the classes change their places, for learners that begin at 0."""
+    """The scores change their sign when the classes are exchanged, for learners that start at 0."""
     X, y = some_rows(n_classes=2)
     model = clone(model).set_params(max_iter=2, tol=None)
     one, two = clone(model).fit(X, y), clone(model).fit(X, 1 - y)
@@ -213,12 +213,12 @@ def test_a_row_that_one_learner_cannot_learn_is_learned_by_none(unchanged, learn
     model.partial_fit(small, labels, classes=[0, 1, 2])
     reference = copy.deepcopy(model)
     bad = np.vstack([small[:3], [[300.0, -23.0]], small[3:5]])
-    assert (model.decision_function(bad[3:4]) < -1).all()  # no loss, but for class 1
+    assert (model.decision_function(bad[3:4]) < -1).all()  # only class 1 has a loss
     for rows in (bad, bad.tolist(), sparse.csr_array(bad)):
         with unchanged(model, r"row 3 .*leaves the domain"):
             model.partial_fit(rows, [0, 1, 2, 1, 0, 1])
     others = copy.deepcopy(model).partial_fit(bad[:3], [0, 1, 2])
-    assert (others.coef_ != model.coef_).all()  # by then every learner had moved
+    assert (others.coef_ != model.coef_).all()  # by then every learner had changed
     assert learned(model.partial_fit(small, labels)) == learned(reference.partial_fit(small, labels))
 
 
@@ -247,7 +247,7 @@ def test_the_regret_certificate_holds_for_each_learner(divergence, update, loss,
         of_u = rate * definition.value(X @ u.T + b, targets).sum(axis=0)
         assert (model.weighted_loss_ <= of_u + bound + 1e-12).all()
         assert_allclose(model.regret_certificate(u[0], b[0])[0], bound[0])
-    # the comparator that the run ended with is nearly tight where steps are small
+    # the bound is nearly tight for the final weights if steps are small
     assert model.regret_certificate(model.coef_, model.intercept_).shape == (n_learners,)
 
 

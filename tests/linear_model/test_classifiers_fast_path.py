@@ -31,7 +31,7 @@ def some_rows(n=60, n_classes=3, d=4, seed=0):
 
 @pytest.fixture
 def no_validation(monkeypatch):
-    """From now on any call of the slow path is an error."""
+    """Any call of the slow path is an error from now on."""
 
     def refuse(*args, **kwargs):
         raise AssertionError("the slow path was taken")

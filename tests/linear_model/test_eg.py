@@ -1,4 +1,4 @@
-"""EGRegressor: its three kinds of weights, where they start, and what exponentiated gradient is good at."""
+"""EGRegressor: its three kinds of weights, their start, and the advantage of exponentiated gradient."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_predictions_are_limited_by_the_total(weights):
 
 
 def test_weights_at_the_floor_can_grow_again():
-    """A weight that a thousand steps drove to zero comes back when the data want it."""
+    """A weight that a thousand steps have driven to zero grows again if the data require it."""
     X = np.eye(2)[[0, 1] * 500]
     model = EGRegressor(weights="positive", update="explicit", eta0=1.0, learning_rate="constant", fit_intercept=False)
     model.partial_fit(1000 * X, np.zeros(1000))
@@ -128,7 +128,7 @@ def test_weights_at_the_floor_can_grow_again():
 @pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-13, 1e-40])
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
 def test_a_sparse_row_that_holds_almost_all_the_weight_is_the_dense_row(share, update):
-    """What is left to the other weights decides how far the row's weight can fall: a difference would lose it."""
+    """The sum of the other weights limits the fall of the row's weight; computed as a difference it would be lost."""
     start = np.array([1.0, share, 2 * share, 3 * share])
     parameters = {"weights": "simplex", "init": start / start.sum(), "update": update, "fit_intercept": False}
     x = np.array([[20.0, 0.0, 0.0, 0.0]])
@@ -170,7 +170,7 @@ def test_the_loss_bound_of_exponentiated_gradient():
     entropy = SimplexEntropy().divergence(u, np.full(20, 1 / 20))
     assert 2 * model.cumulative_loss_ <= 1.5 * (loss_u + entropy)
     still = ((X.mean(axis=1) - y) ** 2).sum()
-    assert 2 * model.cumulative_loss_ < still  # and it did learn: better than the weights it began with
+    assert 2 * model.cumulative_loss_ < still  # better than the initial weights
 
 
 def test_total_and_weights_are_read_when_learning_starts():

@@ -1,4 +1,4 @@
-"""ForwardRegressor: the algorithm against fresh solves, its regret bound, several targets, and its stability."""
+"""ForwardRegressor: the algorithm against direct solutions, its regret bound, several targets, and its stability."""
 
 import copy
 import pickle
@@ -88,14 +88,14 @@ def test_without_the_query_in_the_matrix_predictions_are_linear():
 
 
 def stream(kind, rng, rows, d):
-    """Rows that make it hard, each in its way."""
+    """Difficult streams of several kinds."""
     if kind == "random":
         return rng.normal(size=(rows, d))
     if kind == "heavy tails":
         return rng.standard_t(1.1, size=(rows, d))
     if kind == "growing":
         return rng.normal(size=(rows, d)) * 1.5 ** np.arange(rows)[:, None]
-    if kind == "axes":  # each direction is new once, then comes back again and again
+    if kind == "axes":  # each direction is new once, and then repeated
         return np.eye(d)[np.sort(rng.integers(d, size=rows))] * rng.choice([0.1, 1.0, 10.0])
     return np.outer(rng.normal(size=rows), rng.normal(size=d)) + 1e-6 * rng.normal(size=(rows, d))  # one direction
 
@@ -141,7 +141,7 @@ def test_the_regret_is_within_its_bound(seed, kind, against, rows, d, alpha, siz
     assert model.regret_bound_ <= (z**2).max() / 2 * log_det + rounding
     coarsest = (z**2).max() / 2 * n * np.log1p(rows * (Z**2).sum(axis=1).max() / (alpha * n))
     assert (z**2).max() / 2 * log_det <= coarsest + rounding
-    for _ in range(5):  # the theorem is about every comparator
+    for _ in range(5):  # the theorem holds for every comparator
         v = u + rng.normal(size=n) * np.abs(u).max()
         loss = ((Z @ v - z) ** 2).sum() / 2 + alpha * (v @ v) / 2
         assert model.cumulative_loss_ <= loss + model.regret_bound_ + rounding
@@ -201,13 +201,13 @@ def test_a_bound_is_lost_with_the_first_ridge_prediction():
     X, y = some_rows(40, 3)
     model = ForwardRegressor().partial_fit(X[:10], y[:10])
     bound = model.regret_bound_
-    model.set_params(forward=False)  # which has learned nothing
+    model.set_params(forward=False)  # it has learned nothing
     assert model.regret_bound_ == bound
     with pytest.raises(ValueError, match="overflow"):
         model.partial_fit(np.full((1, 3), 1e200), [1.0])
     model.partial_fit(X[10:11], y[10:11], sample_weight=[0.0])
     assert model.regret_bound_ == bound
-    for rows in (slice(10, 11), slice(11, 12)):  # by the checked way in and by the fast one
+    for rows in (slice(10, 11), slice(11, 12)):  # with and without validation
         one = copy.deepcopy(model)
         one.partial_fit(X[rows].tolist() if rows.start == 10 else X[rows], y[rows]).set_params(forward=True)
         one.partial_fit(X[20:], y[20:])
@@ -315,13 +315,13 @@ def test_a_million_rows_leave_no_drift(kind):
     for start in range(0, n, 100_000):
         model.partial_fit(X[start : start + 100_000], y[start : start + 100_000])
 
-    # a fresh solve, with the columns brought to one size
+    # a direct solution, with columns scaled to one size
     Z, penalty = X / scale, np.diag(1.0 / scale)
     fresh = np.linalg.lstsq(np.r_[Z, penalty], np.r_[y, np.zeros(d)], rcond=None)[0] / scale
     tolerance = {"plain": 1e-12, "badly scaled": 1e-12, "far from zero": 1e-11, "nearly collinear": 1e-10}[kind]
     assert_allclose(model.coef_, fresh, rtol=tolerance)
 
-    # and the matrix is still the positive definite one: forward over ridge predictions are 1 / (1 + x'A^-1 x)
+    # and the matrix is still positive definite: forward / ridge predictions are 1 / (1 + x'A^-1 x)
     queries = np.r_[np.eye(d), Z[:20]]
     leverage = (queries * np.linalg.solve(Z.T @ Z + penalty**2, queries.T).T).sum(axis=1)
     forward = model.predict(queries * scale)

@@ -30,7 +30,7 @@ def late_rows(n=80, d=4, k=5, seed=0):
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 @pytest.mark.parametrize("first", [[0, 1], [1, 3, 4]])
 def test_a_late_class_starts_at_its_prior(gamma, first):
-    """The replica has all classes, but those that have not come take no part: its formulas are of the others."""
+    """The replica has all classes, but its formulas only include those that have been observed."""
     X, y = some_rows(60, 3, 5)
     y = np.where(np.arange(60) < 15, np.array(first)[np.arange(60) % len(first)], y)
     replica, begun = Replica(4, 5, 1.0, gamma), set(first)
@@ -74,7 +74,7 @@ def test_a_class_may_be_announced_later():
     model.partial_fit(X[30:31], y[30:31], [0, 1, 7], sample_weight=[0.0])
     assert model.classes_.tolist() == [0, 1, 7] and model.coef_.shape == (3, 4)
     assert_allclose(model.decision_function(X), np.c_[-scores / 2, scores / 2, 0 * scores], rtol=1e-12, atol=1e-13)
-    model.partial_fit(X[30:], y[30:], [0, 1])  # what is known stays
+    model.partial_fit(X[30:], y[30:], [0, 1])  # existing classes are unchanged
     assert model.classes_.tolist() == [0, 1, 7]
     assert (model.predict_proba(X)[:, 2] < 0.5).all()
     assert model.partial_fit(X[:1], [7]).predict_proba(X[:1])[0, 2] > 0.05
@@ -99,7 +99,7 @@ def test_warm_fits_add_classes_too():
     assert (
         ForwardClassifier(handle_unknown="add").fit(X, y).cumulative_loss_
         == ForwardClassifier().fit(X, y).cumulative_loss_
-    )  # which knows all of them from the first row on
+    )  # with all classes known from the first row on
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -150,7 +150,7 @@ def test_a_free_intercept_has_a_tiny_penalty(k):
 
 
 def test_a_free_intercept_follows_rare_classes_far():
-    """As LogisticRegression does, of which the intercept has no penalty."""
+    """Like LogisticRegression, whose intercept is not penalised."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 2))
     y = (X[:, 0] + rng.logistic(size=4000) > 5.0).astype(int)
@@ -174,7 +174,7 @@ def test_models_of_a_mixture_do_not_add_classes(unchanged):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_several_outputs_are_learned_by_a_classifier_each(form, state):
-    """By scikit-learn's MultiOutputClassifier, in one stream however it is cut: each has an A of its own."""
+    """By scikit-learn's MultiOutputClassifier, for any division of the stream: each output has its own A."""
     X, first = some_rows(90, 5, 3)
     second = np.array(["no", "yes"])[(X[:, 0] + X[:, 1] > 0).astype(int)]
     Y, rows = np.c_[first.astype(object), second], form(X)

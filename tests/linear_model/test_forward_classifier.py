@@ -1,4 +1,4 @@
-"""ForwardClassifier: the algorithm against its formulas, hard rows, and what it reaches in one pass."""
+"""ForwardClassifier: the algorithm against its formulas, hard rows, and its errors in one pass."""
 
 import os
 
@@ -261,7 +261,7 @@ def test_rows_that_overflow_are_refused(k, row, weight, unchanged):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
 def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchanged, state):
-    """The metric makes each row's step when the next row comes, which may be refused after that or before."""
+    """The step of the metric for a row is applied with the next row, which may be refused before or after that."""
     X, y = some_rows(20, 9, k)
     model, other = (ForwardClassifier(forgetting=0.99).partial_fit(form(X[:2]), y[:2], classes=range(k)) for _ in "ab")
     for i in range(2, 20):
@@ -273,7 +273,7 @@ def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchan
     assert state(model._learner) == state(other._learner)
 
 
-def test_a_member_that_refuses_a_row_takes_it_back_from_the_others(unchanged, state):
+def test_a_row_that_a_member_refuses_is_learned_by_none(unchanged, state):
     X, y = some_rows(20, 3, 2)
     members = [ForwardClassifier(), MirrorDescentClassifier(), ForwardClassifier(alpha=1e-3)]
     model, other = (ParameterFreeClassifier(members=members).partial_fit(X[:1], y[:1], classes=[0, 1]) for _ in "ab")
@@ -287,7 +287,7 @@ def test_a_member_that_refuses_a_row_takes_it_back_from_the_others(unchanged, st
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_metric_that_may_overflow_is_looked_at(k, state):
-    """Columns in units 1e150 apart: no bound says that U stays finite, and so a call of one row looks at all of it."""
+    """Columns in units 1e150 apart: no bound shows that U stays finite, so a call with one row checks all of it."""
     X, y = some_rows(30, 4, k)
     X = X * [1e-149, 1e-149, 1.0, 1e2]
     whole = ForwardClassifier(alpha=1e-300).partial_fit(X, y, classes=range(k))

@@ -1,4 +1,4 @@
-"""ForwardRegressor on other losses than the squared one: the algorithm by its formulas, and what it reaches."""
+"""ForwardRegressor with other losses than the squared one: the algorithm against its formulas, and its errors."""
 
 import copy
 import pickle
@@ -56,7 +56,7 @@ def some_rows(n=60, d=4, seed=0, loss="poisson"):
 
 
 class Replica:
-    """The algorithm by its formulas: A as it is, a fresh solve for each row, the score by bisection."""
+    """The algorithm by its formulas: A as a matrix, a direct solution for each row, the score by bisection."""
 
     def __init__(self, d, loss, alpha, gamma, intercept_alpha=None):
         self.w, self.A, self.loss_of, self.gamma, self.loss = np.zeros(d), alpha * np.eye(d), loss, gamma, 0.0

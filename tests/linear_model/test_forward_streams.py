@@ -1,4 +1,4 @@
-"""ForwardRegressor on streams: cut anywhere, copied, with rows that are not sound, and on the fast path."""
+"""ForwardRegressor on streams: any division into calls, copies, invalid rows, and the fast path."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ from onlinebregman.linear_model.forward import ForwardRegressor
 def test_a_stream_may_be_cut_anywhere(d, make, n_targets, learned):
     rng = np.random.default_rng(0)
     X, y = some_rows(60, d, n_targets)
-    X[20:][rng.uniform(size=(40, d)) < 0.4] = 0.0  # zeros are skipped; rows without any go four at a time
+    X[20:][rng.uniform(size=(40, d)) < 0.4] = 0.0  # zeros are skipped; rows without zeros are processed four at a time
     X, h = make(X), rng.choice([0.0, 1.0, 2.5], size=60)
     whole = ForwardRegressor().fit(X, y, h)
     one_by_one = [[i, i + 1] for i in range(60)]
@@ -66,7 +66,7 @@ def test_parameters_set_in_mid_stream(unchanged, learned):
     assert learned(fast) == learned(slow) != learned(same)
     assert_array_equal(fast.coef_, same.coef_)
     assert fast.cumulative_loss_ != same.cumulative_loss_
-    # what shapes the state is read when learning starts
+    # parameters that determine the state are read when learning starts
     later = make().set_params(alpha=5.0, fit_intercept=False).partial_fit(X[20:], y[20:])
     assert learned(later) == learned(same)
     assert learned(later.fit(X, y)) == learned(ForwardRegressor(alpha=5.0, fit_intercept=False).fit(X, y))
@@ -139,7 +139,7 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (4, 1), (1, 0, 1), (0, 1), (1, 0, 4)])
 def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
-    """A row is rotated into a second factor, which takes the place of the first; 0 is for a row without weight."""
+    """A row is rotated into a second factor, which replaces the first; 0 stands for a row of weight 0."""
     X, y = some_rows(60)
     twin, model = ForwardRegressor(forgetting=0.9), ForwardRegressor(forgetting=0.9)
     start = 0
@@ -153,9 +153,9 @@ def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
         with unchanged(model, "Row 0 "):
             model.partial_fit(np.full((1, X.shape[1]), 1e200), [1.0])
         for n in (1, 4, 1):
-            mark = model._learner.mark()
+            savepoint = model._learner.savepoint()
             model.partial_fit(X[-n:], y[-n:])
-            model._learner.go_back(mark)
+            model._learner.rollback(savepoint)
             model._learner.commit()
             assert learned(model) == learned(twin)
             assert learned(pickle.loads(pickle.dumps(model))) == learned(twin)
@@ -190,7 +190,7 @@ def test_unfitted_attributes_say_what_to_do():
 
 @pytest.fixture
 def no_validation(monkeypatch):
-    """From now on any call of the slow path is an error."""
+    """Any call of the slow path is an error from now on."""
 
     def refuse(*args, **kwargs):
         raise AssertionError("the slow path was taken")

@@ -29,7 +29,7 @@ def some_rows(n=40, d=4, n_targets=None, seed=0, noise=0.1):
 
 
 class Replica:
-    """Normal model with a conjugate prior, by fresh solves; `free` is how little the intercept is penalised."""
+    """Normal model with a conjugate prior, by direct solutions; `free` is the factor of the intercept's penalty."""
 
     def __init__(self, d, n_targets, alpha, gamma, free):
         self.A, self.b = alpha * np.eye(d), np.zeros((d, n_targets))
@@ -219,7 +219,7 @@ def test_bad_questions_are_refused(unchanged):
 
 
 def covered(model, X, y, coverage, skip=0):
-    """The share of targets within their intervals, each asked for before it is learned."""
+    """The fraction of targets within their intervals, each computed before the row is learned."""
     hits = []
     for i in range(len(y)):
         if i >= max(skip, 1):
@@ -231,7 +231,7 @@ def covered(model, X, y, coverage, skip=0):
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_cover_exactly_from_the_second_row_on_where_the_model_is_true(coverage):
-    """Weights from the prior, and few rows beside the number of weights: no interval that forgets either would do."""
+    """Weights from the prior, and few rows compared with the number of weights: intervals must include both."""
     rng, rounds = np.random.default_rng(0), 150
     hits = []
     for _ in range(rounds):
@@ -277,7 +277,7 @@ def test_with_a_free_intercept_the_weights_are_those_of_ridge_regression(n_targe
 @settings(max_examples=40)
 @given(seed=seeds, rows=st.integers(1, 20), d=st.integers(1, 4), weighted=st.booleans())
 def test_a_free_intercept_is_the_limit_of_a_small_penalty(seed, rows, d, weighted):
-    """In all numbers, those of the first row, of the regret and of its bound among them."""
+    """In all numbers, including the first row, the regret and its bound."""
     rng = np.random.default_rng(seed)
     X, y = some_rows(rows, d, seed=seed)
     h = rng.choice([0.5, 1.0, 3.0], size=rows) if weighted else np.ones(rows)

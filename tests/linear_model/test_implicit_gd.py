@@ -1,4 +1,4 @@
-"""ImplicitGDRegressor: its closed form, its explicit sibling, and the fast path every linear model has."""
+"""ImplicitGDRegressor: its closed form, explicit steps, and the fast path of every linear model."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_init_is_where_it_starts(unchanged):
     assert_allclose(ImplicitGDRegressor(init=0.5, eta0=1e-300).partial_fit(X, y).coef_, np.full(4, 0.5))
     assert_allclose(ImplicitGDRegressor(init=start.tolist(), eta0=1e-300).partial_fit(X, y).coef_, start, atol=1e-200)
     model.partial_fit(X, y)
-    assert_array_equal(start, [1.0, -1.0, 2.0, 0.0])  # the caller's array is left alone
+    assert_array_equal(start, [1.0, -1.0, 2.0, 0.0])  # the caller's array is unchanged
     for bad, match in [
         ([1.0, 2.0], "init must have one weight for each of the . features; got shape"),
         (np.ones((2, 4)), "init must have one weight for each of the . features; got shape"),
@@ -107,7 +107,7 @@ def test_init_is_where_it_starts(unchanged):
 
 @pytest.fixture
 def no_validation(monkeypatch):
-    """From now on any call of the slow path is an error."""
+    """Any call of the slow path is an error from now on."""
 
     def refuse(*args, **kwargs):
         raise AssertionError("the slow path was taken")
@@ -157,7 +157,7 @@ def test_a_changed_parameter_is_taken_up_by_the_very_next_row(model, change, lea
     assert learned(fast) == learned(slow)
     assert learned(same.partial_fit(X, y)) != learned(fast)
     no_validation()
-    fast.partial_fit(X, y)  # and the fast path is open again
+    fast.partial_fit(X, y)  # and the fast path is used again
 
 
 @every

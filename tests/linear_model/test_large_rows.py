@@ -12,7 +12,7 @@ from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
 
 
 class OwnSimplex(SimplexEntropy):
-    """A class of one's own runs on its NumPy methods."""
+    """A subclass, which uses its NumPy methods."""
 
 
 class OwnPositive(RelativeEntropy):
@@ -35,7 +35,7 @@ layouts = pytest.mark.parametrize("layout", LAYOUTS)
 @layouts
 @pytest.mark.parametrize("name", ["simplex", "generic simplex"])
 @pytest.mark.parametrize("tiny", [1e-200, 1e-250, 1e-305])
-def test_a_tiny_weight_rises_to_where_a_large_row_asks_for_it(name, layout, tiny):
+def test_a_tiny_weight_grows_as_far_as_a_large_row_requires(name, layout, tiny):
     """The bracket of the scalar equation starts at exponents of 1e18, of which the last digit is 1024."""
     X = np.array([[2706637.9, -7345140.6]])
     model = MODELS[name](init=[1.0, tiny], eta0=261245.2).partial_fit(LAYOUTS[layout](X), [-558222.97])

@@ -1,4 +1,4 @@
-"""Laws of the updates that hold for every geometry, stream and rate: what the theory promises, checked on hard rows."""
+"""Laws of the updates for every geometry, stream and rate: statements of the theory, checked on difficult rows."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def heavy(rng, shape, tail=1.2):
 def test_an_implicit_step_solves_its_equation_and_never_overshoots(
     name, seed, n, rate, scale, y_scale, fit_intercept, density, positive
 ):
-    """c / eta + y - a(c) = 0: checked by the prediction after the step and by the step the weights took."""
+    """c / eta + y - a(c) = 0: checked by the prediction after the step and by the change of the weights."""
     rng = np.random.default_rng(seed)
     eta, x = 10.0**rate, 10.0**scale * rng.normal(size=n)
     if positive:
@@ -64,7 +64,7 @@ def test_an_implicit_step_solves_its_equation_and_never_overshoots(
     model.partial_fit(X, [y])
     after = float(model.predict(X)[0])
     size = max(abs(after), abs(y), abs(start), np.abs(x) @ np.abs(model.coef_))
-    if name == "signed":  # whose weights are differences of two
+    if name == "signed":  # weights are differences of two
         size = max(size, 1.5 * np.abs(x).max())
     if name == "signed":  # its predictions are differences of sums as large as this
         size = max(size, 1.5 * np.abs(x).max())
@@ -76,7 +76,7 @@ def test_an_implicit_step_solves_its_equation_and_never_overshoots(
     w, c_error = model.coef_, 0.0
     if fit_intercept:  # the intercept is a Euclidean coordinate of feature 1, so it moved by exactly -c
         c = -model.intercept_
-    elif name in ("gd", "egu", "burg") and (x != 0).any():  # read c off the weight that moved most
+    elif name in ("gd", "egu", "burg") and (x != 0).any():  # compute c from the weight that changed most
         i = int(np.abs(x).argmax())
         if name != "gd" and w[i] < 1e-300:
             return  # at the floor of the positive weights
@@ -146,7 +146,7 @@ def test_the_simplex_does_not_drift_over_a_million_sparse_steps(name, update):
         assert abs(model.predict(np.ones((1, n)))[0] / 1.5 - 1) < 1e-9
     weights, _ = model._learner.position  # both halves of signed ones
     assert abs(weights.sum() / 1.5 - 1) < 1e-9
-    # a rebuilt model (total summed afresh) says the same, if the other signs have anything left
+    # a rebuilt model (with a recomputed total) gives the same, if the other signs have any weight left
     if name == "eg" or np.abs(model.coef_).sum() < 1.5 * (1 - 1e-9):
         fresh = constant(name, eta0=0.3, update=update, fit_intercept=False, init=model.coef_).partial_fit(
             X[:1], y[:1], sample_weight=[1e-300]
@@ -175,7 +175,7 @@ def test_the_average_is_the_mean_of_the_weights_after_every_step(name, layout, e
         intercepts.append(last.intercept_)
     assert_allclose(averaged.coef_, np.mean(coefs, axis=0), rtol=1e-10, atol=1e-12)
     assert_allclose(averaged.intercept_, np.mean(intercepts), rtol=1e-10, atol=1e-12)
-    # what is lost is what the averages of the weights so far predict
+    # losses are those of the averaged weights so far
     rows, t = X.toarray() if layout == "sparse" else X, np.arange(1, 1200)
     first = constant(name, eta0=eta0).partial_fit(X[:1], y[:1]).cumulative_loss_
     scores = (np.cumsum(coefs, axis=0)[:-1] * rows[1:]).sum(axis=1) / t + np.cumsum(intercepts)[:-1] / t
@@ -230,7 +230,7 @@ def comparators(rng, name, n, w):
 def test_the_regret_certificate_holds_for_every_comparator(
     name, update, seed, n, fit_intercept, weighted, learning_rate
 ):
-    """MATH 4, and more than it says: what the inequality gives away is exactly sum eta (x.(w - u))^2 / 2."""
+    """MATH 4, and more: the slack of the inequality is exactly sum eta (x.(w - u))^2 / 2."""
     rng = np.random.default_rng(seed)
     T = 40
     X, y = rng.normal(size=(T, n)), rng.normal(size=T)
@@ -319,7 +319,7 @@ def test_permuting_the_features_permutes_the_weights(name, update, seed, n):
 @settings(max_examples=10)
 @given(seed=seeds, factor=st.sampled_from([0.25, 8.0]))
 def test_scaling_rows_targets_and_rate_together_changes_nothing(name, seed, factor):
-    """(s x, s y) at the rate eta / s^2 is (x, y) at eta, for every geometry: c x stays what it is."""
+    """(s x, s y) at the rate eta / s^2 is (x, y) at eta, for every geometry: c x is unchanged."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(50, 4)), rng.normal(size=50)
     one = LEARNERS[name](eta0=0.5, fit_intercept=False).partial_fit(X, y)

@@ -427,7 +427,7 @@ def test_what_shapes_the_weights_is_read_when_learning_starts(learned):
 
 
 def test_the_certificate_is_of_the_weights_that_were_learned():
-    """Signed weights have a certificate for comparators of any sign, whatever the parameter says by now."""
+    """Signed weights have a certificate for comparators of any sign, even if the parameter has changed."""
     X, y = some_rows()
     model = EGRegressor(total=2.0, track_regret=True).partial_fit(X, y)
     u = np.array([-0.5, 0.2, 0.1, 0.6])
@@ -439,7 +439,7 @@ def test_the_certificate_is_of_the_weights_that_were_learned():
 @pytest.mark.parametrize("loss", ["log_loss", "huber", "absolute_error", "epsilon_insensitive"])
 @pytest.mark.parametrize("divergence, signed", [("squared_euclidean", False), ("simplex_entropy", True)])
 def test_the_loss_bound_of_losses_with_bounded_slope(divergence, signed, loss, update):
-    """L <= L_u + G sqrt(2 M D n) at the rate of the theorem, for rows and comparators that keep to data_bounds."""
+    """L <= L_u + G sqrt(2 M D n) at the rate of the theorem, for rows and comparators within data_bounds."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(500, 10))
     u = np.r_[0.6, -0.4, np.zeros(8)]
@@ -453,12 +453,12 @@ def test_the_loss_bound_of_losses_with_bounded_slope(divergence, signed, loss, u
     ).partial_fit(X, y)
     of_u = float(LOSSES[loss].value(X @ u, y).sum())
     assert model.cumulative_loss_ - of_u <= model.regret_bound_
-    assert model.regret_bound_ < 0.5 * of_u  # so that this says something
+    assert model.regret_bound_ < 0.5 * of_u  # so that the test is meaningful
 
 
 @pytest.mark.parametrize("divergence", ["burg", "relative_entropy", "binary_entropy"])
 def test_poisson_from_far_up_the_exponential(divergence, unchanged):
-    """The implicit step from a score of hundreds; one beyond the range of floats is refused."""
+    """The implicit step from a score of hundreds; a score whose exponential overflows is refused."""
     model = MirrorDescentRegressor(
         divergence=divergence, loss="poisson", learning_rate="constant", eta0=0.3, fit_intercept=False, init=0.4
     )
@@ -472,14 +472,14 @@ def test_poisson_from_far_up_the_exponential(divergence, unchanged):
 
 
 class OwnBinary(BinaryEntropy):
-    """Runs on its NumPy methods."""
+    """Uses its NumPy methods."""
 
 
 @pytest.mark.parametrize("divergence", ["relative_entropy", "simplex_entropy", "burg", "binary_entropy", OwnBinary()])
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 @pytest.mark.parametrize("n", [1, 7, 20])
 def test_signed_weights_score_exactly_0_before_the_first_row(divergence, update, n):
-    """The sum of w+ x and -w- x over pairs of equal weights would be rounding errors, and a label that is right."""
+    """The sum of w+ x and -w- x over pairs of equal weights would be a rounding error, whose sign might be right."""
     X = np.arange(1, n + 1)[None] / 10
     settings = {
         "divergence": divergence,

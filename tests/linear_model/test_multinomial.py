@@ -24,7 +24,7 @@ ADAPTIVE = ("adagrad", "normalized_adagrad", "diagonal_newton")
 
 
 class PlainEuclidean(SquaredEuclidean):
-    """Of which nothing is compiled."""
+    """A divergence without compiled counterpart."""
 
 
 OWN = (Cosh(), PlainEuclidean())
@@ -101,7 +101,9 @@ def test_steps_are_those_of_the_formulas(seed, divergence, k, update, eta0, scal
 def test_implicit_steps_of_divergences_that_adapt_solve_their_equation(seed, divergence, k, eta0):
     """h (w_c' - w_c) = -rate (p_c - y_c) x at the new weights, with one rate for all."""
     X, y = some_rows(12, 5, k, seed)
-    X[9:] = np.clip(X[9:], X[:9].min(axis=0), X[:9].max(axis=0)) * 0.99  # no value larger than before: nothing shrinks
+    X[9:] = (
+        np.clip(X[9:], X[:9].min(axis=0), X[:9].max(axis=0)) * 0.99
+    )  # no value larger than before: no weights are rescaled
     model = make(divergence, eta0=eta0, fit_intercept=False).partial_fit(X[:9], y[:9], classes=range(k))
     for x, label in zip(X[9:], y[9:], strict=True):
         before = model.coef_
@@ -136,7 +138,7 @@ def test_the_compiled_path_and_the_numpy_path_are_one(k):
 @pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE])
 @pytest.mark.parametrize("size", [1e-6, 1e3, 1e6])
 def test_hard_rows_and_rates(divergence, size):
-    """The implicit step is there for every rate: scores end between those before it and where the loss is none."""
+    """The implicit step exists for every rate: scores end between those before and those without a loss."""
     X, y = some_rows(300, 6, 4)
     X[::7] *= 30.0
     model = make(divergence, eta0=size)
@@ -223,7 +225,7 @@ def test_the_certificate_holds_for_every_comparator(divergence, update, penalty)
         if penalty is not None:
             assert np.isfinite(bound).all()
         assert regret <= bound[0] + 1e-9 * abs(bound[0])
-    if divergence == "squared_euclidean" and penalty is None:  # and it is no trivial one
+    if divergence == "squared_euclidean" and penalty is None:  # and it is not trivial
         best = LogisticRegression(C=10.0).fit(X, y, h)
         losses = -log_softmax(X @ best.coef_.T + best.intercept_, axis=1)[np.arange(200), y]
         assert rates @ losses < model.weighted_loss_[0]
@@ -291,7 +293,7 @@ def test_a_call_learns_all_or_nothing(divergence, unchanged):
         with unchanged(model, "NaN"):
             model.partial_fit(form, y)
     bad[20] = 1e308
-    if divergence != "normalized_adagrad":  # which takes rows in units of their own
+    if divergence != "normalized_adagrad":  # it scales rows itself
         with unchanged(model, "[Rr]ow 20|overflow"):
             model.partial_fit(bad, y)
     with unchanged(model, "The label 3 at row 1"):

@@ -53,7 +53,7 @@ class PenalisedReplica(Replica):
 
     def learn(self, x, y, weight=1.0):
         super().learn(x, y, weight)
-        eta = self.eta0 / self.t**self.power  # the row's weight has no part in the penalty
+        eta = self.eta0 / self.t**self.power  # the penalty does not depend on the row's weight
         soft = self.name in ("squared_euclidean", "p_norm")
         sign = np.sign(self.theta) if soft else np.ones_like(self.theta)
         reach = np.abs(self.theta) if soft else np.inf
@@ -99,7 +99,7 @@ def test_the_numbers_are_those_of_the_definition(divergence, signed, penalty, up
     replica = PenalisedReplica(
         divergence, "squared_error", update, w, eta0=eta0, power=0.5, signed=signed, l1=R.l1, l2=R.l2
     )
-    if signed and divergence == "squared_euclidean":  # its halves start as all signed weights do
+    if signed and divergence == "squared_euclidean":  # its halves start like all signed weights
         replica.theta = starting_weights(SquaredEuclidean(), w, 6, True)
     for x, target, weight in zip(X, y, weights, strict=True):
         replica.learn(x, target, weight)
@@ -121,7 +121,7 @@ def test_the_numbers_are_those_of_the_definition(divergence, signed, penalty, up
     rate=st.sampled_from(["constant", "invscaling"]),
 )
 def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty, seed, density, alpha, average, rate):
-    """Weights catch up when a row needs them, or when they are read; zeros are at the same places."""
+    """Weights catch up when a row needs them, or when they are read; the same weights are 0."""
     rng = np.random.default_rng(seed)
     X, y = sparse_rows(rng, 300, 12, density)
     model = regressor(
@@ -137,10 +137,40 @@ def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty,
         assert_allclose(lazy.predict(rows), dense.predict(X), rtol=1e-11, atol=1e-12 * (1 + size))
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 0.3, 30.0, 1e250])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("average", [True, 40])
+def test_averages_under_a_ridge_include_the_weights_between_their_rows(alpha, signed, average):
+    """Pending steps of L2 divide all weights by the same factor, so that a sparse row need not make them."""
+    rng = np.random.default_rng(7)
+    X, y = sparse_rows(rng, 300, 12, 0.1)
+    w = start_of("squared_euclidean", rng, 12, signed)
+    replica = PenalisedReplica(
+        "squared_euclidean", "squared_error", "implicit", w, eta0=0.3, power=0.5, signed=signed, l1=0.0, l2=alpha
+    )
+    if signed:
+        replica.theta = starting_weights(SquaredEuclidean(), w, 12, True)
+    coefs, intercepts = [], []
+    for x, target in zip(X, y, strict=True):
+        replica.learn(x, target)
+        coefs.append(replica.coef)
+        intercepts.append(replica.b)
+    model = regressor(penalty="l2", alpha=alpha, eta0=0.3, signed=signed, init=w, average=average)
+    for start, end in ((0, 30), (30, 31), (31, 200), (200, 210), (210, 300)):
+        rows = X[start:end] if start == 200 else sparse.csr_array(X[start:end])
+        model.partial_fit(rows, y[start:end])
+        assert model._learner.geometry.get_state()[0]["lagging"] == (start != 200)
+        if end >= average:
+            coef, intercept = (np.mean(each[int(average) - 1 : end], axis=0) for each in (coefs, intercepts))
+            assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-11)
+            assert_allclose(model.intercept_, intercept, rtol=1e-9, atol=1e-11)
+            assert_allclose(model.predict(sparse.csr_array(X)), X @ coef + intercept, rtol=1e-9, atol=1e-11)
+
+
 @pairs
 @pytest.mark.parametrize("average", [False, True])
 def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, penalty, average, learned):
-    """Bit for bit, through the rows at which all weights catch up, whatever is read or copied in between."""
+    """Bit for bit, also across rows at which all weights catch up, and with reads and copies in between."""
     rng = np.random.default_rng(1)
     rows = 1500 if divergence == "squared_euclidean" and not average else 150
     X, y = sparse_rows(rng, rows, 60, 0.05)
@@ -169,7 +199,7 @@ def test_dense_and_sparse_calls_may_alternate(penalty):
 
 
 def test_the_clock_keeps_its_digits():
-    """Thresholds of 0.7 add up to 210 000, of which a weight of 5 could lose its last five digits."""
+    """Thresholds of 0.7 sum to 210 000, so that a weight of 5 could lose its last five digits."""
     rng = np.random.default_rng(12)
     X, y = sparse_rows(rng, 300_000, 5)
     model = regressor(penalty="l1", alpha=0.7, eta0=1.0, learning_rate="constant", fit_intercept=False)
@@ -180,7 +210,7 @@ def test_the_clock_keeps_its_digits():
 @pytest.mark.parametrize("alpha", [1e3, 1e90, 1e250])
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
 def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
-    """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that have to back all up."""
+    """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that back up all of them."""
     rng = np.random.default_rng(3)
     X, y = sparse_rows(rng, 600, 100, 0.02)
     model = regressor(penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0)
@@ -378,7 +408,7 @@ def test_other_constraints_take_turns_with_the_penalty():
 
 
 class Rough(Divergence):
-    """Not separable, as far as it says."""
+    """Does not declare that it is separable."""
 
     potential, mirror, inverse_mirror = Cosh.potential, Cosh.mirror, Cosh.inverse_mirror
 
@@ -407,7 +437,7 @@ def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged)
     model.set_params(warm_start=False, **{name: value}).fit(np.eye(3), np.ones(3))
 
 
-def test_a_strength_without_a_penalty_means_nothing(learned):
+def test_alpha_without_a_penalty_has_no_effect(learned):
     X, y = np.eye(3), np.ones(3)
     plain = regressor(random_state=0).fit(X, y)
     assert learned(regressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)
@@ -420,7 +450,7 @@ def test_a_strength_without_a_penalty_means_nothing(learned):
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_irrelevant_features_get_no_weight_and_new_rows_are_predicted_better(layout):
-    """495 rare features that mean nothing, and 5 that do, with noise of loss 1/2 a row."""
+    """495 rare irrelevant features, and 5 relevant ones, with noise of loss 1/2 per row."""
     rng = np.random.default_rng(9)
     X = rng.normal(size=(4000, 500)) * (rng.uniform(size=(4000, 500)) < 0.05)
     X[:, :5] = rng.normal(size=(4000, 5))
@@ -433,7 +463,7 @@ def test_irrelevant_features_get_no_weight_and_new_rows_are_predicted_better(lay
 
 
 def test_beside_scikit_learns_sgd():
-    """SGD shrinks by 1 - eta alpha before its step, we by 1 / (1 + eta alpha) after it: the same but for eta^2."""
+    """SGD shrinks by 1 - eta alpha before its step, this package by 1 / (1 + eta alpha) after it: equal up to eta^2."""
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(500, 4)), rng.normal(size=500)
     gaps = []

@@ -35,7 +35,7 @@ class Rosenblatt:
 
 
 def labelled_rows(rng, n, d, noise=0.0):
-    """Rows with labels -1 and 1 of a random halfspace, some of which are turned."""
+    """Rows with labels -1 and 1 of a random halfspace, some of them flipped."""
     X = rng.normal(size=(n, d))
     y = np.where(X @ rng.normal(size=d) + 0.3 * rng.normal() > 0, 1, -1)
     return X, np.where(rng.uniform(size=n) < noise, -y, y)
@@ -168,7 +168,7 @@ def test_the_mistake_bound_holds_on_streams_of_any_length(
 
 
 def test_the_bound_is_reached_by_orthogonal_rows():
-    """n rows at right angles are n mistakes, and (norm(u) / gamma)^2 = n."""
+    """n orthogonal rows give n mistakes, and (norm(u) / gamma)^2 = n."""
     X, y = np.eye(9), np.r_[np.ones(5), -np.ones(4)]
     model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
     assert model.n_mistakes_[0] == 9
@@ -222,7 +222,9 @@ def test_the_mistake_bound_is_for_one_rate(unchanged):
     for going_on in (model, pickle.loads(pickle.dumps(model)), model.set_params(eta0=1.0).partial_fit(X, y)):
         with unchanged(going_on, r"one constant rate, but rows were learned with eta0 = 1, then 0.001; fit again"):
             going_on.mistake_bound(X, y, [-1.0, 1.0])
-    assert model.set_params(tol=None, max_iter=1).fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound  # from nothing
+    assert (
+        model.set_params(tol=None, max_iter=1).fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound
+    )  # fitted from scratch
     model.set_params(warm_start=True, eta0=0.1).fit(X, y)
     with unchanged(model, "eta0 = 1, then 0.1"):
         model.mistake_bound(X, y, [-1.0, 1.0])

@@ -1,4 +1,4 @@
-"""Random Fourier features: the forward algorithms on cosines of the rows, as if these came as rows."""
+"""Random Fourier features: the forward algorithms on cosines of the rows."""
 
 import pickle
 

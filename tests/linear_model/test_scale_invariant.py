@@ -1,4 +1,4 @@
-"""Scale-invariant learning without a rate: the kernel against a plain replica, and what the theorem promises."""
+"""Scale-invariant learning without a rate: the kernel against a plain implementation, and the theorem."""
 
 import pickle
 
@@ -125,6 +125,24 @@ def test_regret_is_below_the_certificate_and_that_below_the_theorems_bound(loss,
         assert model.cumulative_loss_ - losses <= certificate + slack
         assert certificate <= bound + slack
     assert np.ravel(model.regret_bound(np.zeros(5)))[0] >= np.ravel(model.regret_certificate(np.zeros(5)))[0]
+
+
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_a_column_of_zeros_keeps_its_wealth_and_bets_it_later(layout):
+    rng = np.random.default_rng(3)
+    X, y = growing_stream("absolute_error", rng)
+    u = rng.normal(size=5)
+    model = learn(model_of("absolute_error"), layout(X), y)
+    wide = learn(model_of("absolute_error"), layout(np.c_[X, np.zeros(len(X))]), y)
+    for bound in ("regret_certificate", "regret_bound"):
+        assert_allclose(getattr(wide, bound)(np.r_[u, 0.0]), getattr(model, bound)(u), rtol=1e-12)
+    late = np.c_[X, np.where(np.arange(len(X)) < 40, 0.0, rng.normal(size=len(X)))]
+    replica = Replica("absolute_error", 6)
+    model = learn(model_of("absolute_error"), layout(late[:40]), y[:40])
+    learn(model, layout(late[40:]), y[40:])
+    for row in zip(late, y, strict=True):
+        replica.learn(*row)
+    assert_allclose(model.coef_, (replica.unit * replica.weights(replica.M))[:6], rtol=1e-9)
 
 
 def test_the_certificate_is_the_regret_where_losses_are_linear():

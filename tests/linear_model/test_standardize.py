@@ -1,4 +1,4 @@
-"""Columns centred and scaled inside the model, by the rows learned before: to the numbers of scikit-learn's scaler."""
+"""Columns centred and scaled inside the model, by the rows learned before: compared with scikit-learn's scaler."""
 
 import copy
 
@@ -83,7 +83,7 @@ class Replica:
 
     def standardize(self, x):
         mean, deviation = self.statistics(x.shape[-1])
-        known = deviation > 1e-14 * abs(mean)  # but for rounding
+        known = deviation > 1e-14 * abs(mean)  # up to rounding
         return np.clip(np.where(known, (x - mean) / np.where(known, deviation, 1.0), 0.0), -LIMIT, LIMIT)
 
     def count(self, x, h=1.0):
@@ -101,7 +101,7 @@ def test_a_model_that_standardises_is_one_behind_a_scaler_that_learns_after_it(m
     ours, theirs, scaler = standardizing(model), clone(model), StandardScaler()
     for i in range(len(y)):
         row = X[i : i + 1]
-        z = np.zeros_like(row)  # nothing is known before the first row, and no deviation before the second
+        z = np.zeros_like(row)  # there is no mean before the first row, and no deviation before the second
         if i:
             z = np.clip(np.where(scaler.var_ > 0, scaler.transform(row), 0.0), -LIMIT, LIMIT)
             assert_allclose(score(ours, row), score(theirs, z), rtol=1e-10, atol=1e-10)
@@ -150,17 +150,17 @@ def test_coef_and_intercept_are_in_units_of_the_data(model, layout):
     model = learn(standardizing(model), layout(X), y)
     near = (abs((X - model.mean_) / model.scale_) <= LIMIT).all(axis=1)
     assert 100 < near.sum() < 200
-    if getattr(model, "forward", False):  # whose predictions are shrunk
+    if getattr(model, "forward", False):  # its predictions are shrunk
         model.forward = False
     linear = X @ model.coef_.T + model.intercept_
     assert_allclose(score(model, layout(X))[near], linear[near], rtol=1e-8, atol=1e-8)
-    assert abs(score(model, layout(X)) - linear)[~near].max() > 1e-3  # those beyond count as five deviations
+    assert abs(score(model, layout(X)) - linear)[~near].max() > 1e-3  # others are clipped to five deviations
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_units_and_origins_of_columns_change_nothing(model):
     X, y = rows_of(model)
-    reference, changed = learn(standardizing(model), X, y), 1024.0 * X - 65536.0  # exact but for the difference
+    reference, changed = learn(standardizing(model), X, y), 1024.0 * X - 65536.0  # exact except for the difference
     assert_allclose(score(learn(standardizing(model), changed, y), changed), score(reference, X), rtol=1e-7, atol=1e-7)
     scaled = X * 2.0 ** np.arange(4)
     assert_array_equal(score(learn(standardizing(model), scaled, y), scaled), score(reference, X))
@@ -169,7 +169,7 @@ def test_units_and_origins_of_columns_change_nothing(model):
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
 def test_constant_columns_are_0_until_they_change(layout):
     X = np.tile([0.1, 0.0, 3e5], (50, 1))
-    X[30:, 2] = np.nextafter(3e5, 4e5)  # a constant but for rounding
+    X[30:, 2] = np.nextafter(3e5, 4e5)  # constant up to rounding
     y = np.arange(50.0)
     model = ImplicitGDRegressor(standardize=True).partial_fit(layout(X), y)
     if layout is np.array:
@@ -212,13 +212,13 @@ def test_a_refused_row_leaves_the_statistics_as_they_were(model, layout, rows, f
     assert np.isfinite(model.coef_).all() and np.isfinite(model.scale_).all()
 
 
-def test_a_call_that_is_taken_back_takes_back_its_statistics(state):
+def test_a_call_that_is_undone_restores_the_statistics(state):
     X, y = some_rows()
     learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
     for kind in (np.array, sparse.csr_array):
-        before, mark = state(learner), learner.mark()
+        before, savepoint = state(learner), learner.savepoint()
         assert learner.learn(kind(X[20:]), y[20:]) is None and state(learner) != before
-        learner.go_back(mark)
+        learner.rollback(savepoint)
         learner.commit()
         assert state(learner) == before
 
@@ -295,7 +295,7 @@ def test_many_rates_are_the_models_one_by_one(model, first):
         assert_array_equal(member.scale_, alone.scale_)
         assert_array_equal(score(member, X), score(alone, X))
         assert member.n_samples_seen_ == 60
-    assert len({id(member._learner.standardizer) for member in path.estimators_}) == 1  # one pass, one statistics
+    assert len({id(member._learner.standardizer) for member in path.estimators_}) == 1  # shared statistics
 
 
 def test_a_mixture_predicts_by_standardised_rows():
@@ -314,7 +314,7 @@ def test_a_pipeline_with_a_scaler_stays_possible():
 
 
 def test_raw_columns_are_learned_as_well_as_scaled_ones():
-    """Years, pressures and shares: nothing is learned from them as they are."""
+    """Years, pressures and fractions: without scaling nothing is learned from them."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1000, 3))
     X, y = Z * [5.0, 1e4, 0.01] + [2000.0, 1e5, 0.2], Z @ [1.0, -1.0, 0.5]

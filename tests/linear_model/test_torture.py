@@ -1,4 +1,4 @@
-"""Finite rows of any size never give a fitted attribute or a prediction that is not finite: an error, and no change."""
+"""Finite rows of any size never give attributes or predictions that are not finite; an error changes nothing."""
 
 import copy
 import warnings
@@ -71,7 +71,7 @@ def numbers(rng, largest, shape):
 
 
 def what_is_known(model):
-    """All public attributes that are numbers or arrays of numbers, stored or made afresh."""
+    """All public attributes that are numbers or arrays of numbers, stored or computed on access."""
     names = {name for name in [*vars(model), *dir(type(model))] if name.endswith("_") and not name.startswith("_")}
     for name in sorted(names):
         try:
@@ -148,7 +148,7 @@ def test_nothing_that_is_not_finite(name, seed, x, y, h, eta0, init, update, ave
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), x=sizes, y=sizes, eta0=st.sampled_from([1e-200, 1.0, 1e10]))
 def test_epochs_that_are_not_finite(name, seed, x, y, eta0):
-    """`loss_curve_`: of a fit, or of none."""
+    """`loss_curve_` is that of a completed fit, or not set."""
     rng = np.random.default_rng(seed)
     parameters = {} if name in ("perceptron", "winnow", "bets", "bets on classes") else {"update": "implicit"}
     model = MODELS[name](eta0=eta0, average=False, **parameters).set_params(max_iter=3, tol=None)
@@ -188,7 +188,7 @@ def test_averages_of_large_weights(init, unchanged):
     model = ImplicitGDRegressor(init=init, average=True, eta0=1e-300, fit_intercept=False)
     model.partial_fit([[1e-308, 0.0]], [1.0])
     assert_array_equal(model.coef_, [init, init])
-    model.partial_fit(sparse.csr_array(([1e-308], [0], [0, 1]), shape=(1, 2)), [1.0])  # the other one stands still
+    model.partial_fit(sparse.csr_array(([1e-308], [0], [0, 1]), shape=(1, 2)), [1.0])  # the other weight is unchanged
     assert_array_equal(model.coef_, [init, init])
     with unchanged(model, r"row \d or before.*average=False"):
         model.partial_fit(np.full((40, 2), 1e-308), np.ones(40))

@@ -106,7 +106,7 @@ def test_the_weights_stay_in_their_domain(weights):
     rng = np.random.default_rng(2)
     X, y = 100 * rng.standard_t(2, size=(3000, 8)), rng.choice([-1, 1], size=3000)  # nothing to learn, at a large rate
     model = WinnowClassifier(weights=weights, total=1.5, eta0=0.5)
-    if weights == "positive":  # whose free weights overflow
+    if weights == "positive":  # its weights can overflow
         X, model = X / 1e4, model.set_params(eta0=0.1)
     model.partial_fit(X, y, classes=[-1, 1])
     assert model.n_mistakes_[0] > 500
@@ -234,7 +234,7 @@ def test_irrelevant_features_cost_little(seed):
         model.partial_fit(X, y, classes=[-1, 1])
         return model._learner.learners[0].n_moves
 
-    perceptron = mistakes(PerceptronClassifier(fit_intercept=False))  # whose rate does not matter
+    perceptron = mistakes(PerceptronClassifier(fit_intercept=False))  # its rate does not matter
     winnow = mistakes(WinnowClassifier(fit_intercept=False, eta0=1 / 3))
     p_norm = mistakes(
         PNormClassifier(loss="perceptron", update="explicit", learning_rate="constant", fit_intercept=False)

@@ -77,7 +77,7 @@ def test_rows_are_taken_in_and_the_metric_is_found_when_it_is_asked_for(wine, mo
     for part in np.array_split(np.arange(178), 6):
         learner.partial_fit(X[part], y[part])
     assert len(solved) == 1
-    learner.set_params(similar=0.9)  # for the rows that come next
+    learner.set_params(similar=0.9)  # for the next rows
     assert_array_equal(learner.transform(X), reference.transform(X))
     assert learner.n_iter_ == reference.n_iter_ > 0 and learner.boost_.max_violation_ == reference.boost_.max_violation_
     assert len(solved) == 2

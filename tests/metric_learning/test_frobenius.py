@@ -1,4 +1,4 @@
-"""FrobeniusMetricLearner: its steps, the cone, what it shares with the LogDet learner, and k-NN with it."""
+"""FrobeniusMetricLearner: its steps, the projection, properties in common with LogDet, and k-NN."""
 
 import pickle
 
@@ -72,7 +72,7 @@ def test_distances_are_never_negative():
 
 
 def test_explicit_steps_at_any_rate_stay_in_the_cone():
-    """They leap over their targets, but the cone holds them: what is too large falls to 0."""
+    """They overshoot their targets, but the projection keeps W in the cone: distances that are too large become 0."""
     rng = np.random.default_rng(4)
     X, pairs = rng.normal(size=(30, 4)), rng.integers(0, 30, size=(5000, 2))
     learner = FrobeniusMetricLearner(eta0=100.0, scale_eta=False, update="explicit")

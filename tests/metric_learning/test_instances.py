@@ -1,4 +1,4 @@
-"""What metric learners learn from: triplets, one-sided losses, labels of pairs, priors, regret certificates."""
+"""Examples and parameters of metric learners: triplets, one-sided losses, labels of pairs, priors, certificates."""
 
 import pickle
 
@@ -53,14 +53,16 @@ def test_triplets_against_a_numpy_replica():
 
 
 def test_triplets_are_learned_until_they_hold():
-    """Row 1 is to be nearer to row 0 than row 2 is, though it is not."""
+    """The triplet demands that row 1 is nearer to row 0 than row 2, which is false at first."""
     rows = np.array([[0.0, 0.0], [3.0, 0.5], [0.5, 2.0]])
     learner = LogDetMetricLearner(margin=1.0, max_iter=500, eta0=0.3, learning_rate="constant")
     learner.fit_triplets(rows, [[0, 1, 2]])
     near, far = learner.predict(rows[1:])
     assert far - near > 0.99
     before = learner.get_mahalanobis_matrix()
-    learner.partial_fit_triplets(rows, [[0, 2, 2], [0, 1, 0]])  # the first contradicts itself, the second cannot hold
+    learner.partial_fit_triplets(
+        rows, [[0, 2, 2], [0, 1, 0]]
+    )  # the first contradicts itself, the second cannot be satisfied
     assert learner.n_collapsed_ == 1
     assert learner.get_mahalanobis_matrix().shape == before.shape
     holds = LogDetMetricLearner(margin=1.0, scale_eta=False).fit_triplets(rows * 10, [[0, 2, 1]])
@@ -170,7 +172,7 @@ def test_bad_labels_of_pairs(parameters, given, message):
 
 
 def start(prior, rows=X):
-    """The metric before anything has moved it: weights of zero."""
+    """The initial metric: rows of weight zero change nothing."""
     return LogDetMetricLearner(prior=prior).partial_fit(rows, np.arange(len(rows)) % 2, np.zeros(len(rows)))
 
 

@@ -1,4 +1,4 @@
-"""MetricKNeighborsClassifier: its votes, its window, when rows are mapped, and what it refuses."""
+"""MetricKNeighborsClassifier: its votes, its window, the mapping of rows, and errors."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def learned_in_chunks(model, size=20, rows=X, y=LABELS):
 
 
 class Counting(TransformerMixin, BaseEstimator):
-    """The identity times `factor_`, which counts the rows it maps; `t_` says when the factor has moved."""
+    """The identity times `factor_`, which counts the rows it maps; `t_` changes with the factor."""
 
     def __init__(self, moves=True, counts=True):
         self.moves = moves
@@ -101,11 +101,11 @@ def test_any_cutting_gives_the_same_model(window_size, learned):
     parts = clone(model)
     for start, stop in [(0, 7), (7, 8), (8, 150), (150, 200)]:
         parts.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
-        parts.predict(X[:3])  # looking changes nothing
+        parts.predict(X[:3])  # predictions change nothing
     assert learned(whole) == learned(rows)
     for model in (rows, parts):
         assert_array_equal(whole.predict_proba(X), model.predict_proba(X))
-    assert learned(whole) == learned(parts)  # now that all have mapped their rows
+    assert learned(whole) == learned(parts)  # after both have mapped all rows
 
 
 def test_all_there_is_votes_while_there_are_few():
@@ -113,7 +113,7 @@ def test_all_there_is_votes_while_there_are_few():
     assert model.predict(X[:3]).tolist() == ["b"] * 3
     assert_array_equal(model.predict_proba(X[:1]), [[0.0, 1.0, 0.0]])
     assert model.kneighbors(X[:2], return_distance=False).tolist() == [[0], [0]]
-    model.partial_fit(X[1:4], ["b", "c", "b"])  # some classes have not come
+    model.partial_fit(X[1:4], ["b", "c", "b"])  # some classes have not been observed
     assert_array_equal(model.predict_proba(X[:1]), [[0.0, 0.75, 0.25]])
     assert model.kneighbors(X[:2])[0].shape == (2, 4)
 
@@ -131,8 +131,8 @@ def test_of_equal_votes_the_first_class_wins():
     assert model.predict([[0.1]]).tolist() == ["a"]
 
 
-def test_learning_the_metric_pays():
-    """Two features that tell, twenty that do not: against the same window in the Euclidean metric."""
+def test_a_learned_metric_has_fewer_errors():
+    """Two informative features, twenty others: compared with the same window in the Euclidean metric."""
     rng = np.random.default_rng(1)
     y = rng.integers(3, size=1500)
     rows = rng.normal(size=(1500, 22))
@@ -178,7 +178,7 @@ def test_rows_are_mapped_again_when_the_metric_has_moved():
     assert mapped_by(model, lambda: model.partial_fit(X[20:40], LABELS[20:40])) == 0
     assert mapped_by(model, lambda: model.predict_proba(X[:2])) == 30 + 2
     assert_allclose(model.kneighbors(model.X_[:3], 1)[0], 0.0, atol=1e-6)
-    model.metric_.partial_fit(X)  # taught by someone else: its t_ tells
+    model.metric_.partial_fit(X)  # learned outside of the classifier, which its t_ shows
     assert mapped_by(model, lambda: model.kneighbors(X[:1])) == 30 + 1
     model.set_params(n_neighbors=2, weights="distance", algorithm="brute")
     assert mapped_by(model, lambda: model.predict(X[:1])) == 1
@@ -201,7 +201,7 @@ def test_while_the_metric_stands_still_only_new_rows_are_mapped(window_size, sti
         assert_array_equal(model.predict_proba(X), _with_all_classes(knn, knn.predict_proba(X)))
     if still == "frozen":
         assert model.metric_.factor_ == 201.0
-    model.partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:9], LABELS[5:9])  # two calls without a look between them
+    model.partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:9], LABELS[5:9])  # two calls without a prediction in between
     assert mapped_by(model, lambda: model.predict(X[:2])) == 9 + 2
 
 
@@ -221,7 +221,7 @@ def test_a_metric_that_does_not_count_is_taken_to_move_with_every_call():
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_another_metric_may_be_set(frozen):
-    """Also one that has learned as many rows, or none: its distances count, and those of no metric before it."""
+    """Also one that has learned equally many rows, or none: its distances are used, not those of the previous one."""
     scalers = [StandardScaler().fit(X), StandardScaler().fit(X * [1.0, 1.0, 1.0, 100.0, 100.0])]
     model = MetricKNeighborsClassifier(3, metric_learner=FrozenEstimator(scalers[0])).fit(X, LABELS)
     if not frozen:
@@ -271,7 +271,7 @@ def test_any_transformer_that_learns_in_steps_may_be_the_metric(metric):
 
 def test_a_copy_does_not_carry_the_mapped_rows(state):
     model = MetricKNeighborsClassifier(random_state=0).partial_fit(X, LABELS, classes=CLASSES)
-    model.metric_.transform(X[:1])  # it keeps its factor
+    model.metric_.transform(X[:1])  # it caches its factor
     before, size = state(model), len(pickle.dumps(model))
     expected = model.predict_proba(X)
     assert state(model) == before and len(pickle.dumps(model)) == size
@@ -307,8 +307,8 @@ def test_a_window_is_the_end_of_a_list(appends):
         views.append((window.rows, list(kept)))
         assert (window.first, window.last, len(window)) == (kept[0], seen, len(kept))
         assert window.codes.tolist() == kept
-        assert len(window._rows) <= 2 * most  # room, but not without bounds
-    for seen_before, numbers in views:  # what was handed out is still what it was
+        assert len(window._rows) <= 2 * most  # spare capacity, but bounded
+    for seen_before, numbers in views:  # arrays returned earlier are unchanged
         rows = seen_before.rows if isinstance(seen_before, Window) else seen_before
         assert rows[:, 0].tolist() == numbers
         assert not rows.flags.writeable
@@ -361,7 +361,7 @@ def test_a_metric_that_cannot_do_it_is_refused(metric, unchanged):
     model = MetricKNeighborsClassifier(metric_learner=metric)
     with unchanged(model, rf"metric_learner.*(has no partial_fit|the method transform; got {type(metric).__name__})"):
         model.partial_fit(X, LABELS, classes=CLASSES)
-    if isinstance(metric, PCA):  # no need to learn in steps
+    if isinstance(metric, PCA):  # without partial_fit
         assert set(model.fit(X, LABELS).predict(X)) == set(CLASSES)
         with unchanged(model, r"metric_learner \(PCA\) has no partial_fit.*FrozenEstimator"):
             model.partial_fit(X, LABELS)

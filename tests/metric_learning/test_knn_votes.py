@@ -1,4 +1,4 @@
-"""MetricKNeighborsClassifier with several metrics: the mean of their votes, one window, all of them or none."""
+"""MetricKNeighborsClassifier with several metrics: the mean of their votes, one window, all learn or none."""
 
 import copy
 import pickle
@@ -123,8 +123,8 @@ def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
 
 
 @pytest.mark.exhaustive
-def test_voting_pays():
-    """One metric or another is right where most are: less errors than they make on average, and than the default."""
+def test_voting_has_fewer_errors():
+    """Fewer errors than those of the metrics on average, and than the default."""
     rows, y = load_digits(return_X_y=True)
     rows = scale(rows)
 
@@ -149,7 +149,7 @@ def test_any_cutting_gives_the_same_model(metrics, learned):
     for start, stop in [(0, 7), (7, 8), (8, 90), (90, 120)]:
         parts.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
         parts = pickle.loads(pickle.dumps(parts))
-        parts.predict(QUERIES[:3])  # looking changes nothing
+        parts.predict(QUERIES[:3])  # predictions change nothing
     for part in (rows, parts):
         assert_array_equal(part.predict_proba(QUERIES), whole.predict_proba(QUERIES))
         assert learned(part) == learned(whole)
@@ -187,7 +187,7 @@ def test_each_metric_maps_its_rows_once():
 
     assert mapped(lambda: model.predict(QUERIES[:2])) == [22, 22]
     assert mapped(lambda: model.predict(QUERIES[:2])) == [2, 2]
-    model.metric_learners_[2].partial_fit(X)  # taught by someone else: its t_ tells
+    model.metric_learners_[2].partial_fit(X)  # learned outside of the classifier, which its t_ shows
     assert mapped(lambda: model.predict(QUERIES[:2])) == [2, 22]
     model.partial_fit(X[20:30], LABELS[20:30])
     assert mapped(lambda: model.predict(QUERIES[:2])) == [32, 32]
@@ -203,7 +203,7 @@ def test_a_metric_may_be_set_or_taught_in_mid_stream():
         for metric in (scaler, model.metric_learners_[1])
     ]
     assert_array_equal(model.predict_proba(QUERIES), np.mean(votes, axis=0))
-    model.metric_ = scaler  # from now on alone
+    model.metric_ = scaler  # replaces all metrics
     assert_array_equal(model.predict_proba(QUERIES), votes[0])
     assert model.partial_fit(X[:1], LABELS[:1]).metric_learners_ == [scaler]
 

@@ -111,7 +111,7 @@ def test_positive_definite_after_hard_steps():
 
 @given(seed=st.integers(0, 10**6))
 def test_equivariant_under_linear_maps(seed):
-    """Rows mapped by an invertible M, the prior mapped along: every distance stays the same."""
+    """Rows mapped by an invertible M, and the prior accordingly: every distance is unchanged."""
     rng = np.random.default_rng(seed)
     X, M = rng.normal(size=(20, 4)), rng.normal(size=(4, 4)) + 3 * np.eye(4)
     pairs, targets = rng.integers(0, 20, size=(30, 2)), rng.uniform(0, 5, size=30)
@@ -154,7 +154,7 @@ def test_weights_of_pairs():
 
 
 def test_weights_of_labelled_rows(wine):
-    """Weight h is rate h for the row's pairs; a row of weight 0 is left out, and not remembered either."""
+    """Weight h is rate h for the row's pairs; a row of weight 0 is skipped, and not stored."""
     X, y = wine
     doubled = raw(random_state=0, eta0=1e-3).fit(X, y, sample_weight=np.full(len(y), 2.0))
     assert_array_equal(doubled.components_, raw(random_state=0, eta0=2e-3).fit(X, y).components_)
@@ -207,7 +207,7 @@ def test_bounds_of_drawn_pairs_are_percentiles_of_all(wine):
 
 
 def test_same_class_pairs_shrink_and_others_grow():
-    """Two classes apart along the first feature, noise along the second: the metric forgets the noise."""
+    """Two classes differ in the first feature, the second is noise: its weight in the metric vanishes."""
     rng = np.random.default_rng(0)
     y = np.arange(300) % 2
     X = np.c_[3.0 * y + 0.3 * rng.normal(size=300), 2 * rng.normal(size=300)]
@@ -371,7 +371,7 @@ def test_continuous_labels_are_refused():
         LogDetMetricLearner().fit(ROWS, [0.1, 0.2, 0.3, 0.4])
 
 
-def test_pair_distance_wants_as_many_rows_on_both_sides():
+def test_pair_distance_requires_equal_numbers_of_rows():
     learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="X and Y must have the same number of rows; got 4 and 3"):
         learner.pair_distance(ROWS, ROWS[:3])

@@ -1,4 +1,4 @@
-"""Neighbours and impostors of a stream: what is drawn, that cutting changes nothing, and that it pays."""
+"""Neighbours and impostors of a stream: the samples, independence of the division into calls, and accuracy."""
 
 import contextlib
 import pickle
@@ -14,7 +14,7 @@ from onlinebregman._kernels.matrices.neighbors import (
     NEAREST_IMPOSTORS,
     NEAREST_SIMILAR,
     NeighborTriplets,
-    renew_places,
+    update_images,
 )
 from onlinebregman._kernels.matrices.percentiles import Percentiles
 from onlinebregman._kernels.matrices.random_pairs import RandomPairs
@@ -30,7 +30,7 @@ from onlinebregman import LogDetMetricLearner
 from onlinebregman.metric_learning._memory import random_numbers
 from onlinebregman.schedules import Constant
 
-RATE = 1e-8  # so that W stays where it is
+RATE = 1e-8  # so that W hardly changes
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def sampler(d, memory_size=100, per_row=1, seed=0, kind=NeighborTriplets):
 
 
 def take_in(drawn, W, X, numbers, again=False):
-    """Have rows learned from W; returns the sum of what the steps were along, and how many they were."""
+    """Learn rows starting at W; returns the sum of the instances of the steps, and their number."""
     learner = Learner(FrobeniusGeometry(W), SquaredLoss())
     learner.configure(update="explicit", schedule=Constant(RATE))
     assert drawn.learn_by(learner, X, np.array(numbers, dtype=float), np.ones(len(X)), again) is None
@@ -70,7 +70,7 @@ def step_of(W, X, target):
 def test_triplets_are_an_anchor_its_neighbours_and_its_impostors():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
-    W = np.diag([1.0, 25.0, 0.01])  # near in this metric
+    W = np.diag([1.0, 25.0, 0.01])  # nearest rows in this metric
     squared = pairwise_distances(X @ np.sqrt(W)) ** 2
     drawn, margins, met = sampler(3), [], 0
     for row in range(60):
@@ -105,7 +105,7 @@ def test_a_row_that_comes_again_is_not_its_own_neighbour(wine):
 
 
 def test_triplets_join_the_nearest_of_full_memories():
-    """Rows of two classes, long after the first were replaced: the remembered ones are looked through one by one."""
+    """Rows of two classes, long after the first were replaced: the stored ones are searched one by one."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(400, 6)), np.r_[0, 1, rng.integers(2, size=398)]
     drawn, L = sampler(6, memory_size=30), rng.normal(size=(6, 6))
@@ -167,7 +167,7 @@ def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
     ],
 )
 def test_what_does_not_fit_is_refused(wine, place, spoil):
-    """Of a file that was tampered with: the loop that draws does not look at lengths."""
+    """From a manipulated file: the compiled loop does not check lengths."""
     X, y = wine
     drawn = sampler(13)
     take_in(drawn, np.eye(13), X[:100], y[:100])
@@ -196,24 +196,24 @@ def test_the_metric_is_looked_up_by_row_counts(wine):
 
 @pytest.mark.parametrize("kind", [NeighborTriplets, RandomPairs])
 @pytest.mark.parametrize("n", [1, 3, 60])
-def test_a_sampler_goes_back_to_what_it_was(wine, kind, n, state):
-    """A call of one row, or of several, which look up the metric, replace rows, and ask for random numbers."""
+def test_a_sampler_is_rolled_back(wine, kind, n, state):
+    """A call with one row or several, which read the metric, replace rows, and draw random numbers."""
     order = np.random.default_rng(0).permutation(178)
-    X, y = wine[0][order], 2 - wine[1][order]  # numbers of classes as they come
+    X, y = wine[0][order], 2 - wine[1][order]  # classes numbered in order of appearance
     drawn, found = sampler(13, memory_size=5, per_row=50, kind=kind), []
     take_in(drawn, np.eye(13), X[:30], y[:30])
     for start in range(30, 110):
-        before, mark = state(drawn), drawn.mark()
+        before, savepoint = state(drawn), drawn.savepoint()
         take_in(drawn, np.eye(13), X[start : start + n], y[start : start + n])
         found.append(state(drawn))
         assert found[-1] != before
-        drawn.go_back(mark)
+        drawn.rollback(savepoint)
         drawn.commit()
         assert state(drawn) == before
         learner = Learner(FrobeniusGeometry(np.eye(13)), SquaredLoss())
         learner.configure(update="explicit", schedule=Constant(RATE))
         some = X[start : start + n + 1]
-        numbers = np.r_[y[start : start + n], 7.0]  # a class that is not the next
+        numbers = np.r_[y[start : start + n], 7.0]  # not the next class number
         assert drawn.learn_by(learner, some, numbers, np.ones(n + 1), False) == ("bad target", n)
         assert state(drawn) == before and learner.t == 0
         assert_array_equal(learner.coef, np.eye(13))
@@ -239,7 +239,7 @@ def test_the_reservoir_is_a_uniform_sample_of_each_class():
         reservoir = Reservoir(1, 5, random_numbers(seed))
         assert reservoir.learn(np.arange(60.0)[:, None], (np.arange(60) >= 20).astype(float))
         assert np.bincount(reservoir.classes).tolist() == [5, 5] and reservoir.class_counts == [20, 40]
-        counts[reservoir.remembered[:, 0].astype(int)] += 1
+        counts[reservoir.stored[:, 0].astype(int)] += 1
     assert_allclose(counts[:20] / 400, 5 / 20, atol=0.1)
     assert_allclose(counts[20:] / 400, 5 / 40, atol=0.1)
 
@@ -253,7 +253,7 @@ def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, 
     for part in (slice(0, 1), slice(1, 4), slice(4, 200), slice(200, 300)):
         assert all_.learn(X[part], numbers[part])
     assert state(all_) == state(one)
-    assert not all_.learn(X[:2], np.array([0.0, 4.0]))  # class 3 has not come
+    assert not all_.learn(X[:2], np.array([0.0, 4.0]))  # class 3 has not been observed
     assert state(all_) == state(one)
     with pytest.raises(ValueError, match="must have 2 features"):
         all_.learn(np.ones((2, 3)), np.zeros(2))
@@ -263,14 +263,14 @@ def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, 
 
 @pytest.mark.parametrize("seen", [3, 16, 17, 100])
 @pytest.mark.parametrize("n", [1, 150])
-def test_a_reservoir_goes_back_to_what_it_was(seen, n, state):
+def test_a_reservoir_is_rolled_back(seen, n, state):
     reservoir = Reservoir(2, 40, random_numbers(0))
     reservoir.learn(np.arange(2.0 * seen).reshape(-1, 2), np.arange(seen) % 2.0)
     for _ in range(40):
-        before, mark = state(reservoir), reservoir.mark()
+        before, savepoint = state(reservoir), reservoir.savepoint()
         assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
         assert state(reservoir) != before
-        reservoir.go_back(mark)
+        reservoir.rollback(savepoint)
         reservoir.commit()
         assert state(reservoir) == before
         assert reservoir.learn(np.full((n, 2), -1.0), np.arange(n) % 3.0)
@@ -282,12 +282,12 @@ def test_places_are_those_in_the_metric():
         rows, origin, L = np.ones((n, 2 * d + 1)), rng.normal(size=d), rng.normal(size=(d, d))
         rows[:, :d] = rng.normal(size=(n, d))
         x = rows[:, :d].copy()
-        renew_places(rows, origin, L)
+        update_images(rows, origin, L)
         assert_array_equal(rows[:, :d], x)
         assert_allclose(rows[:, d:-1], (x - origin) @ L.T, rtol=1e-12, atol=1e-12)
         assert_allclose(rows[:, -1], (rows[:, d:-1] ** 2).sum(axis=1), rtol=1e-12)
     with pytest.raises(ValueError, match=r"components the shape \(5, 5\); got 11 values and shape \(4, 5\)"):
-        renew_places(rows, origin, L[:4])
+        update_images(rows, origin, L[:4])
 
 
 @pytest.mark.parametrize("triplets", [True, False])
@@ -303,7 +303,7 @@ def test_running_samples_do_not_depend_on_the_cutting(triplets, state):
     percents = [50] if triplets else [5, 95]
     expected = np.percentile(z[:500], percents)
     assert_allclose(found[-1], np.array(percents) / 100, atol=0.05)
-    for n in (1, 2, 3, 4, 10, 11):  # there is a look at each of the first
+    for n in (1, 2, 3, 4, 10, 11):  # the metric is refreshed at each of the first rows
         if n > 1 or triplets:
             expected = np.percentile((z * z)[:n], percents)
             assert_array_equal(found[n - 1], expected)
@@ -359,7 +359,7 @@ def test_a_long_stream_in_little_memory():
         (np.arange(30.0)[:, None], ["only"] * 30),  # one class
         (np.arange(30.0)[:, None], [True, False] * 15),  # one feature
         ([[0.0, 1.0]] * 2, ["a", "b"]),  # two equal rows
-        ([[0.0, 1.0]] * 20, ["a", "b"] * 10),  # nothing but equal rows
+        ([[0.0, 1.0]] * 20, ["a", "b"] * 10),  # only equal rows
         (np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0), [0, 1] * 20),  # each in both classes
         ([[1.0, 2.0]], [0]),  # one row
         (np.eye(3), ["a", "b", "c"]),  # classes of one row
@@ -378,7 +378,7 @@ def test_odd_streams_leave_a_sound_metric(X, y, pairs):
 
 
 def test_equivariant_under_linear_maps(wine):
-    """The neighbours of mapped rows are the same rows, if the prior is mapped along."""
+    """The neighbours of mapped rows are the same rows, if the prior is mapped, too."""
     X, y = wine
     M = np.random.default_rng(1).normal(size=(13, 13)) + 5 * np.eye(13)
     inverse = np.linalg.inv(M)
@@ -450,7 +450,7 @@ def test_grid_search_over_rates_and_strategies():
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
-    """Row number n of its class takes the place floor(u n) if that is one of the `size` places."""
+    """Row number n of its class replaces row floor(u n) if that is below `size`."""
     rng = np.random.RandomState(5)
     rng.random_sample(100)
     _, words, position, *_ = rng.get_state()
@@ -462,10 +462,10 @@ def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
     for part in np.split(np.arange(3999.0), [1, 2, 700, 701]):
         assert reservoir.learn(part[:, None], np.zeros(len(part)))
         reservoir = pickle.loads(pickle.dumps(reservoir))
-    assert reservoir.remembered[:, 0].tolist() == expected
+    assert reservoir.stored[:, 0].tolist() == expected
 
 
 @pytest.mark.parametrize("random", [(np.zeros(624, np.uint32), 625), (np.zeros(624, np.uint32), -1), (np.zeros(3), 0)])
 def test_states_of_no_generator_are_refused(random):
-    with pytest.raises(ValueError, match="a generator must have 624 words"):
+    with pytest.raises(ValueError, match="random must be 624 words"):
         Reservoir(1, 1, random)

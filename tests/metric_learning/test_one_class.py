@@ -1,4 +1,4 @@
-"""Metric learners that have nothing to learn from, and what is given to them in the wrong shape."""
+"""Metric learners without informative rows, and errors for input of the wrong shape."""
 
 import warnings
 
@@ -37,7 +37,7 @@ def test_one_class_leaves_rows_where_they_are(learner, pairs, n_components):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, np.arange(20) % 2)
-        learner().partial_fit(X, np.zeros(20, dtype=int))  # other classes may come
+        learner().partial_fit(X, np.zeros(20, dtype=int))  # other classes may follow
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -65,7 +65,7 @@ def test_a_comparator_that_is_no_metric_is_refused(learner):
     assert np.isfinite(model.regret_certificate(np.diag([2.0, 1.0])))
 
 
-def test_logdet_wants_a_definite_comparator():
+def test_logdet_requires_a_definite_comparator():
     model = LogDetMetricLearner(track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="eigenvalue 0"):
         model.regret_certificate(np.diag([1.0, 0.0]))
@@ -81,7 +81,7 @@ def test_a_comparator_of_another_trace_is_refused():
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("started", [0, 30])
 def test_blocks_of_updates_are_undone(n, width, started):
-    """The last row cannot be learned: what was worked in before it is taken back, triplets' two vectors a row, too."""
+    """The last row cannot be learned: updates of the rows before are undone, including two vectors per triplet."""
     d = 100
     rng = np.random.default_rng(n)
     geometry = BlockedLogDetGeometry(np.eye(d))
@@ -105,7 +105,7 @@ def test_blocks_of_updates_are_undone(n, width, started):
 @pytest.mark.parametrize("sampling", ["neighbors", "random"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e150])
 def test_rows_that_are_stored_alone_are_finite(learner, sampling, bad, unchanged):
-    """Of one class nothing is learned, and no prediction tells what a row is like."""
+    """Rows of one class are only stored, so that no prediction shows values that are not finite."""
     model = learner(**({} if learner is DefiniteBoostMetricLearner else {"sampling": sampling}), random_state=0)
     X, y = np.random.default_rng(0).normal(size=(5, 3)), np.zeros(5, dtype=int)
     model.partial_fit(X, y).partial_fit(X[:1], y[:1])
@@ -118,7 +118,7 @@ def test_rows_that_are_stored_alone_are_finite(learner, sampling, bad, unchanged
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_plain_rows_learn_as_validated_ones(learner, learned):
-    """Rows, labels and weights in other types, and labels that are new, take the longer way."""
+    """Rows, labels and weights of other types, and new labels, are validated."""
     rng = np.random.default_rng(0)
     X, y, weights = rng.normal(size=(60, 3)), rng.integers(4, size=60), rng.uniform(size=60)
     X[30], y[30], weights[31] = X[29], (y[29] + 1) % 4, 0.0

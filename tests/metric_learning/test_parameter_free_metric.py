@@ -1,4 +1,4 @@
-"""The metric with nothing to tune: the mean of three, however the stream is cut, no worse than the Euclidean one."""
+"""The parameter-free metric: the mean of three, for any division of the stream, no worse than the Euclidean one."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def stream(seed=0, rows=150, n=4, scales=(1.0, 100.0, 0.01, 1.0)):
 
 
 def mean_of(metrics, X):
-    """From the formula, in NumPy."""
+    """By the formula, in NumPy."""
     C = np.cov(X.T, bias=True)
     return np.mean([W / (2 * np.trace(W @ C)) for W in metrics], axis=0)
 
@@ -81,7 +81,7 @@ def test_it_is_no_worse_than_the_euclidean_metric(load):
         for model in (knn, make_pipeline(ParameterFreeMetricLearner(random_state=0), knn))
     )
     assert learned < euclidean + 0.01
-    if load is load_wine:  # whose features differ in scale
+    if load is load_wine:  # its features differ in scale
         assert learned < 0.05 < 0.25 < euclidean
 
 

@@ -1,4 +1,4 @@
-"""Learned matrices stay positive definite (LogDet) or semidefinite (Frobenius) to float64, or a step is refused."""
+"""Learned matrices stay positive definite (LogDet) or semidefinite (Frobenius) in float64, or a step is refused."""
 
 import pickle
 from fractions import Fraction
@@ -49,7 +49,7 @@ def assert_usable(learner, X):
 
 
 def hard_stream(rng, d, n, spread):
-    """Rows whose columns differ by `spread`, zeros and near copies among them; targets from 0 to far away."""
+    """Rows whose columns differ by `spread`, including zeros and near copies; targets from 0 to very large."""
     X = rng.standard_t(2, size=(100, d)) * 10.0 ** rng.uniform(-spread, spread, size=d)
     X[rng.random(X.shape) < 0.2] = 0.0
     X[50:60] = X[:10] * (1 + 1e-9)
@@ -65,7 +65,7 @@ def state_of(learner):
 
 
 def learn_hard(learner, rng, d, n, spread, call=50):
-    """Pairs and triplets in calls; those that are refused have to leave the model alone. Returns how many were."""
+    """Pairs and triplets in calls; refused ones must leave the model unchanged. Returns the number of refusals."""
     X, rows, targets = hard_stream(rng, d, n, spread)
     refused = 0
     for start in range(0, n, call):
@@ -134,7 +134,7 @@ def exact_matrix(Z, steps):
 
 @pytest.mark.parametrize("d", [2, 100])
 def test_digits_survive_steps_that_shrink_everything(d):
-    """Squared distances fall from 1e18 to 1, by rows whose large columns differ: the diagonal keeps its digits."""
+    """Squared distances fall from 1e18 to 1, by rows that differ in large columns: the diagonal stays accurate."""
     P = np.zeros((4, d))
     P[1:, :2] = [[1e9, 1.0], [1.0, 1e9], [1e9, -1.0]]
     learner = raw(eta0=1.0)
@@ -162,7 +162,7 @@ def test_a_start_that_is_singular_in_float64_is_refused(geometry):
 
 @pytest.mark.parametrize("d", [2, 104])
 def test_a_singular_step_is_refused_and_changes_nothing(d):
-    """One distance grows 1e15 times along no axis: in float64 nothing is left of the others."""
+    """One distance, not along an axis, grows 1e15 times: in float64 the others are lost."""
     X = np.zeros((2, d))
     X[1] = 1.0
     learner = raw(eta0=1e-30).partial_fit_pairs(X, [[0, 1]], [1.0])
@@ -236,7 +236,7 @@ def test_matrices_of_any_size_are_projected():
 
 
 def test_what_is_left_of_a_metric_is_semidefinite():
-    """All that remains after two projections are rounding errors of what was there before."""
+    """After two projections only rounding errors of the former matrix remain."""
     learner = raw(FrobeniusMetricLearner, eta0=1e12, prior=np.eye(3) + 0.3)
     X = np.vstack([np.zeros(3), np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]])
     for k in (1, 2, 3):
@@ -253,7 +253,7 @@ def test_what_is_left_of_a_metric_is_semidefinite():
     ],
 )
 def test_refusals_name_the_row_that_a_pair_was_drawn_for(pairs, shuffle, named):
-    """And not the pair's number among those drawn, nor the row's in a shuffled epoch."""
+    """Not the pair's number among those drawn, nor the row's position in a shuffled epoch."""
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     X[37] *= 1e60

@@ -12,7 +12,7 @@ from onlinebregman.metric_learning._memory import known_numbers, numbers_of, ran
 
 
 def test_percentiles_are_those_of_numpy():
-    """To the last digit, at each look."""
+    """Bit for bit, at each update."""
     rng, n = np.random.default_rng(3), 0
     for _ in range(40):
         z = rng.choice(rng.normal(size=30), size=(rng.integers(1, 900), 1))
@@ -28,7 +28,7 @@ def test_percentiles_are_those_of_numpy():
 
 @pytest.mark.parametrize("least", [1, 2, 30])
 def test_percentiles_are_measured_again_when_the_stream_has_grown_by_a_tenth(least):
-    """Distances grow, so that each look changes the values."""
+    """Distances grow, so that each update changes the values."""
     percentiles = Percentiles(None, [5, 95], 2), Percentiles(None, [50], least)
     drawn = NeighborTriplets(1, 5, random_numbers(0), None, 1, None, *percentiles)
     margins = drawn.measured(np.sqrt(np.arange(1.0, 600.0))[:, None], np.ones(599), True, False)[:, 0]

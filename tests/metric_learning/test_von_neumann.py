@@ -90,14 +90,14 @@ def test_trace_one_is_meg_on_features():
 @laws
 @given(seeds, st.sampled_from([None, 1.0]))
 def test_implicit_steps_minimise_their_objective(seed, trace):
-    """D(W', W) + eta (z'W'z - y)^2 / 2 is larger at other matrices nearby."""
+    """D(W', W) + eta (z'W'z - y)^2 / 2 is larger at nearby matrices."""
     rows, pairs, _, y = problem(seed)
     learner = VonNeumannMetricLearner(trace=trace, eta0=1.0, scale_eta=False, learning_rate="constant")
     learner.partial_fit_pairs(rows, pairs[:5], y[:5])
     before = learner.get_mahalanobis_matrix()
     learner.partial_fit_pairs(rows, pairs[5:6], y[5:6])
     z, after = rows[pairs[5, 0]] - rows[pairs[5, 1]], learner.get_mahalanobis_matrix()
-    assume(np.linalg.eigvalsh(after)[0] > 1e-6)  # what the divergence of float64 matrices can tell
+    assume(np.linalg.eigvalsh(after)[0] > 1e-6)  # limit of the accuracy of the divergence
     divergence, rng = VonNeumann(trace), np.random.default_rng(seed)
 
     def objective(w):
@@ -133,7 +133,7 @@ def test_any_cutting_gives_the_same_digits(update, trace):
     for part in np.split(np.arange(len(y)), [1, 2, 50, 51, 120]):
         pieces = pickle.loads(pickle.dumps(pieces.partial_fit(X[part], y[part])))
     assert_array_equal(pieces.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix())
-    assert whole.t_ > 1000  # the eigendecomposition was made afresh in between
+    assert whole.t_ > 1000  # the eigendecomposition was recomputed in between
 
 
 def test_equivariant_under_rotations():

@@ -36,7 +36,7 @@ def draw_stream(seed, *, hard=False):
 
 
 def violation(X, y, weights, domain, total, coef, intercept, fit_intercept):
-    """How far the optimality conditions are from holding, relative to the sizes of what they compare."""
+    """The violation of the optimality conditions, relative to the sizes of their terms."""
     roots = np.sqrt(weights)
     size = np.linalg.norm(roots * y) + np.linalg.norm(roots * (X @ coef)) + 1e-300
     error = weights * (X @ coef + intercept - y)

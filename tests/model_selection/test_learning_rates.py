@@ -1,4 +1,4 @@
-"""Learning rates side by side: the same models as alone, the best of them, and their mixture with its bound."""
+"""Many learning rates in one pass: the same models as alone, the best of them, and their mixture with its bound."""
 
 import pickle
 
@@ -96,7 +96,7 @@ def test_rates_double_around_that_of_the_estimator():
 
 
 class ReferenceMixture:
-    """AdaHedge once more, from its formulas, in NumPy."""
+    """AdaHedge from its formulas, in NumPy."""
 
     def __init__(self, n):
         self.losses, self.loss, self.gap = np.zeros(n), 0.0, 0.0
@@ -187,7 +187,7 @@ def test_the_mixture_needs_no_rate():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])
 def test_classifiers_are_mixed_as_by_bayes_rule(n_classes, loss, state):
-    """The same numbers as the mixture of any members, without a share and stacking, has for these."""
+    """The same numbers as those of ParameterFreeClassifier for these members, without share and stacking."""
     X, y = stream(rows=300)
     y = labels(y) if n_classes == 3 else labels(y) == "low"
     model = MirrorDescentClassifier(divergence="squared_euclidean", loss=loss)
@@ -305,7 +305,7 @@ def test_errors_say_what_to_do(unchanged):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
-    """After rows whose gap is a rounding error, the rate is huge: a change of leader must cost what it costs."""
+    """After rows whose gap is a rounding error, the rate is huge: the cost of a change of leader must be counted."""
     rng = np.random.default_rng(seed)
     hedge = Hedge(2)
 
@@ -321,7 +321,7 @@ def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
 
 
 def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
-    """Here the mixture loses more than its models, which are all within what a float holds."""
+    """Here the mixture loses more than its models, whose losses are all finite."""
     rng = np.random.default_rng(64)
     n = int(rng.integers(2, 8))
     X, y = rng.choice([-1.0, 1.0, 0.5], size=(n, 1)), rng.choice([-1.0, 1.0], size=n) * rng.uniform(0.5, 1, size=n)
@@ -333,7 +333,7 @@ def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
     path = LearningRatePath(model, eta0s=[1e-3, 1.0, 1.5]).fit(X * np.sqrt(scale), y * scale)
     assert_allclose(path.cumulative_losses_, small.cumulative_losses_ * scale)
     mixture = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X[:1], y[:1])
-    with unchanged(mixture, rf"losses up to row {n - 1} sum to infinity"):
+    with unchanged(mixture, rf"losses up to row {n - 1} must be finite"):
         mixture.partial_fit(X * np.sqrt(scale), y * scale)
 
 

@@ -39,7 +39,7 @@ def labels(n=60, n_classes=2, seed=0):
 
 
 def by_hand(model, X, y, size, method="predict", **first):
-    """What `model`, which has to learn a chunk first, says of the other chunks before it learns them."""
+    """Predictions of `model`, which must learn a first chunk, for the other chunks before it learns them."""
     said = []
     for start in range(0, len(y), size):
         rows = slice(start, start + size)
@@ -442,7 +442,7 @@ def test_an_error_of_the_estimator_says_where_in_the_stream_it_was(model):
     assert caught.value.__notes__ == ["This was at rows 30 to 59 of the stream."]
 
 
-def test_a_score_that_asks_for_more_than_predict_is_told_so():
+def test_a_score_that_needs_more_than_predict_is_refused():
     class Curious(SGDClassifier):
         def score(self, X, y, sample_weight=None):
             return np.mean(self.decision_function(X))

@@ -1,4 +1,4 @@
-"""The lead may change: what a share of the weights gains on streams that drift, and costs on those that do not."""
+"""The best member may change: the gain of `share` on streams that drift, and its cost on others."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_a_share_costs_little_where_nothing_drifts(seed, labels):
 
 @pytest.mark.parametrize("labels", [True, False])
 def test_after_a_change_other_members_lead(labels):
-    """The weights on record show it: those of steady rates go up, those that take all rows alike down."""
+    """The recorded weights show it: those of members with constant rates rise, those of decreasing rates fall."""
     X, y = stream(0, labels, n_parts=2)
     make = ParameterFreeClassifier if labels else ParameterFreeRegressor
     model = make(random_features=0).fit(X, y)

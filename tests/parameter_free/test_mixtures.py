@@ -105,7 +105,7 @@ class AdaHedge:
 
 
 class Combinations:
-    """Ridge regression kept as matrices: A <- gamma A + h x x', b <- gamma b + h y x."""
+    """Ridge regression by its matrices: A <- gamma A + h x x', b <- gamma b + h y x."""
 
     def __init__(self, n):
         self.settings = ((0.1, 0.999), (10.0, 1.0))
@@ -193,7 +193,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
             model.partial_fit(x, label, classes=classes, sample_weight=weights[i : i + 1])
         mixture.partial_fit(x, label, classes=classes, sample_weight=weights[i : i + 1])
     assert_allclose(mixture.cumulative_losses_, losses, rtol=1e-9)
-    if not weighted:  # a heavy row is one row, whose mix loss is below weight times the loss
+    if not weighted:  # a row of weight h is one row, whose mix loss is below h times the loss
         assert_allclose(mixture.cumulative_loss_, top.loss if stacking else total, rtol=1e-9)
         assert mixture.cumulative_loss_ - losses.min() <= mixture.regret_bound_
     for model, estimator in zip(alone, mixture.estimators_, strict=True):
@@ -340,7 +340,7 @@ def test_the_history_does_not_grow_with_the_stream():
 
 
 def test_a_combination_may_be_better_than_the_best_member():
-    """Of members whose weights are shrunk too much: what undoes it is no mean of theirs."""
+    """Of members whose weights are shrunk too much, which no weighted mean of them corrects."""
     X, y = targets(n=1000)
     shrunk = [
         MirrorDescentRegressor(divergence="squared_euclidean", penalty="l2", alpha=alpha, learning_rate="constant")

@@ -1,6 +1,5 @@
-"""Members with a matrix learn chunks of rows, in several threads if asked for: the same numbers, the same errors."""
+"""Members with a matrix learn chunks of rows, in several threads on request: the same numbers and errors."""
 
-import _thread
 import copy
 import pickle
 import threading
@@ -30,11 +29,11 @@ ROWS = 400  # of enough numbers for threads to be started
 
 
 class OwnLoss(SquaredLoss):
-    """The squared loss, by Python."""
+    """The squared loss, by its NumPy methods."""
 
 
 def members(kind, **settings):
-    """Some that learn abreast, some one by one, and some with matrices of several sizes."""
+    """Some that learn in lockstep, some one by one, and some with matrices of several sizes."""
     forward, gradient = (
         (ForwardClassifier, MirrorDescentClassifier)
         if kind is ParameterFreeClassifier
@@ -136,7 +135,7 @@ def test_the_same_row_is_refused_and_nothing_is_learned(kind, seed, bad, exponen
     ],
 )
 def test_the_first_row_that_a_member_refuses_is_reported(n_jobs, targets, refused, refusing):
-    """Not the first member that refuses a row; but that one of two who refuse the same row."""
+    """The first row, not the first member that refuses one; of two members that refuse the same row, the first."""
     X, y = stream(ParameterFreeRegressor, 0)
     squared = ForwardRegressor(random_features=200, random_state=0)
     model = begun(ParameterFreeRegressor, X, y, members=[ForwardRegressor(loss="poisson"), squared], loss="poisson")
@@ -152,7 +151,7 @@ def test_the_first_row_that_a_member_refuses_is_reported(n_jobs, targets, refuse
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_class_that_there_is_not_ends_a_chunk(n_jobs):
-    """The compiled learner says which row, having learned none; no learner says so."""
+    """The compiled learner reports the row, and has learned none; no member is named."""
     X, y = stream(ParameterFreeClassifier, 0)
     model = begun(ParameterFreeClassifier, X, y)
     before = everything(model, X)
@@ -201,15 +200,13 @@ def test_copies_go_on_as_the_model_does():
     assert clone(model).n_jobs == 2
 
 
-def test_an_interrupted_call_learns_nothing():
+def test_an_interrupted_call_learns_nothing(soon):
     X, y = stream(ParameterFreeClassifier, 3)
     model = begun(ParameterFreeClassifier, X, y, n_jobs=2)
+    before = everything(model, X)
     rows, labels = np.tile(X, (40, 1)), np.tile(y, 40)
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(100):  # as callbacks of the garbage collector, hypothesis' for one, swallow an interrupt
-            before = everything(model, X)
-            threading.Timer(0.02, _thread.interrupt_main).start()
-            model.partial_fit(rows, labels)
+    with pytest.raises(KeyboardInterrupt), soon:
+        model.partial_fit(rows, labels)
     for found, expected in zip(everything(model, X), before, strict=True):
         assert_array_equal(found, expected)
     model.partial_fit(X, y)

@@ -1,4 +1,4 @@
-"""Nothing to tune: what the default mixtures reach, in any units, and what users can do wrong."""
+"""The parameter-free mixtures: errors of the default sets, in any units, and invalid arguments."""
 
 import pickle
 
@@ -22,7 +22,7 @@ from onlinebregman import (
 
 
 def errors(model, X, y):
-    """Of one pass, each block predicted before it is learned."""
+    """Errors of one pass, each block predicted before it is learned."""
     wrong = 0
     model.partial_fit(X[:20], y[:20], classes=np.unique(y))
     for start in range(20, len(y), 20):
@@ -156,7 +156,7 @@ def test_a_refused_row_changes_nothing(unchanged):
 
 
 def test_the_member_that_refuses_a_row_is_known():
-    """Gradient descent members learn a dense row together, before the others and between them in the list."""
+    """Gradient descent members learn a dense row first, although other members stand between them in the list."""
     gentle, wild = (
         MirrorDescentRegressor(divergence="squared_euclidean", update="explicit", learning_rate="constant", eta0=eta)
         for eta in (1e-3, 1e300)

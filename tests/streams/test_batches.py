@@ -1,4 +1,4 @@
-"""Batches of files and data bases hold the rows that are there, from any row on, again and again."""
+"""Batches of files and data bases contain all rows, starting at any row, and can be iterated repeatedly."""
 
 import bz2
 import gzip
@@ -84,7 +84,7 @@ SOURCES = [arrays, memory_maps, sparse_rows, csv_file, packed_csv, svmlight, par
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("start", [0, 1, 10, 37, 53])
-def test_batches_hold_the_rows_that_are_there(source, start, tmp_path):
+def test_batches_contain_all_rows(source, start, tmp_path):
     batches = source(tmp_path)
     for _ in range(2):  # again
         rows, targets = joined(batches.read(start))
@@ -93,7 +93,7 @@ def test_batches_hold_the_rows_that_are_there(source, start, tmp_path):
 
 
 @pytest.mark.parametrize("source", [csv_file, parquet, sqlite])
-def test_columns_are_those_asked_for(source, tmp_path):
+def test_only_requested_columns_are_read(source, tmp_path):
     batches = source(tmp_path)
     batches.columns, batches.target = ["c", 0], None
     rows = np.concatenate([rows for rows, targets in batches if targets is None])

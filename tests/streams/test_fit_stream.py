@@ -1,4 +1,4 @@
-"""One pass over batches: the numbers of `partial_fit`, also when it was broken off and resumed."""
+"""One pass over batches: the numbers of `partial_fit`, also if it is interrupted and resumed."""
 
 import signal
 import subprocess
@@ -90,7 +90,7 @@ def test_broken_off_and_resumed_it_has_the_numbers_of_a_run_in_one(name, after, 
     assert np.array_equal(answer(load_model(tmp_path / "run.zip")), answer(whole.estimator))
 
 
-def test_batches_that_cannot_be_asked_for_a_row_are_passed_over(tmp_path):
+def test_batches_without_random_access_are_skipped(tmp_path):
     settings = {"checkpoint": tmp_path / "run.zip", "checkpoint_every": 1}
     parts = [(X[i : i + 30], y[i : i + 30]) for i in range(0, 200, 30)]
     fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
@@ -102,7 +102,7 @@ def test_batches_that_cannot_be_asked_for_a_row_are_passed_over(tmp_path):
 
 
 def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
-    """SIGKILL while it learns and saves, again and again, until it gets through."""
+    """SIGKILL while it learns and saves, repeated until it finishes."""
     script = tmp_path / "run.py"
     script.write_text(
         textwrap.dedent(
@@ -218,7 +218,7 @@ def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
         fit_stream(ImplicitGDRegressor(init=init + 1e-12), batches, **settings)
 
 
-def test_a_fitted_model_goes_on_if_it_is_told_to():
+def test_a_fitted_model_continues_on_request():
     begun = ForwardClassifier().partial_fit(X[:100], LABELS[:100], classes=[0, 1])
     result = fit_stream(begun, ArrayBatches(X[100:], LABELS[100:]), warm_start=True)
     whole = ForwardClassifier().partial_fit(X, LABELS, classes=[0, 1])
@@ -232,7 +232,7 @@ def test_wrong_arguments_are_refused():
         fit_stream(object(), ArrayBatches(X, y))
 
 
-def test_it_says_how_far_it_is(capsys):
+def test_progress_is_reported(capsys):
     fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y, batch_size=10), verbose=True)
     shown = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
     assert shown == ["rows", "10", "20", "40", "80", "160", "200"]

@@ -444,14 +444,16 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         cdef Notes* notes = <Notes*> work.notes
         cdef GeometryState* state = &self.state
         cdef double* sums
+        cdef double factor
         state.rows += weight
         state.norms += weight * (self.update_largest(work) + intercept)
+        state.bias_sum += s
+        bias[0] = reciprocal_root(state.bias_sum)
+        factor = sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
         store_block(self, work, SUMS, sums)
-        state.bias_sum += s
-        bias[0] = reciprocal_root(state.bias_sum)
-        return sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
+        return factor
 
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):

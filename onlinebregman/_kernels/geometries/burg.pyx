@@ -12,7 +12,7 @@ cdef extern from "ops/entropy.h":
     void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
                       double* dot, double* square) noexcept nogil
     void ob_product_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    void ob_burg_ratios_beside(double* r, const double* w, const double* x, double largest, double c,
+    void ob_burg_ratios_near_end(double* r, const double* w, const double* x, double largest, double c,
                                Py_ssize_t n) noexcept nogil
     double ob_burg_log(const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_burg_step(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
@@ -85,7 +85,7 @@ cdef class BurgGeometry(Geometry):
         if work.origin == 0:
             ob_burg_ratios(r, work.w, work.x, c, work.n)
         else:
-            ob_burg_ratios_beside(r, work.w, work.x, products.most if work.origin < 0 else products.least, c, work.n)
+            ob_burg_ratios_near_end(r, work.w, work.x, products.most if work.origin < 0 else products.least, c, work.n)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)  # sum (w x)^3 <= (sum (w x)^2)^(3/2)

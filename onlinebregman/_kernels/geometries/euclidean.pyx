@@ -73,6 +73,9 @@ cdef class EuclideanGeometry(Geometry):
     cdef bint composes(self) noexcept nogil:
         return self.radius == INFINITY  # the projection onto the ball needs all weights at each row
 
+    cdef bint averages_lagging(self) noexcept nogil:
+        return self.composes() and self.state.l1 == 0 and self.upper >= 0
+
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         return ob_soft_threshold(w, l1) / (1.0 + l2)
 

@@ -109,6 +109,7 @@ cdef class Geometry:
     cdef void step(self, Workspace* work, double c) noexcept nogil
     cdef void project(self, Workspace* work) noexcept nogil
     cdef bint composes(self) noexcept nogil
+    cdef bint averages_lagging(self) noexcept nogil
     cdef void advance(self, double l1, double l2) noexcept nogil
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil

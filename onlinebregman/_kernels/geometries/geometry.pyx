@@ -40,12 +40,14 @@ cdef extern from "ops/row.h":
 def aligned(values, more=0, size=None):
     """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place.
 
-    With a `size`, zeros follow up to it; pages of them take no time until they are used.
+    With a `size`, zeros follow up to it; pages of them take no time until they are used, also if all values are 0.
     """
+    values = np.asarray(values)
     size = values.shape[0] if size is None else size
     buffer = np.zeros(size + more + 8)
     start = -(buffer.ctypes.data // 8) % 8
-    buffer[start : start + values.shape[0]] = values
+    if values.view(np.int64).any():  # its bits: -0.0 is kept
+        buffer[start : start + values.shape[0]] = values
     return buffer[start : start + size]
 
 
@@ -158,7 +160,7 @@ cdef class Geometry:
         return self._now() * self.scale()
 
     def get_state(self):
-        """The state beside the weights, as plain numbers and arrays."""
+        """The state in addition to the weights, as plain numbers and arrays."""
         averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
         if not (self.penalised and self.composes()):
             return self.state, averaging
@@ -225,10 +227,10 @@ cdef class Geometry:
         """The weights, or their average over a number of steps; a new array."""
         cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may discard them meanwhile
         cdef double clock = self.state.clock
-        weights = self._now()
         if average_over > 0 and total is not None:
-            return self._to_coef(average_of(weights, np.asarray(total), clock - np.asarray(stamp), average_over))
-        return self._to_coef(weights * self.scale())
+            time = clock - np.asarray(stamp)
+            return self._to_coef(average_of(np.asarray(self.weights), np.asarray(total), time, average_over))
+        return self._to_coef(self._now() * self.scale())
 
     def _to_coef(self, weights):
         return weights[:self.n_features] - weights[self.n_features:] if self.doubled else weights
@@ -397,6 +399,11 @@ cdef class Geometry:
         """
         return False
 
+    cdef bint averages_lagging(self) noexcept nogil:
+        """Whether weights can be averaged while proximal steps are pending: without l1 and bounds all of them are their
+        stored values over `growth`, and the clock of averaging advances by 1 / growth."""
+        return False
+
     cdef void advance(self, double l1, double l2) noexcept nogil:
         """Advance the clock by a proximal step."""
         self.state.threshold += l1 * self.state.growth
@@ -431,6 +438,8 @@ cdef class Geometry:
         """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
         cdef Py_ssize_t j
         if self.state.lagging:
+            if self.averaging:
+                self.accumulate_all()
             for j in range(self.weight_blocks * self.n_features):
                 self.weights[j] = self.caught_up(j)
             self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
@@ -442,8 +451,9 @@ cdef class Geometry:
         All weights catch up before differences of the clock lose digits.
         """
         cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef double limit = 16.0 if self.averaging else 1e100  # the clock of averaging is a sum of 1 / growth
         cdef Py_ssize_t b, i
-        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth * (1.0 + l2) > 1e100:
+        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth * (1.0 + l2) > limit:
             if self.state.lagging and not self.backed_up:
                 self.needs_backup = True
                 return

@@ -181,7 +181,7 @@ cdef class PNormGeometry(Geometry):
         return (work.row.index[k] if k < work.n else self.n_features) - start
 
     cdef void sum_outside(self, Workspace* work) noexcept nogil:
-        """Recompute the total of all columns outside the row, in a unit of its own."""
+        """Recompute the total of all columns outside the row, in a separate unit."""
         cdef Outside* outside = <Outside*> work.notes
         cdef Py_ssize_t k, length
         cdef double* theta

@@ -1,8 +1,8 @@
 """Learning without a learning rate: each coordinate bets a part of its wealth on its next gradients (ScInOL2).
 
 The state of a coordinate is four numbers: the pull G = -sum g x, the sum of squares S = sum g^2 x^2, the largest |x|
-so far, M, the current row included, and the wealth 1 - sum g x w won by its bets. With theta = G / sqrt(S + M^2), its
-weight is the bet
+so far, M, the current row included, and the wealth 1 - sum g x w won by its bets, which is stored as 0 before the first
+x that is not 0, as pages of zeros take no time. With theta = G / sqrt(S + M^2), its weight is the bet
 
     w = sign(theta) min(|theta|, 1) / (2 sqrt(S + M^2)) wealth,
 
@@ -70,7 +70,6 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
 
     def __init__(self, n_features, slope=1.0, located=False, state=None):
         super().__init__(np.zeros(n_features))
-        np.asarray(self.weights)[WEALTH * n_features:] = 1.0
         self.first, self.current = np.zeros(n_features), None
         self.slope, self.located = slope, located
         self.state.bias_wealth = self.state.bias_size = 1.0
@@ -133,6 +132,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         intercept last; a new array of shape (5, n_features + 1)."""
         cdef double size = self.state.bias_size
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
+        blocks[WEALTH][blocks[LARGEST] == 0] = 1.0
         bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0]
         return np.c_[blocks, bias]
 
@@ -183,9 +183,11 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         pass
 
     cdef void note_first(self, Workspace* work, const double* largest) noexcept nogil:
+        cdef double* wealth = self.loaded(work, WEALTH)
         cdef Py_ssize_t i
         for i in range(work.n):
             if largest[i] == 0 and work.x[i] != 0:
+                wealth[i] = 1.0
                 self.first[i if work.row.index == NULL else work.row.index[i]] = fabs(work.x[i])
 
     cdef double bet_of_intercept(self) noexcept nogil:

@@ -16,7 +16,7 @@ cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
     return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
 
 
-cdef class Mark:
+cdef class Savepoint:
     cdef Py_ssize_t n_calls
 
 
@@ -26,12 +26,12 @@ cdef class AtomicLearner:
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
     cdef readonly Py_ssize_t n_scores  # number of scores of a row
     cdef long busy            # whether a thread is learning
-    cdef Py_ssize_t n_marks   # number of marks that are not committed yet
+    cdef Py_ssize_t n_savepoints   # number of savepoints that are not committed yet
     cdef Py_ssize_t n_calls   # number of calls that have learned
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
-    cdef bint chunkwise           # has it a matrix and no Python, so that rows are best learned in turn, in any thread?
+    cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
     cpdef bint parameters_unchanged(self, dict attributes)
@@ -55,12 +55,12 @@ cdef class AtomicLearner:
     cdef int check_all(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef int undo(self, Rows rows) except -1
-    cdef int take_back(self, Rows rows) except -1
+    cdef int undo_call(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
     cdef object interruption(self)
     cdef bint signalled(self) noexcept nogil
-    cdef Mark make_mark(self)
-    cdef int return_to(self, Mark mark) except -1
+    cdef Savepoint make_savepoint(self)
+    cdef int return_to(self, Savepoint savepoint) except -1
 
 
 cdef class Ensemble(AtomicLearner):

@@ -3,7 +3,7 @@
 A call claims the learner (one thread at a time), backs up its state (`begin`), learns row after row (`loop`), keeps the
 result (`keep`) or restores the backup (`undo`), and releases the learner. Each kind of learner implements these four.
 
-If a row would move weights that are not backed up, the call is undone and repeated with all weights backed up.
+If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
 
 from cpython.buffer cimport PyBuffer_Release
@@ -12,7 +12,7 @@ from libc.math cimport isfinite
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
-from onlinebregman._kernels.rows.rows cimport Row, Rows, hold_float64, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
@@ -20,7 +20,7 @@ cdef extern from "loop/claim.h":
     void ob_release(long* flag) noexcept nogil
 
 
-cdef int note_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:
+cdef int record_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:
     """Update the largest weight, which bounds depend on, of the estimator with these attributes and of its parts."""
     cdef double largest = 0.0
     cdef bint counted = True  # whether all weights are 0 or 1
@@ -33,7 +33,7 @@ cdef int note_weights(dict attributes, const double* weights, Py_ssize_t n) exce
     if "_all_weight_one" in attributes:
         attributes["_all_weight_one"] = attributes["_all_weight_one"] and counted
     for estimator in attributes.get("estimators_", ()):
-        note_weights(vars(estimator), weights, n)
+        record_weights(vars(estimator), weights, n)
     return 0
 
 
@@ -53,10 +53,10 @@ def are_positive(const double[::1] weights):
     return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
 
 
-def note_weights_of(estimator, const double[::1] weights):
-    """See `note_weights`."""
+def record_weights_of(estimator, const double[::1] weights):
+    """See `record_weights`."""
     if weights is not None and weights.shape[0] > 0:
-        note_weights(vars(estimator), &weights[0], weights.shape[0])
+        record_weights(vars(estimator), &weights[0], weights.shape[0])
 
 
 def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
@@ -67,12 +67,12 @@ def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
         )
 
 
-cdef class Mark:
-    """A state that a learner can return to."""
+cdef class Savepoint:
+    """A state to which a learner can be rolled back."""
 
 
 cdef class AtomicLearner:
-    """Base class: one call, and its undoing."""
+    """Base class: calls that learn, and undoing them."""
 
     def standardize_by(self, Standardizer standardizer):
         """Standardise rows before they are learned or predicted; called before the first row."""
@@ -85,7 +85,7 @@ cdef class AtomicLearner:
         return False
 
     cdef void read(self, dict attributes) noexcept:
-        """Take over the attributes that apply from the next call on."""
+        """Read the attributes that apply from the next call on."""
 
     @property
     def progressive(self):
@@ -102,7 +102,7 @@ cdef class AtomicLearner:
         return self.row_scores_predict()
 
     cdef bint row_scores_predict(self) noexcept:
-        """Is what `score_row` says that, or would it be, without asking Python?"""
+        """Whether `score_row` computes the scores of a prediction, without calling Python."""
         return self.scores_predict()
 
     def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
@@ -129,7 +129,7 @@ cdef class AtomicLearner:
             block.scores = &scores[0, 0]
         if self.target_ndim == 0:
             return self.learn_weighted(attributes, rows, &block, sample_weight)
-        if not hold_float64(y, &targets):
+        if not acquire_float64(y, &targets):
             return False
         try:
             if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
@@ -147,7 +147,7 @@ cdef class AtomicLearner:
         if sample_weight is None:
             self.read(attributes)
             return self.learn_block(rows, block) == LEARNED
-        if not hold_float64(sample_weight, &weights):
+        if not acquire_float64(sample_weight, &weights):
             return False
         try:
             block.sample_weight = <const double*> weights.buf
@@ -157,7 +157,7 @@ cdef class AtomicLearner:
             self.read(attributes)
             if self.learn_block(rows, block) != LEARNED:
                 return False
-            note_weights(attributes, block.sample_weight, rows.n_rows)
+            record_weights(attributes, block.sample_weight, rows.n_rows)
             return True
         finally:
             PyBuffer_Release(&weights)
@@ -192,7 +192,7 @@ cdef class AtomicLearner:
                     status = TOO_LARGE
                 error = self.interruption()
                 if status != LEARNED or error is not None:
-                    self.take_back(rows)
+                    self.undo_call(rows)
                 if error is not None:
                     raise error
                 if status == LEARNED:
@@ -265,7 +265,7 @@ cdef class AtomicLearner:
         """Restore what `begin` has backed up."""
         return 0
 
-    cdef int take_back(self, Rows rows) except -1:
+    cdef int undo_call(self, Rows rows) except -1:
         """Undo the call: `undo`, and the same for the standardizer."""
         self.undo(rows)
         if self.standardizer is not None:
@@ -275,7 +275,7 @@ cdef class AtomicLearner:
     cdef void keep(self, Rows rows) noexcept:
         """Called when all rows have been learned."""
         self.n_calls += 1
-        self.rows = rows if self.n_marks else None
+        self.rows = rows if self.n_savepoints else None
 
     cdef object interruption(self):
         """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
@@ -289,42 +289,42 @@ cdef class AtomicLearner:
 
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
-    def mark(self):
-        """A mark from which `go_back` undoes changes of the settings and the next call that learns, until `commit`."""
-        cdef Mark mark
+    def savepoint(self):
+        """A savepoint: until `commit`, `rollback` undoes changes of the settings and the next call that learns."""
+        cdef Savepoint savepoint
         check_idle(self.busy)
-        mark = self.make_mark()
-        mark.n_calls = self.n_calls
-        self.n_marks += 1
-        return mark
+        savepoint = self.make_savepoint()
+        savepoint.n_calls = self.n_calls
+        self.n_savepoints += 1
+        return savepoint
 
-    def go_back(self, Mark mark not None):
-        """Undo everything since the mark was made, which must be at most one call that learned."""
+    def rollback(self, Savepoint savepoint not None):
+        """Undo everything since the savepoint was made, which must be at most one call that learned."""
         self.claim()
         try:
-            if self.n_calls > mark.n_calls + 1:
+            if self.n_calls > savepoint.n_calls + 1:
                 raise RuntimeError(
                     "at most one call that learned can be undone; got "
-                    f"{self.n_calls - mark.n_calls} calls since the mark was made"
+                    f"{self.n_calls - savepoint.n_calls} calls since the savepoint was made"
                 )
-            if self.n_calls > mark.n_calls:
-                self.take_back(self.rows)
-            self.return_to(mark)
-            self.n_calls = mark.n_calls
+            if self.n_calls > savepoint.n_calls:
+                self.undo_call(self.rows)
+            self.return_to(savepoint)
+            self.n_calls = savepoint.n_calls
         finally:
             self.release()
 
     def commit(self):
-        """Discard the last mark, and with the last one the backup."""
-        self.n_marks -= 1
-        if self.n_marks == 0:
+        """Discard a savepoint; with the last one, discard the backup."""
+        self.n_savepoints -= 1
+        if self.n_savepoints == 0:
             self.rows = None
 
-    cdef Mark make_mark(self):
-        return Mark()
+    cdef Savepoint make_savepoint(self):
+        return Savepoint()
 
-    cdef int return_to(self, Mark mark) except -1:
-        """Restore the settings and the rest of the mark."""
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        """Restore the settings and the rest of the savepoint."""
         return 0
 
 

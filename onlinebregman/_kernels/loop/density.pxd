@@ -3,13 +3,13 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 
 
 cdef struct DensityState:
-    double rows               # learned
+    double rows               # number of rows learned
     double weight             # sum of their weights
     double loss               # the sum of weight * -ln P(x), each row predicted before it was learned
     double log_det            # of the scatter with the prior (a Gaussian of any covariance)
     # Of an exponential family:
     double base               # sum of weight * -ln P_0(x - origin)
-    double quadratic          # the quadratic costs that the regret bound of a Gaussian adds up
+    double quadratic          # sum of quadratic costs, for the regret bound of a Gaussian
     double radius             # max |x - mu_1|^2 / variance
     double unweighted         # 1 if all rows had weight 1
 

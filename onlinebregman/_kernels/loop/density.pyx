@@ -1,6 +1,6 @@
 """Densities learned row by row: each row is predicted by a member of the family, and then learned.
 
-Rows less an `origin` are near zero where a family may be shifted: the first row for Gaussians, 0 for the others.
+Sums are of rows minus an `origin`, to avoid cancellation: the first row for Gaussians, 0 for other families.
 """
 
 import numpy as np
@@ -99,7 +99,7 @@ cdef class DensityLearner(AtomicLearner):
         return rows if rows is not None and rows.indices == NULL else None
 
     def learn(self, X, const double[::1] sample_weight=None, double[:, ::1] scores=None):
-        """Learn validated rows, all of them or none; the number of the first that cannot be learned, or None.
+        """Learn validated rows, all of them or none; returns the number of the first that cannot be learned, or None.
 
         `scores`, of shape (n_rows, 1), if given, receives each row's log-density before it was learned.
         """

@@ -25,9 +25,9 @@ cdef inline double squared_step(const Settings* settings, double a, double fall,
     return linear_step(a - y, fall, eta) if settings.update == IMPLICIT else eta * (a - y)
 
 
-cdef inline int book_step(const Descent* learner, double a, double fall, double base, double y, double weight, double c,
-                   double value, double* prior_score) noexcept nogil:
-    """Check a step c and record it: everything but the passes over the row. The rate is weight times `base`."""
+cdef inline int record_step(const Descent* learner, double a, double fall, double base, double y, double weight,
+                            double c, double value, double* prior_score) noexcept nogil:
+    """Check a step c and update the state except for the weights. The rate is weight times `base`."""
     cdef RunState* run = learner.run
     cdef Settings* settings = learner.settings
     cdef double eta = weight * base

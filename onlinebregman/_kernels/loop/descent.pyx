@@ -1,5 +1,5 @@
 """Gradient descent on the squared or the logistic loss: a dot product, a scalar and a weighted sum, without method
-calls. `abreast` does so for several learners at a time.
+calls. `lockstep` does so for several learners at a time.
 
 The result is bit for bit that of the general path for any geometry and loss, whose method calls take longer than a
 short row itself.
@@ -23,7 +23,7 @@ cdef extern from "ops/row.h":
 
 
 cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):
-    """Whether a learner of these makes such steps and nothing else: no penalty, projection or average."""
+    """Whether such a learner only makes these steps: without penalty, projection or averaging."""
     cdef EuclideanGeometry euclidean
     if type(geometry) is not EuclideanGeometry or not (type(loss) is SquaredLoss or loss.logistic):
         return False
@@ -55,7 +55,7 @@ cdef int descend(const Descent* learner, const Row* row, double y, double weight
         c, value = logistic_step(a, fall, weight * base, y), logistic_value(a, y)
     else:
         c, value = squared_step(learner.settings, a, fall, weight * base, y), 0.5 * (a - y) * (a - y)
-    status = book_step(learner, a, fall, base, y, weight, c, value, prior_score)
+    status = record_step(learner, a, fall, base, y, weight, c, value, prior_score)
     if status != LEARNED:
         return status
     if row.index == NULL:

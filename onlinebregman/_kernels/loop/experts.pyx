@@ -96,7 +96,7 @@ cdef class ExpertLearner(AtomicLearner):
         return 0
 
     cdef int undo(self, Rows rows) except -1:
-        self.hedge.go_back()
+        self.hedge.restore()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:

@@ -1,18 +1,18 @@
-"""Ridge regression kept as a triangular factor that rows are rotated into.
+"""Ridge regression in the form of a triangular factor, which rows are rotated into.
 
 The state A = a I + sum h x x', b = sum h x y of weighted rows is held as A = U'D U and b = U'D g with U unit upper
 triangular and D diagonal, so that the ridge weights A^-1 b solve U w = g. A row z = (x, y) of weight h goes in by
 Givens rotations without square roots (W. M. Gentleman, J. Inst. Maths Applics 12, 1973). With r the k-th row of (U, g),
-and x_k, z, h what the rotations before have left of the row:
+and x_k, z, h those of the row after the rotations before:
 
     d' = d_k + h x_k^2,    r' = (d_k / d') r + (h x_k / d') z,    z' = z - x_k r,    h' = (d_k / d') h.
 
-At the end y has become y - x'A^-1 b and h has become h / (1 + h x'A^-1 x): the prediction is a by-product of the
-update. D only grows, so A stays positive definite for all data. With a forgetting factor, A <- gamma A + h x x' and
-b <- gamma b + h y x, gamma d_k takes the place of d_k, but no pivot is forgotten below `least`, a small part of a: in
-directions that no row has, as the difference of equal columns, only rounding errors would be left in the end. The
-update is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row
-costs O(d^2), a prediction half of that.
+In the end y is the residual y - x'A^-1 b, and h is h / (1 + h x'A^-1 x): the prediction is a by-product of the update.
+D only grows, so A stays positive definite for all data. With a forgetting factor, A <- gamma A + h x x' and b <- gamma
+b + h y x, gamma d_k takes the place of d_k, but no pivot is discounted below `least`, a small part of a: in directions
+in which no row has a component, such as the difference of equal columns, only rounding errors would remain. The update
+is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row costs
+O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """
@@ -26,7 +26,7 @@ cdef extern from "ops/vector.h":
 
 cdef extern from "ops/forward.h":
     void ob_rotate(double* r, double* z, double x, double keep, double gain, Py_ssize_t n) noexcept nogil
-    bint ob_rotate_into(double* turned, const double* r, double* z, double x, double keep, double gain,
+    bint ob_rotate_into(double* rotated, const double* r, double* z, double x, double keep, double gain,
                         Py_ssize_t n) noexcept nogil
     void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
                     Py_ssize_t n) noexcept nogil
@@ -36,7 +36,7 @@ cdef double least_pivot(double alpha) noexcept nogil:
     return 1e-10 * alpha
 
 
-cdef inline double faded(double d, double gamma, double least) noexcept nogil:
+cdef inline double discounted(double d, double gamma, double least) noexcept nogil:
     return gamma * d if gamma * d >= least else d
 
 
@@ -61,7 +61,7 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
         for j in range(n):
             x[j] = z[j * width + k]
             full = full and x[j] != 0
-            past = faded(r[0], gamma, least)
+            past = discounted(r[0], gamma, least)
             pivot = past + weight[j] * x[j] * x[j]
             keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
             r[0] = pivot
@@ -70,12 +70,12 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
             ob_rotate4(r + 1, z + k + 1, width, x, keep, gain, width - k - 1)
         else:
             for j in range(n):
-                if x[j] != 0:  # a sparse row starts at its first value
+                if x[j] != 0:  # the rotation of a 0 is the identity
                     ob_rotate(r + 1, z + j * width + k + 1, x[j], keep[j], gain[j], width - k - 1)
         r += width - k
 
 
-cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight,
+cdef bint rotate_row(double* rotated, const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight,
                      double gamma, double least) noexcept nogil:
     """Rotate a row into a copy of the factor, bit for bit as `rotate_rows` would; False if not all of it is finite."""
     cdef Py_ssize_t k, n = d + m
@@ -84,16 +84,16 @@ cdef bint rotate_row(double* turned, const double* r, Py_ssize_t d, Py_ssize_t m
     for k in range(d):
         n -= 1
         x = z[k]
-        past = faded(r[0], gamma, least)
+        past = discounted(r[0], gamma, least)
         pivot = past + weight[0] * x * x
         if x != 0:
-            finite &= not ob_rotate_into(turned + 1, r + 1, z + k + 1, x, past / pivot, weight[0] * x / pivot, n)
+            finite &= not ob_rotate_into(rotated + 1, r + 1, z + k + 1, x, past / pivot, weight[0] * x / pivot, n)
         else:
-            memcpy(turned + 1, r + 1, n * sizeof(double))
-        turned[0] = pivot
+            memcpy(rotated + 1, r + 1, n * sizeof(double))
+        rotated[0] = pivot
         finite &= isfinite(pivot)
         weight[0] *= past / pivot
-        turned += 1 + n
+        rotated += 1 + n
         r += 1 + n
     return finite
 
@@ -113,7 +113,7 @@ cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, do
         for j in range(n):
             x = z[j * width + k]
             if x != 0:
-                past = faded(r[0], gamma, least)
+                past = discounted(r[0], gamma, least)
                 share[j] *= past / (past + share[j] * x * x)
                 ob_axpy(z + j * width + k + 1, r + 1, x, width - k - 1)
         r += width - k
@@ -124,7 +124,7 @@ cdef void solve_factor(const double* r, Py_ssize_t d, Py_ssize_t m, double* w) n
     cdef Py_ssize_t k, q, n
     r += d * (d + 1) // 2 + d * m
     for k in range(d - 1, -1, -1):
-        n = d - k - 1  # what U[k] has beyond its diagonal
+        n = d - k - 1  # number of values of U[k] right of the diagonal
         r -= 1 + n + m
         for q in range(m):
             w[q * d + k] = r[1 + n + q] - (ob_dot(r + 1, w + q * d + k + 1, n) if n else 0.0)

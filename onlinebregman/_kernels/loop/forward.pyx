@@ -1,8 +1,8 @@
-"""The forward algorithm: ridge regression on rows in turn, whose predictions come with the update, see `factor`.
+"""The forward algorithm: online ridge regression; the prediction of a row is a by-product of its update, see `factor`.
 
-The sum of the h y^2 that the rotations leave of rows is what the factor of the rows (x, y) would have in its last
-corner: twice the least penalised loss, and of a normal model of variance s^2 its estimate, times the degrees of
-freedom. An intercept without a penalty starts with a d of 0, and takes up its first row whole: h becomes 0, and a
+After its rotations a row leaves a residual y of weight h. The sum of h y^2 over the rows is twice the minimum of the
+penalised loss; in a normal model of variance s^2 it is the estimate of s^2 times the degrees of freedom. The pivot of
+an intercept without a penalty starts at 0. The first row then determines the intercept: its weight h becomes 0, and its
 prediction with the query in the matrix is 0.
 """
 
@@ -30,23 +30,23 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    MOST = 1 << 30            # of what is squared
+    MOST = 1 << 30            # bound on numbers that are squared
 
 
-cdef struct ForwardState:     # beside the factor
+cdef struct ForwardState:     # the state in addition to the factor
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
-    # The same, a row that is n rows old times gamma^n, as in the next and in the last one
+    # Like `loss`, but discounted: a row that is n rows old counts gamma^n; so do `hindsight` and `bound`
     double recent
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
-    double ridge              # rows that the ridge prediction was made for
+    double ridge              # number of rows that were predicted with forward=False
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
-    double freedom            # sum of h, less a free intercept: degrees of freedom of what is left of the targets
+    double freedom            # degrees of freedom of the residuals: sum of h, minus 1 for a free intercept
 
 
 @cython.final
 cdef class ForwardLearner(AtomicLearner):
-    """Learns rows one after the other, and predicts with or without the query in the matrix.
+    """Learns rows one after the other; predictions include the query in the matrix (forward) or do not (ridge).
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ cdef class ForwardLearner(AtomicLearner):
     fit_intercept : bool
         Whether rows have one more coordinate, 1.
     factor : ndarray, default=None
-        The factor of another learner, to go on as it would,
+        The factor of another learner, to continue from.
     state : dict, default=None
-        its `ForwardState`,
+        Its `ForwardState`.
     standardizer : Standardizer, default=None
-        and what rows are standardised by.
+        Standardises rows before they are learned.
     forward : bool, default=True
     forgetting : float, default=1.0
-        Of the next call, unless it says otherwise.
+        The forgetting factor until a call sets another one.
     features : FourierFeatures, default=None
-        Learn these of the rows, and not their values.
+        Features to learn instead of the values of the rows.
     penalize_intercept : bool, default=True
-        Whether A = a I at first has its a for the intercept, too, or a 0.
+        Whether the initial A = a I includes the intercept; otherwise its entry is 0.
     """
 
     cdef readonly tuple target_shape
@@ -79,20 +79,20 @@ cdef class ForwardLearner(AtomicLearner):
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m      # coordinates and targets of a row
-    # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then the squares that are left of m targets
+    # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then sums of h y^2 over residuals, of m targets
     cdef double* factor
     cdef ForwardState state
-    # What the last call has to put back, if it is there already: the factor, and the state of the time
+    # The state before the last call: the factor, valid if `backed_up`, and the rest
     cdef double* before
     cdef bint backed_up
     cdef ForwardState state_before
-    # Where the factors are, which change places: a thread that predicts meanwhile may read either
+    # Memory of both factors, which are swapped: other threads that predict may read either
     cdef double[::1] memory, spare
-    cdef Py_ssize_t size      # numbers of a factor,
-    cdef Py_ssize_t checked   # and how many of them are known to be finite when the last row has been rotated in
-    cdef bint forward, forward_before  # of the next call: is the query in the matrix?
-    cdef double gamma, gamma_before    # and by what the past counts after a row
-    cdef object solution      # ridge weights of all targets, shape (m, d), once they were asked for
+    cdef Py_ssize_t size      # length of a factor
+    cdef Py_ssize_t checked   # number of leading values known to be finite after the last row
+    cdef bint forward, forward_before  # whether predictions of the next call include the query
+    cdef double gamma, gamma_before    # its forgetting factor
+    cdef object solution      # cached ridge weights of all targets, shape (m, d), or None
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
                   forward=True, forgetting=1.0, FourierFeatures features=None, bint penalize_intercept=True):
@@ -106,7 +106,7 @@ cdef class ForwardLearner(AtomicLearner):
         if features is not None:
             check_columns(features.n_features, self.n_features)
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
-            raise ValueError(f"features and targets must be 1 to 2^30 - 1; got {self.n_inputs}, {self.m}")
+            raise ValueError(f"numbers of features and targets must be in [1, 2^30); got {self.n_inputs}, {self.m}")
         self.n_targets, self.n_scores, self.chunkwise = self.m, self.m, True
         self.target_ndim = 1 + len(target_shape)
         self.size = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
@@ -131,7 +131,7 @@ cdef class ForwardLearner(AtomicLearner):
         return np.asarray(<double[:self.size]> self.factor).copy()
 
     def joined(self, learners, standardizer):
-        """A learner of what each of these, copies of this one, has learned beyond it: A, b and y'y add up."""
+        """A learner of all rows that these learners, copies of this one, have learned: A, b and y'y are added."""
         cdef Py_ssize_t k, i, start
         arguments = self.__reduce__()[1]
 
@@ -143,8 +143,8 @@ cdef class ForwardLearner(AtomicLearner):
                 d[k], row = factor[start], factor[start + 1 : start + self.d - k + self.m]
                 U[k, k + 1:], g[k] = row[:self.d - k - 1], row[self.d - k - 1:]
                 start += self.d - k + self.m
-            pulled = d[:, np.newaxis] * g
-            return U.T @ (d[:, np.newaxis] * U), U.T @ pulled, factor[start:] + (g * pulled).sum(axis=0), state
+            weighted = d[:, np.newaxis] * g
+            return U.T @ (d[:, np.newaxis] * U), U.T @ weighted, factor[start:] + (g * weighted).sum(axis=0), state
 
         (A, b, squares, state), others = unpacked(self), [unpacked(learner) for learner in learners]
         states = [other[3] for other in others]
@@ -161,7 +161,7 @@ cdef class ForwardLearner(AtomicLearner):
         d, U, g = root ** 2, lower.T / root[:, np.newaxis], np.linalg.solve(lower, b) / root[:, np.newaxis]
         left = np.maximum(squares - (g * g * d[:, np.newaxis]).sum(axis=0), 0.0)
         factor = np.concatenate([np.r_[d[k], U[k, k + 1:], g[k]] for k in range(self.d)] + [left])
-        state["hindsight"] = left.sum() / 2  # what is left of the targets is the least penalised loss
+        state["hindsight"] = left.sum() / 2  # the minimum of the penalised loss
         return type(self)(*arguments[:4], factor, state, standardizer, *arguments[7:])
 
     @property
@@ -182,7 +182,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     @property
     def n_ridge(self):
-        """Rows that were predicted without the query in the matrix before they were learned: beyond the bound."""
+        """Number of rows that were predicted with forward=False, for which there is no bound."""
         return int(self.state.ridge)
 
     @property
@@ -191,7 +191,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     @property
     def noise_variance(self):
-        """Of each target, by what was left of it in each row; infinite where that says nothing yet."""
+        """Estimated from the residuals of each target; infinite without degrees of freedom."""
         if self.state.freedom <= 0:
             return np.full(self.m, np.inf)
         left = np.asarray(<double[:self.m]> (self.factor + self.size - self.m))
@@ -207,7 +207,7 @@ cdef class ForwardLearner(AtomicLearner):
         intercept = self.solve()[:, self.n_inputs] if self.fit_intercept else np.zeros(self.m)
         return intercept.copy() if self.target_shape else float(intercept[0])
 
-    # --- ways in ------------------------------------------------------------------------------------------------
+    # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint parameters_unchanged(self, dict attributes):
         gamma = attributes.get("forgetting")
@@ -217,12 +217,12 @@ cdef class ForwardLearner(AtomicLearner):
         self.set(attributes["forward"], attributes["forgetting"])
 
     cdef void set(self, bint forward, double gamma) noexcept:
-        """For a call that learns; `undo` goes back to what was set before it."""
+        """Set the parameters of a call that learns; `undo` restores the previous ones."""
         self.forward_before, self.gamma_before = self.forward, self.gamma
         self.forward, self.gamma = forward, gamma
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward, double forgetting):
-        """Learn validated rows with their targets, one row's after the other's; all of them, or none if one overflows.
+        """Learn validated rows with their targets, shape (n_rows * n_targets,); all, or none if one overflows.
 
         Returns (reason, row) of the one that does, or None.
         """
@@ -236,7 +236,7 @@ cdef class ForwardLearner(AtomicLearner):
         return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X):
-        """Predictions for a plain float array or CSR without validation, or None if that is not safe."""
+        """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
         if rows is None or not self.parameters_unchanged(attributes):
             return None
@@ -245,14 +245,14 @@ cdef class ForwardLearner(AtomicLearner):
     def predict(self, X, bint forward, double forgetting, double[::1] shares=None):
         """Predictions for validated rows, dense or CSR; None if one is not finite.
 
-        `shares`, if given, receives 1 / (1 + x'A^-1 x) of each, A the matrix that the row would be learned by.
+        `shares`, if given, receives 1 / (1 + x'A^-1 x) of each row, A including the forgetting factor.
         """
         return self.predict_rows(open_rows(X), forward, forgetting, shares)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return self.d + self.m  # a row with its targets: BATCH of them are at work
+        return self.d + self.m  # a row with its targets; BATCH of them are stored
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
@@ -283,11 +283,11 @@ cdef class ForwardLearner(AtomicLearner):
         self.forget_solution()
 
     cdef void forget_solution(self) noexcept:
-        with cython.critical_section(self):  # in an interpreter without a lock other threads read it meanwhile
+        with cython.critical_section(self):  # without the GIL other threads may be reading it
             self.solution = None
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        """Take up to BATCH rows of positive weight at a time, rotate them in, and book what is left of them."""
+        """Learn up to BATCH rows of positive weight at a time."""
         cdef Py_ssize_t i = 0, learned, n, width = self.d + self.m
         cdef Py_ssize_t[BATCH] number
         cdef double[BATCH] weight
@@ -339,7 +339,7 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef Py_ssize_t learn_loaded(self, double* z, Py_ssize_t n, const double** y, const double* weight, double* scores,
                                  Py_ssize_t stride) noexcept nogil:
-        """Rotate up to BATCH rows in, and book what is left of them; how many could be learned."""
+        """Rotate up to BATCH rows into the factor, and count their losses; returns the number of rows learned."""
         cdef Py_ssize_t j, q, width = self.d + self.m
         cdef double* residuals
         cdef double[BATCH] left
@@ -360,7 +360,7 @@ cdef class ForwardLearner(AtomicLearner):
             residuals = z + j * width + self.d
             for q in range(self.m if scores != NULL else 0):
                 scores[j * stride + q] = self.prediction(y[j][q], residuals[q], left[j] / weight[j], self.forward)
-            if not self.book(residuals, y[j], weight[j], left[j], self.forward):
+            if not self.count(residuals, y[j], weight[j], left[j], self.forward):
                 return j
         return n
 
@@ -380,11 +380,11 @@ cdef class ForwardLearner(AtomicLearner):
             scores[q] = share * (0.0 - work.vectors[self.d + q])
 
     cdef inline double prediction(self, double y, double residual, double share, bint forward) noexcept nogil:
-        """What was said of a row whose `residual` is what the rotation left of its target, a `share` of the weight."""
+        """The prediction of a row with target y, whose rotation left this residual and this share of its weight."""
         return (y - residual) * (share if forward else 1.0)
 
     cdef void load(self, const Row* row, double* z) noexcept nogil:
-        """A row as (x, 1)."""
+        """Write a row as (x, 1)."""
         cdef Py_ssize_t k
         if self.features is not None:
             self.features.apply(row, z)
@@ -397,11 +397,11 @@ cdef class ForwardLearner(AtomicLearner):
         if self.fit_intercept:
             z[self.n_inputs] = 1.0
 
-    cdef bint book(self, const double* residual, const double* y, double weight, double left,
-                   bint forward) noexcept nogil:
-        """Count a row that was rotated in; False if it was not finite.
+    cdef bint count(self, const double* residual, const double* y, double weight, double left,
+                    bint forward) noexcept nogil:
+        """Count the loss of a row that was rotated in; False if it is not finite.
 
-        Hindsight's loss grows by h (y - x'A^-1 b)^2 / 2 / (1 + h x'A^-1 x), whatever was predicted.
+        `hindsight` grows by h (y - x'A^-1 b)^2 / 2 / (1 + h x'A^-1 x), whatever was predicted.
         """
         cdef Py_ssize_t q
         cdef double share = left / weight, prediction, loss
@@ -427,7 +427,7 @@ cdef class ForwardLearner(AtomicLearner):
     cdef object predict_rows(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
         """Predictions, or None if one is not finite."""
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
-        cdef bint finite, asked = shares is not None
+        cdef bint finite, with_shares = shares is not None
         cdef double[BATCH] share
         cdef double[::1] out
         cdef double[:, ::1] solution = None if forward else self.solve()
@@ -450,18 +450,18 @@ cdef class ForwardLearner(AtomicLearner):
                     if not forward:
                         for q in range(m):
                             out[(i + j) * m + q] = ob_dot(z + j * width, &solution[q, 0], self.d)
-                if forward or asked:
+                if forward or with_shares:
                     self.reduce(z, share, n, gamma)
                 if forward:
                     for j in range(n):
                         for q in range(m):
                             out[(i + j) * m + q] = share[j] * (0.0 - z[j * width + self.d + q])
-                for j in range(n if asked else 0):
+                for j in range(n if with_shares else 0):
                     shares[i + j] = share[j]
                 i += n
             free_workspace(&work)
             finite = ob_nonfinite(&out[0], out.shape[0]) == 0
-            finite = finite and (not asked or ob_nonfinite(&shares[0], shares.shape[0]) == 0)
+            finite = finite and (not with_shares or ob_nonfinite(&shares[0], shares.shape[0]) == 0)
         if not finite:
             return None
         return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions

@@ -1,7 +1,7 @@
-"""Gaussians whose mean and covariance are learned: the scatter of rows about their mean grows by a square a row.
+"""Gaussians whose mean and covariance are learned: each row adds a rank-one matrix to the scatter about the mean.
 
-The row x of weight h, after rows of weight n, with s = x less their mean: scatter += n h / (n + h) s s'. The one with
-the prior, whose inverse or diagonal predicts, grows by the square of how far x is from the mean that was predicted.
+A row x of weight h, after rows of total weight n, adds n h / (n + h) s s' with s = x - their mean. The scatter that
+includes the prior, from whose inverse or diagonal rows are predicted, grows likewise, with s = x - the predicted mean.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ cdef extern from "ops/vector.h":
 cdef extern from "ops/entropy.h":
     double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
 
-cdef Py_ssize_t REFRESH = 1024  # rows until the inverse of a scatter is computed afresh
+cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
 
 
 cdef class GaussianLearner(DensityLearner):
@@ -71,23 +71,23 @@ cdef class GaussianLearner(DensityLearner):
         cdef double* origin = &self.memory[0]
         cdef double* total = &self.memory[d]
         cdef double* step = scratch(work, 0)
-        cdef double* surprise = scratch(work, 1)
+        cdef double* innovation = scratch(work, 1)
         cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, log_det, distance
         for i in range(d):
             u = x[i] - origin[i]
-            step[i] = u - total[i] / max(n, DBL_MIN)  # from the mean of the rows before
-            surprise[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # and from what was predicted
+            step[i] = u - total[i] / max(n, DBL_MIN)  # x - the mean of the rows before
+            innovation[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # x - the predicted mean
             total[i] += weight * u
-        self.absorb(step, n * weight / after, surprise, k * weight / (self.k1 + after), work, &log_det, &distance)
+        self.absorb(step, n * weight / after, innovation, k * weight / (self.k1 + after), work, &log_det, &distance)
         log_density[0] = -(log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
         self.state.loss -= weight * log_density[0]
         return LEARNED
 
-    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
                      double* log_det, double* distance) noexcept nogil:
-        """own += gain step^2, and the scatter with the prior += weight surprise^2.
+        """own += gain step^2, and the scatter with the prior += weight innovation^2.
 
-        Computes, from the latter before the update, ln det and surprise' scatter^-1 surprise.
+        Computes, from the latter before the update, ln det and innovation' scatter^-1 innovation.
         """
 
     cdef int check_all(self) noexcept nogil:
@@ -141,12 +141,12 @@ cdef class FullGaussianLearner(GaussianLearner):
             return LEARNED if self.refresh(weight) else OVERFLOWED
         return LEARNED
 
-    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
                      double* log_det, double* distance) noexcept nogil:
         cdef double* v = scratch(work, 2)
         cdef double growth
         ob_syr(self.own(), step, -gain, self.n_features)
-        distance[0] = ob_symv(self.predicted(), surprise, v, self.n_features)
+        distance[0] = ob_symv(self.predicted(), innovation, v, self.n_features)
         growth = weight * distance[0]
         ob_syr(self.predicted(), v, weight / (1.0 + growth), self.n_features)
         log_det[0] = self.state.log_det
@@ -195,7 +195,7 @@ cdef class DiagonalGaussianLearner(GaussianLearner):
         """The scatter of the rows alone, shape (n_features,)."""
         return np.asarray(self.memory)[2 * self.n_features:3 * self.n_features].copy()
 
-    cdef void absorb(self, const double* step, double gain, const double* surprise, double weight, Workspace* work,
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
                      double* log_det, double* distance) noexcept nogil:
         cdef Py_ssize_t i
         cdef double* own = self.own()
@@ -210,7 +210,7 @@ cdef class DiagonalGaussianLearner(GaussianLearner):
             for i in range(self.n_features):
                 log_det[0] += log(whole[i])
         for i in range(self.n_features):
-            square = surprise[i] * surprise[i]
+            square = innovation[i] * innovation[i]
             total += square / whole[i]
             own[i] += gain * (step[i] * step[i])
             whole[i] += weight * square

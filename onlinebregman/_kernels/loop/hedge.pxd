@@ -2,15 +2,15 @@ cdef class Hedge:
     cdef readonly Py_ssize_t n_experts
     cdef readonly double fixed_rate  # of the weights; NaN where it follows from `gap`
     cdef readonly double share
-    cdef readonly object prior  # None for equal ones
+    cdef readonly object prior  # None for equal weights
     cdef readonly double least_prior
-    cdef double choice        # -ln of it
-    cdef double[::1] ratio    # of each prior weight to that of equal ones,
-    cdef double[::1] prices   # and -ln of that
+    cdef double neg_log_least  # -ln of it
+    cdef double[::1] ratio    # of each prior weight to that of equal ones
+    cdef double[::1] neg_log_ratio  # -ln of the same
     cdef readonly double loss  # of the mixture
     cdef readonly double gap
     cdef double[::1] losses   # of the experts
-    cdef double[::1] costs    # that determine the weights: the losses, or what weights were shared, in their unit
+    cdef double[::1] costs    # that determine the weights: the losses, or with a share -ln(weight / prior) / rate
     cdef Py_ssize_t lanes     # n_experts, rounded up to a multiple of OB_LANES: length of vectors of experts
     cdef double[::1] buffer   # for the weights to record
     cdef double[::1] before   # losses and costs before the last call
@@ -32,4 +32,4 @@ cdef class Hedge:
     cdef bint finite(self) noexcept nogil
     cdef void record(self) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
-    cdef void go_back(self) noexcept
+    cdef void restore(self) noexcept

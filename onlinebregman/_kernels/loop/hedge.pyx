@@ -8,17 +8,17 @@ from libc.string cimport memcpy
 cdef extern from "ops/hedge.h":
     Py_ssize_t OB_LANES
     void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    double ob_least_standing(const double* costs, const double* prices, double rate, Py_ssize_t n) noexcept nogil
-    double ob_least_rise(const double* costs, const double* prices, const double* losses, double rate, double best,
-                         Py_ssize_t n) noexcept nogil
-    void ob_weigh(double* w, const double* costs, const double* prices, double rate, double best,
+    double ob_least_cost(const double* costs, const double* neg_log_ratio, double rate, Py_ssize_t n) noexcept nogil
+    double ob_least_rise(const double* costs, const double* neg_log_ratio, const double* losses, double rate,
+                         double best, Py_ssize_t n) noexcept nogil
+    void ob_weigh(double* w, const double* costs, const double* neg_log_ratio, double rate, double best,
                   Py_ssize_t n) noexcept nogil
-    double ob_weigh_after(double* w, const double* costs, const double* prices, const double* losses, double rate,
-                          double best, double rise, Py_ssize_t n) noexcept nogil
-    void ob_minus_logs(double* logs, const double* costs, const double* prices, double rate, double best,
+    double ob_weigh_after(double* w, const double* costs, const double* neg_log_ratio, const double* losses,
+                          double rate, double best, double rise, Py_ssize_t n) noexcept nogil
+    void ob_minus_logs(double* logs, const double* costs, const double* neg_log_ratio, double rate, double best,
                        double largest, Py_ssize_t n) noexcept nogil
-    void ob_costs(double* costs, const double* w, const double* ratio, const double* prices, double keep, double part,
-                  double rate, double best, Py_ssize_t n) noexcept nogil
+    void ob_costs(double* costs, const double* w, const double* ratio, const double* neg_log_ratio, double keep,
+                  double part, double rate, double best, Py_ssize_t n) noexcept nogil
     double ob_soft_least(double* t, const double* a, const double* b, Py_ssize_t n) noexcept nogil
 
 cdef enum:
@@ -30,11 +30,11 @@ cdef double ROUNDING = 1e-12
 
 
 cdef class Hedge:
-    """Weights v_k ~ prior_k exp(-rate c_k) of K experts, c_k the costs so far, and the bound that goes with them.
+    """Weights v_k ~ prior_k exp(-rate c_k) of K experts, c_k the costs so far, and a bound on the mixture.
 
     Costs are the experts' losses l_k, or their linear approximations at the mixture (exponentiated gradient). A row
     costs at least the mix loss -ln(sum v_k exp(-rate l_k)) / rate, and these add up to at most L_k - ln(prior_k) / rate
-    for every expert. What the mixture lost beyond its mix losses is `gap`, so that for any losses whatsoever
+    for every expert. `gap` is the loss of the mixture beyond its mix losses, so that for any losses
 
         loss of the mixture  <=  L_k - ln(prior_k) / rate + gap.
 
@@ -66,27 +66,27 @@ cdef class Hedge:
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
-        self.buffer, self.ratio, self.prices = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
-        self.least_prior, self.choice = 1.0 / n_experts, log(n_experts)
+        self.buffer, self.ratio, self.neg_log_ratio = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
+        self.least_prior, self.neg_log_least = 1.0 / n_experts, log(n_experts)
         if prior is not None:
             prior = np.asarray(prior, dtype=np.float64)
             if prior.shape != (n_experts,) or not (prior > 0).all():
                 raise ValueError(f"prior must be {n_experts} positive weights; got {prior}")
             np.asarray(self.ratio)[:n_experts] = prior * n_experts
-            np.asarray(self.prices)[:n_experts] = -np.log(self.ratio[:n_experts])
+            np.asarray(self.neg_log_ratio)[:n_experts] = -np.log(self.ratio[:n_experts])
             self.prior, self.least_prior = prior, prior.min()
-            self.choice = -log(self.least_prior)
+            self.neg_log_least = -log(self.least_prior)
         self.log, self.interval = np.empty((LOGGED, n_experts)), 1
         if state is not None:
-            losses, costs, self.loss, self.gap, self.n_rows, self.interval, noted = state
-            if self.interval < 1 or len(noted) > LOGGED:
+            losses, costs, self.loss, self.gap, self.n_rows, self.interval, recorded = state
+            if self.interval < 1 or len(recorded) > LOGGED:
                 raise ValueError(
                     f"state must have at most {LOGGED} recorded weights, at intervals of 1 or more rows; "
-                    f"got {len(noted)}, at intervals of {self.interval}"
+                    f"got {len(recorded)}, at intervals of {self.interval}"
                 )
             np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
-            self.n_logged = len(noted)
-            np.asarray(self.log)[:self.n_logged] = noted
+            self.n_logged = len(recorded)
+            np.asarray(self.log)[:self.n_logged] = recorded
 
     def __reduce__(self):
         rate = None if isnan(self.fixed_rate) else self.fixed_rate
@@ -139,30 +139,30 @@ cdef class Hedge:
     def regret_bound(self, n_switches=0, prior=None):
         """Bound on the regret to an expert, or to a sequence of experts with `n_switches` switches.
 
-        `prior` is the expert's weight at the start, if it is not the least one or in the costs.
+        `prior` is the expert's initial weight; by default the smallest prior weight.
         """
         if n_switches and not self.share:
             return INFINITY
-        # a sequence begins with weight prior, goes on with 1 - share + share prior, and switches with share prior
+        # a sequence has weight prior, times 1 - share + share prior where it stays, times share prior at each switch
         stays = -log1p(-self.share * (1 - self.least_prior)) * max(self.n_rows - 1 - n_switches, 0)
-        switches = n_switches * (self.choice - log(self.share)) if n_switches else 0.0
+        switches = n_switches * (self.neg_log_least - log(self.share)) if n_switches else 0.0
         return (stays + switches - log(self.least_prior if prior is None else prior)) / self.current_rate() + self.gap
 
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):
             return self.fixed_rate
-        return self.choice / self.gap if self.gap > 0 and self.choice > 0 else INFINITY
+        return self.neg_log_least / self.gap if self.gap > 0 and self.neg_log_least > 0 else INFINITY
 
     cdef double least(self, double rate) noexcept nogil:
-        """The smallest cost of an expert, with its prior's price at this rate."""
-        return ob_least_standing(&self.costs[0], &self.prices[0], rate, self.n_experts)
+        """The smallest total cost of an expert at this rate; see `OB_TOTAL_COST`."""
+        return ob_least_cost(&self.costs[0], &self.neg_log_ratio[0], rate, self.n_experts)
 
     cdef void weigh(self, double* weights) noexcept nogil:
         """Compute the weights of the next row, an array of length `lanes`."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), total = 0.0
         if rate < INFINITY:
-            ob_weigh(weights, &self.costs[0], &self.prices[0], rate, best, self.n_experts)
+            ob_weigh(weights, &self.costs[0], &self.neg_log_ratio[0], rate, best, self.n_experts)
             return
         for k in range(self.n_experts):
             weights[k] = self.ratio[k] if self.costs[k] == best else 0.0
@@ -178,7 +178,7 @@ cdef class Hedge:
             largest = max(largest, weights[k])
             logs[k] = -log(weights[k])
         if rate < INFINITY:
-            ob_minus_logs(logs, &self.costs[0], &self.prices[0], rate, self.least(rate), largest, self.n_experts)
+            ob_minus_logs(logs, &self.costs[0], &self.neg_log_ratio[0], rate, self.least(rate), largest, self.n_experts)
 
     cdef double log_loss(self, const double* weights, const double* losses, double* buffer) noexcept nogil:
         """-ln sum v_k exp(-losses_k), the log loss of the mixture; the buffer has 2 `lanes` numbers."""
@@ -197,22 +197,22 @@ cdef class Hedge:
         """Update the weights by the costs of the experts and of the mixture on a row; see `count`."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
-        cdef double rise = ob_least_rise(&self.costs[0], &self.prices[0], costs, rate, best, self.n_experts)
+        cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
-        # the mix loss, relative to the least one; at an infinite rate by how much the best loss rises
+        # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
             for k in range(self.n_experts):
                 largest = max(largest, weights[k])
             total = ob_weigh_after(
-                weights, &self.costs[0], &self.prices[0], costs, rate, best, rise, self.n_experts
+                weights, &self.costs[0], &self.neg_log_ratio[0], costs, rate, best, rise, self.n_experts
             )
             mixed -= log(total * largest) / rate
         for k in range(self.n_experts):
             self.costs[k] += costs[k]
         self.gap += max(cost - mixed, 0.0)
-        if self.share > 0 and known:  # raise the small weights, at the cost of all: their sum stays what it is
-            ob_costs(&self.costs[0], weights, &self.ratio[0], &self.prices[0], 1.0 - self.share,
+        if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
+            ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], 1.0 - self.share,
                      self.share * total / self.n_experts, rate, best + rise, self.n_experts)
 
     cdef void add(self, const double* losses, double loss) noexcept nogil:
@@ -234,7 +234,7 @@ cdef class Hedge:
     cdef void record(self) noexcept nogil:
         """Record the weights."""
         cdef Py_ssize_t k
-        if self.n_logged == LOGGED:  # keep every other one
+        if self.n_logged == LOGGED:  # drop every other one
             self.n_logged //= 2
             self.interval *= 2
             for k in range(self.n_logged):
@@ -246,14 +246,14 @@ cdef class Hedge:
         self.n_logged += 1
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Save what `go_back` restores; the next call has `n_rows` rows."""
+        """Save what `restore` restores; the next call has `n_rows` rows."""
         self.n_rows_before, self.n_logged_before, self.interval_before = self.n_rows, self.n_logged, self.interval
         self.log_before = self.log.copy() if self.n_logged + n_rows // self.interval >= LOGGED else None
         memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))
         memcpy(&self.before[self.n_experts], &self.costs[0], self.n_experts * sizeof(double))
         self.loss_before, self.gap_before = self.loss, self.gap
 
-    cdef void go_back(self) noexcept:
+    cdef void restore(self) noexcept:
         memcpy(&self.losses[0], &self.before[0], self.n_experts * sizeof(double))
         memcpy(&self.costs[0], &self.before[self.n_experts], self.n_experts * sizeof(double))
         self.loss, self.gap = self.loss_before, self.gap_before

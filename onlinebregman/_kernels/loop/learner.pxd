@@ -1,7 +1,7 @@
 cimport cython
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Mark
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.loop.descent cimport Descent
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport RunState, Settings
@@ -10,7 +10,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 @cython.final
-cdef class LearnerMark(Mark):
+cdef class LearnerSavepoint(Savepoint):
     cdef Settings settings
     cdef RunState run
     cdef GeometryState state

@@ -8,12 +8,15 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
+from onlinebregman._kernels.geometries.averaged import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark, interrupted, weight_of
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
@@ -32,7 +35,8 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
-ABSTRACT = (AdaptiveGeometry, NormalisedGeometry, MatrixGeometry)  # base classes, which cannot make a step
+OWN_AVERAGES = (PNormGeometry, ScaleInvariantGeometry)  # those are not of the stored weights
+ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
     BAD_TARGET: "bad target",
@@ -66,6 +70,17 @@ cdef int check_rows(Geometry geometry, Rows rows) except -1:
     return 0
 
 
+cdef Geometry averaged_view(Learner learner, Rows rows):
+    """The averaged weights for a few sparse rows, or None; more rows need most of the weights, and share them."""
+    cdef Geometry geometry = learner.geometry, view = None
+    cdef bint dense = rows.indices == NULL or (learner.standardizer is not None and learner.standardizer.centred)
+    if learner.run.averaged == 0 or dense or rows.stored >= geometry.n_features:
+        return None
+    if not (geometry.moves_all or geometry.quadratic or isinstance(geometry, OWN_AVERAGES)):
+        view = AveragedGeometry(geometry, learner.run.averaged)
+    return view if view is not None and view.averaging else None
+
+
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     """w.x of the row of the workspace."""
     geometry.load(work)
@@ -75,7 +90,7 @@ cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
 
 
 @cython.final
-cdef class LearnerMark(Mark):
+cdef class LearnerSavepoint(Savepoint):
     """The state of a learner except for its weights."""
 
 
@@ -277,7 +292,7 @@ cdef class Learner(AtomicLearner):
         return np.asarray(scores)
 
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite):
-        cdef Geometry geometry = self.model(rows.indices == NULL)
+        cdef Geometry geometry = averaged_view(self, rows) or self.model(rows.indices == NULL)
         cdef Loss loss = self.loss
         cdef double intercept = self.intercept
         cdef double[::1] out
@@ -349,11 +364,14 @@ cdef class Learner(AtomicLearner):
             raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
         dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
-            dense or self.geometry.averaging or self.settings.track_regret or not self.geometry.composes()
+            dense
+            or self.settings.track_regret
+            or not self.geometry.composes()
+            or (self.geometry.averaging and not self.geometry.averages_lagging())
         )
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
-        self.before.take(self.geometry, rows, complete or project)
+        self.before.begin(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
         if self.geometry.eager:
@@ -446,22 +464,22 @@ cdef class Learner(AtomicLearner):
 
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
-    cdef Mark make_mark(self):
-        cdef LearnerMark mark = LearnerMark()
-        mark.settings, mark.run, mark.state = self.settings, self.run, self.geometry.state
-        mark.validated, mark.origin, mark.loss = self.validated, self.origin, self.loss
-        mark.upper, mark.averaging = self.geometry.upper, self.geometry.averaging
-        mark.average_sum, mark.stamp = self.geometry.average_sum, self.geometry.stamp
-        mark.per_feature = self.geometry.per_feature
-        mark.n_rates = len(self.rates)
-        return mark
+    cdef Savepoint make_savepoint(self):
+        cdef LearnerSavepoint savepoint = LearnerSavepoint()
+        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
+        savepoint.validated, savepoint.origin, savepoint.loss = self.validated, self.origin, self.loss
+        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
+        savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
+        savepoint.per_feature = self.geometry.per_feature
+        savepoint.n_rates = len(self.rates)
+        return savepoint
 
-    cdef int return_to(self, Mark noted) except -1:
-        cdef LearnerMark mark = noted
-        self.settings, self.run, self.geometry.state = mark.settings, mark.run, mark.state
-        self.validated, self.origin, self.loss = mark.validated, mark.origin, mark.loss
-        self.geometry.upper, self.geometry.averaging = mark.upper, mark.averaging
-        self.geometry.average_sum, self.geometry.stamp = mark.average_sum, mark.stamp
-        self.geometry.arrange(mark.per_feature)
-        del self.rates[mark.n_rates:]
+    cdef int return_to(self, Savepoint saved) except -1:
+        cdef LearnerSavepoint savepoint = saved
+        self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
+        self.validated, self.origin, self.loss = savepoint.validated, savepoint.origin, savepoint.loss
+        self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
+        self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
+        self.geometry.arrange(savepoint.per_feature)
+        del self.rates[savepoint.n_rates:]
         return 0

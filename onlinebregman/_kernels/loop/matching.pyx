@@ -29,7 +29,7 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
-cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # tells the solver that w(c).x is linear in c
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c
 
 
 @cython.final
@@ -67,11 +67,11 @@ cdef class MatchingLearner(SecondOrderLearner):
         self.n_features, self.alpha, self.fit_intercept, self.gamma = n_features, alpha, fit_intercept, forgetting
         self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
         self.features = features
-        self.arrange(1, LANES, memory, state)
+        self.allocate(1, LANES, memory, state)
         self.chunkwise = not isinstance(loss, NumPyLoss)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.loss, self.alpha, self.fit_intercept, *self._moving())
+        return type(self), (self.n_features, self.loss, self.alpha, self.fit_intercept, *self._state_arguments())
 
     @property
     def coef(self):

@@ -47,7 +47,7 @@ cdef struct Moments:
 
 
 cdef class Pass:
-    """What a pass over the domain reads, and its memory."""
+    """The arrays that a pass over the domain reads, and its working memory."""
 
     cdef Domain domain
     cdef TableView view
@@ -59,7 +59,7 @@ cdef class Pass:
         cdef Domain* f = &self.domain
         self.low, self.per_span = low, per_span
         if not (values.shape[0] > 0 and values.shape[1] == self.low.shape[0] == self.per_span.shape[0] > 0):
-            raise ValueError(f"features must have {len(low)} columns, as their least values; got {values.shape}")
+            raise ValueError(f"features must have {len(low)} columns, one for each entry of low; got {values.shape}")
         self.view = TableView(values)
         f.values = self.view.table
         f.n = <int> self.low.shape[0]
@@ -67,7 +67,7 @@ cdef class Pass:
         if support is not None:
             self.support = support.view(np.uint8)
             if self.support.shape[0] != f.values.n_rows:
-                raise ValueError(f"the support must be of {f.values.n_rows} points; got {self.support.shape[0]}")
+                raise ValueError(f"the support must have {f.values.n_rows} points; got {self.support.shape[0]}")
             f.support = &self.support[0]
         f.n_rows = min(max(BLOCK // f.n, 64), f.values.n_rows)
         self.memory = np.empty(f.n_rows * (f.n + 2))
@@ -77,7 +77,7 @@ cdef class Pass:
 
     cdef const double* of_features(self, const double[::1] vector) except NULL:
         if vector.shape[0] != self.domain.n:
-            raise ValueError(f"there must be {self.domain.n} numbers, one a feature; got {vector.shape[0]}")
+            raise ValueError(f"vectors must have {self.domain.n} numbers, one for each feature; got {vector.shape[0]}")
         return &vector[0]
 
 
@@ -94,7 +94,7 @@ cdef void read_block(const Domain* f, Py_ssize_t start, Py_ssize_t rows) noexcep
 
 
 cdef int find_moments(const Domain* f, const double* multipliers, Moments* found) except -1 nogil:
-    """ln Z, E_q[f], and the covariance of f if there is room for it."""
+    """ln Z, E_q[f], and the covariance of f unless its pointer is NULL."""
     cdef Py_ssize_t i, j, k, start, rows
     cdef int n = f.n, n_rows, squares = n * n if found.covariance != NULL else 0
     cdef double top = -INFINITY, mass = 0.0, peak, shrink, root
@@ -155,7 +155,7 @@ def moments(values, low, per_span, support, const double[::1] multipliers):
     values : ndarray of shape (n_points, n_features), of float64 or float32
         Features before they are scaled.
     low, per_span : ndarray of shape (n_features,)
-        Their least values, and 1 over their ranges.
+        Their smallest values, and 1 over their ranges.
     support : ndarray of bool of shape (n_points,), or None
         Where q may be positive; None for all points.
     multipliers : ndarray of shape (n_features,)
@@ -189,7 +189,7 @@ cdef double gain(double empirical, double expected, double* ratio) noexcept nogi
 
 cdef double scale(Py_ssize_t n, double C, const double* empirical, double alpha, const double* expected,
                   const double* multipliers, double* step) noexcept nogil:
-    """A round of scaling of features divided by C; returns by how much at least the loss falls."""
+    """Compute the steps of a round of scaling of features / C; returns a lower bound on the fall of the loss."""
     cdef Py_ssize_t j
     cdef double fall = 0.0, dummy, now, up, down, change = 0.0, empirical_sum = 0.0, expected_sum = 0.0
     if alpha > 0:
@@ -214,7 +214,7 @@ cdef double scale(Py_ssize_t n, double C, const double* empirical, double alpha,
 
 def scaling_step(double C, const double[::1] empirical, double alpha, const double[::1] expected,
                  const double[::1] multipliers):
-    """The step of all multipliers in a round of iterative scaling, and by how much at least the loss falls.
+    """The step of all multipliers in a round of iterative scaling, and a lower bound on the fall of the loss.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def scaling_step(double C, const double[::1] empirical, double alpha, const doub
     step = np.empty(empirical.shape[0])
     cdef double[::1] out = step
     if not out.shape[0] == expected.shape[0] == multipliers.shape[0] > 0:
-        raise ValueError(f"there must be {out.shape[0]} expectations and multipliers")
+        raise ValueError(f"expected and multipliers must have {out.shape[0]} numbers, one for each feature")
     fall = scale(empirical.shape[0], C, &empirical[0], alpha, &expected[0], &multipliers[0], &out[0])
     return step, fall
 
@@ -256,7 +256,7 @@ cdef int factorise(int n, const double* hessian, double damping, double* factor)
     memcpy(factor, hessian, n * n * sizeof(double))
     for i in range(n):
         widest = max(widest, hessian[i * n + i])
-    ridge = 1e-12 * widest + 1e-15 + damping  # features may depend on each other, or hardly vary: then H is singular
+    ridge = 1e-12 * widest + 1e-15 + damping  # H is singular if features are dependent or constant
     for i in range(n):
         factor[i * n + i] += ridge
     dpotrf("U", &n, factor, &n, &failed)
@@ -269,19 +269,19 @@ cdef int factorise(int n, const double* hessian, double damping, double* factor)
 
 def newton(values, low, per_span, support, double log_size, double C, const double[::1] empirical, double alpha, start,
            double tol, Py_ssize_t max_iter, penalised_optimum):
-    """Newton steps, whose Hessian is the covariance of the features, until one promises no more than `tol`.
+    """Newton steps, whose Hessian is the covariance of the features, until the predicted fall is at most `tol`.
 
     Parameters
     ----------
     values, low, per_span, support :
         See `moments`.
     log_size : float
-        Loss of multipliers 0, from which it starts if `start` is worse.
+        Loss of multipliers 0, which are the start if the loss of `start` is larger.
     C, empirical, alpha :
         See `scaling_step`.
     start : ndarray of shape (n_features,)
     tol : float
-        0 for `max_iter` steps, or as many as lower the loss in float64.
+        0: `max_iter` steps, or until the loss in float64 does not decrease.
     max_iter : int
     penalised_optimum : callable
         Minimises the second-order model plus the penalty, given the multipliers, the slope, R with H = R'R, and alpha;
@@ -308,19 +308,19 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
     cdef double* factor = trial + 2 * n
     cdef Moments at = Moments(0.0, &out[1, 0], factor + n * n), tried = Moments(0.0, trial + n, factor + 2 * n * n)
     cdef const double* aim = points.of_features(empirical)
-    cdef double value, fallen, promise, part, widest, damping = 0.0
+    cdef double value, fallen, predicted_fall, part, widest, damping = 0.0
     cdef Py_ssize_t n_iter = 0
     with nogil:
         find_moments(&points.domain, now, &at)
         value = penalised_loss(n, at.log_z, now, aim, alpha)
         for i in range(n):
             warm = warm or now[i] != 0
-        if warm and not value <= log_size:  # a warm start has to be better than none
+        if warm and not value <= log_size:  # the warm start is worse than multipliers of 0
             memset(now, 0, n * sizeof(double))
             find_moments(&points.domain, now, &at)
             value = at.log_z
         while n_iter < max_iter:
-            widest = promise = 0.0
+            widest = predicted_fall = 0.0
             for i in range(n):
                 widest = max(widest, at.covariance[i * n + i])
                 slope[i] = at.expected[i] - empirical[i]
@@ -336,8 +336,8 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
                     step[i] = -slope[i]
                 dpotrs("U", &n, &ONE, factor, &n, step, &n, &failed)
             for i in range(n):
-                promise -= slope[i] * step[i] + alpha * (fabs(now[i] + step[i]) - fabs(now[i]))
-            if promise <= 1e-15 * max(fabs(value), 1.0):  # below what float64 can tell
+                predicted_fall -= slope[i] * step[i] + alpha * (fabs(now[i] + step[i]) - fabs(now[i]))
+            if predicted_fall <= 1e-15 * max(fabs(value), 1.0):  # below the resolution of float64
                 break
             n_iter += 1
             part = 1.0
@@ -346,11 +346,11 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
                     trial[i] = now[i] + part * step[i]
                 find_moments(&points.domain, trial, &tried)
                 fallen = penalised_loss(n, tried.log_z, trial, aim, alpha)
-                if fallen <= value - 1e-4 * part * promise:
+                if fallen <= value - 1e-4 * part * predicted_fall:
                     break
                 part /= 2
             else:
-                if damping > n:  # more than any Hessian
+                if damping > n:  # larger than any Hessian
                     n_iter -= 1
                     break
                 damping = max(100 * damping, widest, 1e-6)
@@ -360,8 +360,8 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
             at.covariance, tried.covariance = tried.covariance, at.covariance
             at.log_z, value = tried.log_z, fallen
             damping = damping / 10 if part == 1.0 else max(100 * damping, 1e-10 * widest)
-            # a lasso of large multipliers may promise more than it can keep
-            if promise <= tol or (alpha > 0 and tol > 0 and scale(n, C, aim, alpha, at.expected, now, step)
+            # with a penalty and large multipliers the predicted fall may be too large: scaling gives another bound
+            if predicted_fall <= tol or (alpha > 0 and tol > 0 and scale(n, C, aim, alpha, at.expected, now, step)
                                   <= 1e-5 * tol):
                 break
     return found[0], n_iter, at.log_z, found[1]
@@ -369,7 +369,7 @@ def newton(values, low, per_span, support, double log_size, double C, const doub
 
 def observe(values, const Py_ssize_t[::1] points, const double[::1] weights, const double[::1] origin, seen,
             double weight, observed):
-    """The least and largest observed features, and their mean less an origin, after more observations.
+    """The smallest and largest observed features, and their mean minus an origin, after further observations.
 
     Parameters
     ----------
@@ -382,9 +382,9 @@ def observe(values, const Py_ssize_t[::1] points, const double[::1] weights, con
     seen : tuple of two ndarrays of shape (n_features,), or None
         Least and largest features before.
     weight : float
-        Of all observations before.
+        Weight of all observations before.
     observed : ndarray of shape (n_features,), or None
-        Mean less the origin before.
+        Mean minus the origin before.
 
     Returns
     -------
@@ -403,7 +403,7 @@ def observe(values, const Py_ssize_t[::1] points, const double[::1] weights, con
     cdef double before = weight
     cdef bint wider = seen is None
     if not (origin.shape[0] == out.shape[1] == total.shape[0] == n and points.shape[0] == weights.shape[0]):
-        raise ValueError(f"there must be {n} features and as many weights as points")
+        raise ValueError(f"there must be {n} features, and one weight for each point")
     for i in range(points.shape[0]):
         if not 0 <= points[i] < view.table.n_rows:
             raise ValueError(f"numbers of points must be below {view.table.n_rows}; got {points[i]}")

@@ -30,6 +30,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if prior_score != NULL:
         prior_score[0] = predicted
 
+    value = loss.value(score.a, y)
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
     if geometry.averaging:
@@ -66,7 +67,6 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         if not lo < c < hi and not (isfinite(c) and update == GRADIENT and geometry.upper < INFINITY):
             return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
-    value = loss.value(score.a, y)
     if settings.track_regret:
         gap = divergence_to(geometry, work, &score, c)
     geometry.step(work, c)
@@ -126,7 +126,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
     if run.t >= settings.average_from:
         run.averaged += 1.0
         run.intercept_sum += run.intercept
-        geometry.state.clock += geometry.scale()
+        geometry.state.clock += 1.0 / geometry.state.growth if geometry.state.lagging else geometry.scale()
     return LEARNED
 
 

@@ -6,7 +6,7 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef class Mixer:
     cdef readonly Hedge hedge
-    cdef readonly Stack stack           # of combinations beside the mixture, or None
+    cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly Py_ssize_t n_scores   # of all learners together
     cdef readonly Py_ssize_t n_outputs  # of the mixture
     cdef double[::1] buffer             # for `learn`
@@ -16,7 +16,7 @@ cdef class Mixer:
     cdef int learn(self, double* scores, double y, double weight) noexcept nogil
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
-    cdef void go_back(self) noexcept
+    cdef void restore(self) noexcept
 
 
 cdef class Unmixed(Mixer):

@@ -64,17 +64,17 @@ cdef class Mixer:
         """Compute the mixture's outputs for a row's scores."""
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Save what `go_back` restores; the next call has `n_rows` rows."""
+        """Save what `restore` restores; the next call has `n_rows` rows."""
         if self.hedge is not None:
             self.hedge.save(n_rows)
         if self.stack is not None:
             self.stack.save(n_rows)
 
-    cdef void go_back(self) noexcept:
+    cdef void restore(self) noexcept:
         if self.hedge is not None:
-            self.hedge.go_back()
+            self.hedge.restore()
         if self.stack is not None:
-            self.stack.go_back()
+            self.stack.restore()
 
 
 cdef class Unmixed(Mixer):
@@ -223,8 +223,8 @@ cdef class ScoreMixer(Mixer):
         Mixer.save(self, n_rows)
         self.stats_before = self.stats
 
-    cdef void go_back(self) noexcept:
-        Mixer.go_back(self)
+    cdef void restore(self) noexcept:
+        Mixer.restore(self)
         self.stats = self.stats_before
 
 
@@ -474,6 +474,6 @@ cdef class ProbabilityMixer(Mixer):
         Mixer.save(self, n_rows)
         memcpy(self.experts_before, self.experts, self.hedge.n_experts * sizeof(Expert))
 
-    cdef void go_back(self) noexcept:
-        Mixer.go_back(self)
+    cdef void restore(self) noexcept:
+        Mixer.restore(self)
         memcpy(self.experts, self.experts_before, self.hedge.n_experts * sizeof(Expert))

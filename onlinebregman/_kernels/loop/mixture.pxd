@@ -1,7 +1,7 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.loop.abreast cimport Abreast
+from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
-from onlinebregman._kernels.loop.crew cimport Crew
+from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Rows
@@ -29,8 +29,8 @@ cdef class MixtureLearner(Ensemble):
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class
     cdef Part* parts
-    cdef tuple lone           # the learners; of each that consists of one other, that one
-    cdef Abreast abreast      # learners that learn each row together in this call
+    cdef tuple sole           # the learners; for a learner that consists of a single one, that one
+    cdef Lockstep lockstep      # learners that learn each row together in this call
     cdef Py_ssize_t* rowwise  # other learners that learn row by row
     cdef Py_ssize_t n_rowwise
     cdef Py_ssize_t* chunkwise  # learners that learn a whole chunk each
@@ -40,11 +40,11 @@ cdef class MixtureLearner(Ensemble):
     cdef double[::1] targets  # of the rows of the chunk
     cdef double[::1] scores   # of each learner, before it learned the row
     cdef object n_jobs        # number of threads, as the parameter was given
-    cdef Crew crew
+    cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
     cdef Workspace* work      # of the calling thread
     cdef void* block_rows     # the Rows of this call
-    cdef Py_ssize_t touched   # numbers read or written to learn one row
+    cdef Py_ssize_t work_per_row   # numbers read or written to learn one row
 
     cdef void largest_first(self) noexcept
     cdef object predict_rows(self, Rows rows)
@@ -53,6 +53,6 @@ cdef class MixtureLearner(Ensemble):
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
-    cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil
-    cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
+    cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
     cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

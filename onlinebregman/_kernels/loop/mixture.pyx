@@ -13,10 +13,10 @@ from joblib import effective_n_jobs
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
-from onlinebregman._kernels.loop.abreast cimport Abreast
+from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.crew cimport Crew
+from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
 from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
@@ -38,7 +38,7 @@ cdef enum:
     MAX_CHUNK_ROWS = 256
     MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
     MAX_CHUNK_WORK = 1 << 24     # numbers read or written to learn a chunk: some milliseconds
-    MIN_PARALLEL_WORK = 1 << 22  # the same for a call, from which on threads pay: they take 50 microseconds to start
+    MIN_PARALLEL_WORK = 1 << 22  # smallest such number of a call with threads, which take 50 us to start
 
 
 cdef class MixtureLearner(Ensemble):
@@ -75,7 +75,7 @@ cdef class MixtureLearner(Ensemble):
         self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
         if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
             raise MemoryError()
-        self.abreast, self.chunk, self.crew, self.works = Abreast(self.n), Chunk(), Crew(), Workspaces()
+        self.lockstep, self.chunk, self.thread_pool, self.works = Lockstep(self.n), Chunk(), ThreadPool(), Workspaces()
         self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
@@ -95,7 +95,7 @@ cdef class MixtureLearner(Ensemble):
             elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
-        self.lone = tuple([alone(learner) for learner in self.learners])
+        self.sole = tuple([sole_learner(learner) for learner in self.learners])
         self.targets, self.scores = np.empty(1), np.empty(mixer.n_scores)
         if start != mixer.n_scores:
             raise ValueError(f"learners must have {mixer.n_scores} scores, as the mixer expects; got {start}")
@@ -159,8 +159,8 @@ cdef class MixtureLearner(Ensemble):
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
-        answer = np.empty(rows.n_rows * width)
-        out, scores = answer, &buffer[0]
+        outputs = np.empty(rows.n_rows * width)
+        out, scores = outputs, &buffer[0]
         make_workspace(&work, self.vector_length(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
@@ -172,7 +172,7 @@ cdef class MixtureLearner(Ensemble):
                 self.mixer.mix(scores, &out[i * width], own)
             free_workspace(&work)
             finite = ob_nonfinite(&out[0], out.shape[0]) == 0
-        return answer.reshape(-1, width) if finite else None
+        return outputs.reshape(-1, width) if finite else None
 
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
@@ -182,41 +182,41 @@ cdef class MixtureLearner(Ensemble):
         Ensemble.begin(self, rows, complete)
         self.mixer.save(rows.n_rows)
         self.bind(length)
-        self.touched = self.effort(rows.widest)
+        self.work_per_row = self.effort(rows.widest)
         if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
             most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.mixer.n_scores))
-            most = min(most, MAX_CHUNK_WORK // self.touched)
+            most = min(most, MAX_CHUNK_WORK // self.work_per_row)
             most = max(most, 1)
         self.chunk.reserve(rows, most)
         if self.targets.shape[0] < most:
             self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
-        if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.touched:
+        if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = min(<Py_ssize_t> effective_n_jobs(self.n_jobs), 1 + self.n_chunkwise)
-        self.crew.reserve(n_jobs - 1)
+        self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 
     cdef int bind(self, Py_ssize_t length) except -1:
-        """Find the learners that learn abreast, and the other ones that learn row by row."""
+        """Divide the learners without a matrix into those that learn in lockstep, and others that learn row by row."""
         cdef Py_ssize_t k
-        self.abreast.gather(self.lone, length)
+        self.lockstep.gather(self.sole, length)
         self.n_rowwise = 0
         for k in range(self.n):
-            if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.abreast.has(k):
+            if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.lockstep.has(k):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
         return 0
 
     cdef int undo(self, Rows rows) except -1:
         Ensemble.undo(self, rows)
-        self.mixer.go_back()
+        self.mixer.restore()
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef int status
         self.work, self.block_rows = &block.work, <void*> rows
-        self.crew.start()
+        self.thread_pool.start()
         status = self.learn_chunks(rows, block)
-        self.crew.stop()
+        self.thread_pool.stop()
         block.failed = block.failed if status != LEARNED else rows.n_rows - 1
         return status if status != LEARNED else self.check_all()
 
@@ -225,7 +225,7 @@ cdef class MixtureLearner(Ensemble):
         cdef int status
         while i < rows.n_rows:
             i = self.load(rows, block, i)
-            if interrupted(self, self.chunk.n * self.touched):
+            if interrupted(self, self.chunk.n * self.work_per_row):
                 return INTERRUPTED
             status = self.learn_chunk(block)
             if status != LEARNED:
@@ -252,10 +252,10 @@ cdef class MixtureLearner(Ensemble):
         """Every learner learns the rows of the chunk; the losses of their predictions are counted."""
         cdef Py_ssize_t i, k, n = self.chunk.n
         cdef int status
-        cdef Outcome* first = &self.outcomes[0]  # the refusal that comes first when rows are learned one by one
+        cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
         cdef Outcome* other
         self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, &self.targets[0])
-        self.crew.run(learn_by, <void*> self, 1 + self.n_chunkwise)
+        self.thread_pool.run(learn_by, <void*> self, 1 + self.n_chunkwise)
         for k in range(self.n_chunkwise):
             other = &self.outcomes[1 + k]
             if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
@@ -269,19 +269,19 @@ cdef class MixtureLearner(Ensemble):
             block.failed, self.refusing = self.chunk.number[first.row], first.refusing
         return first.status
 
-    cdef void learn_abreast(self, Workspace* work, Outcome* outcome) noexcept nogil:
-        """Learners without a matrix learn the chunk row by row."""
+    cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
+        """All learners without a matrix learn the chunk row by row."""
         cdef Py_ssize_t i, k
         cdef bint sparse = (<Rows> self.block_rows).indices != NULL
         for i in range(self.chunk.n):
             for k in range(self.n if sparse else 0):
                 (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
             outcome.row = i
-            outcome.status = self.learn_row_abreast(i, work, outcome)
+            outcome.status = self.learn_row_of_chunk(i, work, outcome)
             if outcome.status != LEARNED:
                 return
 
-    cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
         cdef const Row* row = &self.chunk.rows[i]
@@ -289,13 +289,13 @@ cdef class MixtureLearner(Ensemble):
         cdef const double* target = &self.targets[i]
         cdef double* scores = &self.scores[i * self.mixer.n_scores]
         cdef Part* part
-        for k in range(self.abreast.n):
-            self.abreast.y[k] = targets_of(&self.parts[self.abreast.place[k]], y, target)[0]
-        if self.abreast.n > 0:
+        for k in range(self.lockstep.n):
+            self.lockstep.y[k] = targets_of(&self.parts[self.lockstep.index[k]], y, target)[0]
+        if self.lockstep.n > 0:
             outcome.turn = -1
-            status = self.abreast.learn_row(row, weight, &outcome.refusing)
-            for k in range(self.abreast.n):
-                scores[self.parts[self.abreast.place[k]].start] = self.abreast.a[k]
+            status = self.lockstep.learn_row(row, weight, &outcome.refusing)
+            for k in range(self.lockstep.n):
+                scores[self.parts[self.lockstep.index[k]].start] = self.lockstep.a[k]
             if status != LEARNED:
                 return status
         for k in range(self.n_rowwise):
@@ -339,14 +339,14 @@ cdef class MixtureLearner(Ensemble):
 
 
 cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
-    """A task of a MixtureLearner."""
+    """Run a task of a MixtureLearner."""
     cdef Workspace* work = (<MixtureLearner> mixture).work
     cdef Outcome* outcome = &(<MixtureLearner> mixture).outcomes[task]
     if worker > 0:
         work = &(<MixtureLearner> mixture).works.each[worker - 1]
     outcome.status = LEARNED
     if task == 0:
-        (<MixtureLearner> mixture).learn_abreast(work, outcome)
+        (<MixtureLearner> mixture).learn_rowwise(work, outcome)
     else:
         (<MixtureLearner> mixture).learn_chunkwise((<MixtureLearner> mixture).chunkwise[task - 1], work, outcome)
 
@@ -361,7 +361,7 @@ cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil
     return a.row < b.row or (a.row == b.row and a.turn < b.turn)
 
 
-cdef AtomicLearner alone(AtomicLearner learner):
+cdef AtomicLearner sole_learner(AtomicLearner learner):
     """The only learner of a MultiLearner of one score; otherwise the learner itself."""
     return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
 

@@ -1,12 +1,12 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.abreast cimport Abreast
+from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Ensemble
 from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class MultiLearner(Ensemble):
     cdef bint summed
-    cdef bint separate        # whether each learner has a target of its own
+    cdef bint separate        # whether each learner has its own target
     cdef Py_ssize_t n
     cdef void** members
-    cdef Abreast abreast      # holds the learners if all of them can learn abreast
+    cdef Lockstep lockstep      # the learners, if all of them can learn in lockstep

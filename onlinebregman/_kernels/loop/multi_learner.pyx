@@ -6,7 +6,7 @@ from libc.math cimport isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.abreast cimport Abreast
+from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
@@ -36,7 +36,7 @@ cdef class MultiLearner(Ensemble):
             raise MemoryError()
         for k, learner in enumerate(self.learners):
             self.members[k] = <void*> learner
-        self.abreast = Abreast(self.n)
+        self.lockstep = Lockstep(self.n)
 
     def __dealloc__(self):
         free(self.members)
@@ -126,12 +126,12 @@ cdef class MultiLearner(Ensemble):
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    def mark(self):
-        return [learner.mark() for learner in self.learners]
+    def savepoint(self):
+        return [learner.savepoint() for learner in self.learners]
 
-    def go_back(self, list marks):
-        for learner, mark in zip(self.learners, marks, strict=True):
-            learner.go_back(mark)
+    def rollback(self, list savepoints):
+        for learner, savepoint in zip(self.learners, savepoints, strict=True):
+            learner.rollback(savepoint)
 
     def commit(self):
         for learner in self.learners:
@@ -153,7 +153,7 @@ cdef class MultiLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
-        self.abreast.gather(self.learners, self.vector_length(rows.widest))
+        self.lockstep.gather(self.learners, self.vector_length(rows.widest))
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -196,15 +196,15 @@ cdef class MultiLearner(Ensemble):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Learn the row with all learners, abreast if all of them can, otherwise one after the other."""
+        """Learn the row with all learners: in lockstep if all of them can, otherwise one after the other."""
         cdef Py_ssize_t k
         cdef int status
-        if self.n == self.abreast.n and weight != 0:
+        if self.n == self.lockstep.n and weight != 0:
             for k in range(self.n):
-                self.abreast.y[k] = y[self.abreast.place[k] * self.separate]
-            status = self.abreast.learn_row(row, weight, &k)
+                self.lockstep.y[k] = y[self.lockstep.index[k] * self.separate]
+            status = self.lockstep.learn_row(row, weight, &k)
             for k in range(self.n if scores != NULL else 0):
-                scores[self.abreast.place[k]] = self.abreast.a[k]
+                scores[self.lockstep.index[k]] = self.lockstep.a[k]
             return status
         for k in range(self.n):
             status = (<Learner> self.members[k]).learn_row(

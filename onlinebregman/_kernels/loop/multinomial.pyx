@@ -1,6 +1,6 @@
 """Mirror descent in any geometry on the log loss of the softmax, the matching loss of a vector of k scores.
 
-Each class has weights w_c, in a geometry of its own, and all of them move together:
+Each class has weights w_c, in a separate geometry, and all of them are updated together:
 
     f(w_c') = f(w_c) - c_c x,    c_c = eta (p_c - y_c),    p = softmax(z),
 

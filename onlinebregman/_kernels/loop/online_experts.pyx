@@ -160,7 +160,7 @@ cdef class OnlineExpertsLearner(MixtureLearner):
             (<ForecastMixer> self.mixer).scored_before[k] = not learner.scores_predict()
         return 0
 
-    cdef int learn_row_abreast(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
         """The chunk has one row, as no learner here is chunkwise."""
         cdef Py_ssize_t k
         for k in range(self.n):
@@ -168,7 +168,7 @@ cdef class OnlineExpertsLearner(MixtureLearner):
                 (<AtomicLearner> self.parts[k].learner).score_row(
                     &self.chunk.rows[i], work, &(<ForecastMixer> self.mixer).scores_before[k]
                 )
-        return MixtureLearner.learn_row_abreast(self, i, work, outcome)
+        return MixtureLearner.learn_row_of_chunk(self, i, work, outcome)
 
     cdef int claim(self) except -1:
         self.weigher().claim()

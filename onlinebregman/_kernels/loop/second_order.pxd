@@ -4,10 +4,10 @@ from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef enum:
-    LANES = 8                 # vectors of a number for each score are multiples of this long
+    LANES = 8                 # vectors of scores are padded to a multiple of this length
 
 
-cdef struct SecondOrderState:  # beside the weights and the metric
+cdef struct SecondOrderState:  # the state in addition to weights and metric
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
 
@@ -17,15 +17,15 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef readonly bint fit_intercept
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
-    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: in fours, those beyond d are idle
+    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: a multiple of four
     cdef Py_ssize_t score_length  # length of a vector of scores
-    # The weights (m, d), D, the last row's move and gain, and U: four columns at a time, down to the last one's
-    # diagonal
+    # Weights (m, d), D, move and gain of the pending step, and U: blocks of four columns, each down to the diagonal of
+    # its last column
     cdef double[::1] memory
     cdef double[::1] spare    # buffer of a pass over U, and zeros
     cdef SecondOrderState state
     cdef bint passed          # whether a row of this call has been processed
-    cdef double size          # sum of U's squares then
+    cdef double size          # sum of the squares of U at that time
     # The state before the last call
     cdef bint backed_up       # whether U is saved, too
     cdef double[::1] before
@@ -33,17 +33,17 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef double gamma, gamma_before  # of the next call
 
     cdef void set(self, double gamma) noexcept
-    cdef int arrange(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
-    cdef object stored(self)
-    cdef object turned(self)
-    cdef void settle(self, double* memory, double* buffer) noexcept nogil
+    cdef object stored_offsets(self)
+    cdef object updated_memory(self)
+    cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
     cdef Py_ssize_t n_backed_up(self) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* scale(self) noexcept nogil
-    cdef Py_ssize_t eights(self) noexcept nogil
-    cdef Py_ssize_t place(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil
+    cdef Py_ssize_t vector_stride(self) noexcept nogil
+    cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil
     cdef void score(self, const Row* row, double* a) noexcept nogil

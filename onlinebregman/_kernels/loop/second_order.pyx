@@ -1,4 +1,4 @@
-"""Second-order steps in one pass: the implicit step on a convex loss of linear scores, in a metric that the rows build.
+"""Second-order steps in one pass: the implicit step on a convex loss of linear scores, in a metric built from the rows.
 
 The weights W, one row for each of m scores, and a positive definite matrix A move by
 
@@ -14,10 +14,10 @@ A^-1 = U D U' is kept, U unit upper triangular and D diagonal, and moves by Bier
 
 from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^-1 stays positive definite whatever the
 data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
-Givens rotation without square roots that keeps all of v: four columns go side by side, in aligned tiles of memory.
+Givens rotation without square roots; four columns are processed together, in aligned tiles of memory.
 
-The columns of U are moved by one row while they are read for the next one: so U is passed over once a row, and a call
-of one row, which leaves it where it was, has nothing to put back but vectors.
+The columns of U are updated for one row while they are read for the next one, so that there is one pass over U for each
+row. The update for the last row of a call remains pending, and a call with one row can be undone without a copy of U.
 """
 
 import numpy as np
@@ -53,31 +53,31 @@ cdef extern from "ops/forward.h":
                    Py_ssize_t m, Py_ssize_t one, double* v, double* buffer, Py_ssize_t n, bint measured) noexcept nogil
 
 cdef enum:
-    BATCH = 4                 # columns of U that are rotated side by side
-    LIMIT = 1 << 30           # of sizes, which are squared
+    BATCH = 4                 # columns of U that are processed together
+    LIMIT = 1 << 30           # bound on sizes, which are squared
 
-# Without new information forgetting makes D grow without end, and rounding errors with it: to this / alpha at most.
+# Bound on D times alpha: with forgetting and no new information D and its rounding errors would grow without bound.
 cdef double LARGEST = 1e10
-# Numbers below this are far from infinity, whatever the rounding.
+# Numbers below this do not overflow by rounding errors.
 cdef double FINITE = 1e300
 
 
 cdef object aligned(Py_ssize_t length, Py_ssize_t start):
-    """Zeros, of which number `start` begins a line of the cache."""
+    """Zeros, the one at index `start` at the beginning of a cache line."""
     memory = np.zeros(length + 7)
     first = -(memory.ctypes.data // 8 + start) % 8
     return memory[first:first + length]
 
 
 cdef class SecondOrderLearner(AtomicLearner):
-    """Base class; a subclass calls `arrange`, and solves for the step of its loss in `respond`."""
+    """Base class; a subclass calls `allocate`, and solves for the step of its loss in `respond`."""
 
     def __cinit__(self, *arguments, **more):
         if type(self) is SecondOrderLearner:
             raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
-    cdef int arrange(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1:
-        """At the end of a constructor, when the parameters are set: weights for m scores, or those of another learner.
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1:
+        """Called at the end of a constructor: weights for m scores, or those of another learner.
 
         `score_length` is the length of a vector of scores, padding included.
         """
@@ -91,40 +91,40 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
         self.gamma_before = self.gamma
-        self.spare = np.zeros(4 * self.eights())
-        self.memory, self.before = aligned(self.vectors() + self.place(self.padded, 0), self.vectors()), None
+        self.spare = np.zeros(4 * self.vector_stride())
+        self.memory, self.before = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors()), None
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
-            self.memory[self.vectors() + self.place(j, j)] = 1.0
+            self.memory[self.vectors() + self.offset(j, j)] = 1.0
         if self.fit_intercept:
             self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
         if memory is not None:
-            np.asarray(self.memory)[self.stored()] = memory
+            np.asarray(self.memory)[self.stored_offsets()] = memory
             self.state = state
         return 0
 
-    def _moving(self):
-        """What the constructor takes of a learner in mid-stream, from `memory` to `intercept_alpha`."""
+    def _state_arguments(self):
+        """The arguments of the constructor from `memory` to `intercept_alpha`, which hold the state."""
         check_idle(self.busy)
-        matrix = self.turned()[self.stored()]
+        matrix = self.updated_memory()[self.stored_offsets()]
         return matrix, self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
 
     def joined(self, learners, standardizer):
-        """A learner of what each of these, copies of this one, has learned beyond it.
+        """A learner of all rows that the given learners, copies of this one, have learned.
 
-        Each is a normal model of the weights, of precision A_s: A = A_1 + sum (A_s - A_1), and A w adds up alike.
+        Each is a normal model of the weights with precision A_s: A = A_1 + sum (A_s - A_1), and likewise for A w.
         """
         cdef Py_ssize_t j, n = self.padded
         cdef SecondOrderLearner learner
         arguments = self.__reduce__()[1]
         first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
         before, after = self.__reduce__()[1][5], [each.__reduce__()[1][5] for each in learners]
-        pull = first @ self.weight_rows().T
-        pull = pull + sum(A @ (<SecondOrderLearner> each).weight_rows().T - pull for A, each in zip(others, learners))
+        Aw = first @ self.weight_rows().T
+        Aw = Aw + sum(A @ (<SecondOrderLearner> each).weight_rows().T - Aw for A, each in zip(others, learners))
         A = first + sum(other - first for other in others)
         state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
         learner = type(self)(*arguments[:4], arguments[4], state, standardizer, *arguments[7:])
-        learner.weight_rows()[:] = np.linalg.solve(A, pull).T
+        learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
         root = np.linalg.inv(np.linalg.cholesky(A)).T
         for j in range(self.d):
@@ -132,7 +132,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             values = np.zeros(n)
             values[:self.d] = root[:, j] / root[j, j]
             for k in range(j + 1):
-                learner.memory[learner.vectors() + learner.place(j, k)] = values[k]
+                learner.memory[learner.vectors() + learner.offset(j, k)] = values[k]
         return learner
 
     @property
@@ -148,17 +148,17 @@ cdef class SecondOrderLearner(AtomicLearner):
         """A^-1."""
         cdef Py_ssize_t j, k, n = self.padded
         cdef double[:, ::1] columns = np.zeros((n, n))
-        cdef double[::1] memory = self.turned()
+        cdef double[::1] memory = self.updated_memory()
         for j in range(n):
             for k in range(j + 1):
-                columns[j, k] = memory[self.vectors() + self.place(j, k)]
+                columns[j, k] = memory[self.vectors() + self.offset(j, k)]
         scale = np.asarray(memory)[self.m * self.d:self.m * self.d + n]
         return (np.asarray(columns).T @ (scale[:, np.newaxis] * np.asarray(columns)))[:self.d, :self.d]
 
     cdef object weight_rows(self):
         return np.asarray(self.memory)[:self.m * self.d].reshape(self.m, self.d)
 
-    # --- what is where in the memory: weights, D, move, gain, and U ----------------------------------------------
+    # --- layout of the memory: weights, D, move, gain, and U ------------------------------------------------------
 
     cdef Py_ssize_t vectors(self) noexcept nogil:
         """Offset of U in the memory."""
@@ -171,36 +171,36 @@ cdef class SecondOrderLearner(AtomicLearner):
         """D"""
         return &self.memory[self.m * self.d]
 
-    cdef Py_ssize_t eights(self) noexcept nogil:
-        """Length of a vector that is multiplied by U: d in eights."""
+    cdef Py_ssize_t vector_stride(self) noexcept nogil:
+        """Length of a vector that is multiplied by U: d rounded up to a multiple of eight."""
         return (self.padded + 7) // 8 * 8
 
-    cdef Py_ssize_t place(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
+    cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
         """Offset of U[k, j]: blocks of four columns, each in tiles of eight rows."""
         cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
         return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
 
-    cdef object stored(self):
-        """Which numbers are all that counts when the last row's step has been made: columns of U in fours, each down to
-        the last one's diagonal."""
+    cdef object stored_offsets(self):
+        """Offsets of what is stored if no step is pending: weights, D, and blocks of four columns of U, each down to
+        the diagonal of its last column."""
         cdef Py_ssize_t j
-        places = []
+        offsets = []
         for j in range(self.padded):
             k = np.arange(j - j % BATCH + BATCH)
-            places.append(self.vectors() + self.place(j, 0) + k // 8 * 32 + k % 8)
-        return np.r_[:self.m * self.d + self.padded, np.concatenate(places)]
+            offsets.append(self.vectors() + self.offset(j, 0) + k // 8 * 32 + k % 8)
+        return np.r_[:self.m * self.d + self.padded, np.concatenate(offsets)]
 
-    cdef object turned(self):
-        """A copy of the memory with the last row's step made in U."""
-        cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.eights())
-        self.settle(&memory[0], &buffer[0])
+    cdef object updated_memory(self):
+        """A copy of the memory in which the pending step of U is applied."""
+        cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.vector_stride())
+        self.apply_pending_step(&memory[0], &buffer[0])
         return np.asarray(memory)
 
-    cdef void settle(self, double* memory, double* buffer) noexcept nogil:
-        """Make the pending step of the last row in U, by a row of zeros; `buffer` holds working vectors."""
+    cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil:
+        """Apply the pending step of the last row to U, by a row of zeros; `buffer` holds working vectors."""
         cdef double* d = memory + self.m * self.d
         cdef double* move = d + self.padded
-        cdef Py_ssize_t n = self.padded, length = self.eights()
+        cdef Py_ssize_t n = self.padded, length = self.vector_stride()
         cdef double* row = buffer + 3 * length
         ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, buffer, buffer + length, n, False)
         memset(move, 0, 2 * n * sizeof(double))
@@ -211,7 +211,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.set(attributes["forgetting"])
 
     cdef void set(self, double gamma) noexcept:
-        """For a call that learns; `undo` goes back to what was set before it."""
+        """Set the forgetting factor of a call that learns; `undo` restores the previous one."""
         self.gamma_before, self.gamma = self.gamma, gamma
 
     def learn(self, X, const double[::1] y, const double[::1] sample_weight, double forgetting):
@@ -231,7 +231,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return 3 * max(self.eights(), self.score_length)
+        return 3 * max(self.vector_stride(), self.score_length)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
@@ -245,7 +245,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         return 0
 
     cdef Py_ssize_t n_backed_up(self) noexcept nogil:
-        """How many numbers a call can change: one row leaves U as it is, but that the step before it is made."""
+        """Number of values to back up: with one row U only changes by the pending step, which need not be undone."""
         return self.memory.shape[0] if self.backed_up else self.vectors()
 
     cdef int undo(self, Rows rows) except -1:
@@ -276,7 +276,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         return self.memory.shape[0]
 
     cdef int check_all(self) noexcept nogil:
-        """All vectors are finite, and U when the last step will have been made: by a bound, or by making it."""
+        """Check that all vectors are finite, and U after the pending step: by a bound, or by applying the step."""
         cdef double* move = self.scale() + self.padded
         cdef double* gain = move + self.padded
         cdef double most
@@ -285,12 +285,12 @@ cdef class SecondOrderLearner(AtomicLearner):
         most = ob_dot(move, move, self.padded) * ob_dot(gain, gain, self.padded) * self.padded  # (move sum |gain|)^2
         if not self.backed_up:
             return LEARNED if self.size < FINITE and most < FINITE and self.size * most < FINITE else NEEDS_BACKUP
-        self.settle(&self.memory[0], &self.spare[0])
+        self.apply_pending_step(&self.memory[0], &self.spare[0])
         return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
 
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil:
-        """From the scores a of a row before the step to g, the slopes of its loss after it, which take their place; h.
+        """Replace the scores a of a row by g, the slopes of its loss after the step; set h, the curvature there.
 
         The loss is added to the state. q is x'A^-1 x; the working vectors from the fourth on are free.
         """
@@ -298,10 +298,10 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        cdef double* f = self.scale() + self.padded  # of the row: before the pass over U the last row's move and gain
+        cdef double* f = self.scale() + self.padded  # U'x; before the pass over U: move, gain of the last row
         cdef double* gain = f + self.padded
         cdef double* v = scratch(work, 1)
-        cdef double* buffer = v + self.eights()
+        cdef double* buffer = v + self.vector_stride()
         cdef double* a = scratch(work, 2)
         cdef double h
         cdef Row image

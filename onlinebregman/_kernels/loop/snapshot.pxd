@@ -10,7 +10,7 @@ cdef class Snapshot:
     cdef Py_ssize_t capacity, used
     cdef Py_ssize_t logged    # number of rows in the log
 
-    cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1
+    cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
     cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil

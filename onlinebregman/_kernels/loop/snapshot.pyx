@@ -21,7 +21,7 @@ cdef class Snapshot:
     def __dealloc__(self):
         free(self.saved)
 
-    cdef int take(self, Geometry geometry, Rows rows, bint complete) except -1:
+    cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1:
         """Start a backup for these rows."""
         cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature

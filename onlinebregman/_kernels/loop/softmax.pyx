@@ -82,10 +82,10 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
         self.features = features
         self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
-        self.arrange(n_classes if n_classes > 2 else 1, self.n_lanes, memory, state)
+        self.allocate(n_classes if n_classes > 2 else 1, self.n_lanes, memory, state)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.n_classes, self.alpha, self.fit_intercept, *self._moving())
+        return type(self), (self.n_features, self.n_classes, self.alpha, self.fit_intercept, *self._state_arguments())
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
@@ -172,8 +172,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
-        answer = np.empty(rows.n_rows * width)
-        out = answer
+        outputs = np.empty(rows.n_rows * width)
+        out = outputs
         make_workspace(&work, self.n_lanes if self.features is None else max(self.n_lanes, self.n_inputs))
         with nogil:
             for i in range(rows.n_rows):
@@ -187,4 +187,4 @@ cdef class SoftmaxLearner(SecondOrderLearner):
                     ob_softmax_probabilities(&p, p.e)
                     memcpy(&out[i * width], p.e, width * sizeof(double))
             free_workspace(&work)
-        return answer.reshape(-1, width) if finite else None
+        return outputs.reshape(-1, width) if finite else None

@@ -78,7 +78,7 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
     c = newton(geometry, loss, work, score, keep, eta, y, 0.0, a, slope, lo, hi)
-    if work.origin != 0 or not beside_end(geometry, work, c, low_end, high_end):
+    if work.origin != 0 or not near_end(geometry, work, c, low_end, high_end):
         return c
     lo, hi = min(-4.0 * BESIDE * work.origin, 0.0), max(-4.0 * BESIDE * work.origin, 0.0)
     c = c - work.origin if lo < c - work.origin < hi else middle(lo, hi)
@@ -133,7 +133,7 @@ cdef double logistic_newton(double start, double fall, double eta, double y) noe
     return c
 
 
-cdef bint beside_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
+cdef bint near_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
     """Whether c is so near to an end of its domain that it has to be measured from there; if so, it is from now on."""
     cdef double end = low_end if c < 0 else high_end
     return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(work, end)
@@ -292,7 +292,7 @@ cdef struct Panel:            # the integral over a piece of the flow
 cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
     """An estimate of sum |w_i x_i|, which may be much larger than |w.x|; exact for positive weights."""
     cdef const double* x = work.x
-    cdef double* other = scratch(work, 4)  # the vector reserved for the solver
+    cdef double* other = scratch(work, 4)  # reserved for the solver
     cdef double size
     cdef Py_ssize_t i
     work.x = other

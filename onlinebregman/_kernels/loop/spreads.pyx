@@ -10,10 +10,22 @@ import numpy as np
 from libc.float cimport DBL_MIN
 from libc.math cimport fabs, isfinite
 
+from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.learner cimport Learner
+from onlinebregman._kernels.loop.state cimport LEARNED
 from onlinebregman._kernels.loop.transaction cimport under_way
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.matrices.constraints import row_extremes
+from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.rows import all_finite
+
+
+cdef struct Chosen:              # the instances to learn
+    Py_ssize_t n                 # of positive weight, without multiples of the identity, as their tr(W X) is always one
+    bint in_order                # whether they are all there are, as they are stored
+    double spread                # of the stream after them, or after the instance `too_large`
+    double largest_weight
+    Py_ssize_t n_collapsed       # number of multiples of the identity
+    Py_ssize_t too_large         # the first whose squared spread, or with which a bound on the loss, overflows; or -1
 
 
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
@@ -26,7 +38,8 @@ def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
         return False
     if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
         return False
-    return learn_instances(learner, attributes, instances, y, None, None, scaled) is None
+    extremes = row_extremes(instances.data)
+    return learn(learner, attributes, instances, rows, extremes, y, None, None, scaled) is None
 
 
 def learn_instances(Learner learner, dict attributes, instances, y, weights, order, bint scaled):
@@ -41,50 +54,52 @@ def learn_instances(Learner learner, dict attributes, instances, y, weights, ord
     scaled : bool
         Whether rates are divided by the square of the spread of the stream.
     """
-    index, steps, spread, heaviest, n_collapsed, too_large = rates(
-        instances.extremes, y, weights, order, attributes["spread_"], attributes["_loss_sum"], scaled
+    return learn(learner, attributes, instances, None, instances.extremes, y, weights, order, scaled)
+
+
+cdef object learn(Learner learner, dict attributes, instances, Rows rows, extremes, y, weights, order, bint scaled):
+    """`learn_instances`; `rows` are those of the instances, or None, and `extremes` theirs."""
+    cdef const double[::1] targets = y, weight = weights
+    cdef const Py_ssize_t[::1] given = order
+    cdef Py_ssize_t n = targets.shape[0] if order is None else given.shape[0]
+    chosen_rows = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] index = chosen_rows
+    cdef double[:, ::1] numbers = np.empty((2, n))  # factors of the learning rate, and scores
+    cdef const double[::1] chosen_targets = targets
+    cdef Block block
+    cdef Chosen chosen = choose(
+        extremes, targets, weight, given, attributes["spread_"], attributes["_loss_sum"], scaled, index, numbers[0]
     )
-    if too_large >= 0:
-        return "too large", too_large, spread
-    if len(index):
-        in_order = len(index) == len(y) and (order is None or (index[:-1] < index[1:]).all())
-        rows = instances.data if in_order else instances.data[index]
-        scores = np.empty(len(index))
+    if chosen.too_large >= 0:
+        return "too large", chosen.too_large, chosen.spread
+    if chosen.n:
+        if not chosen.in_order:
+            chosen_rows = chosen_rows[:chosen.n]
+            rows, chosen_targets = open_rows(instances.data[chosen_rows]), y[chosen_rows]
+        elif rows is None:
+            rows = open_rows(instances.data)
         instances.configure(learner.geometry)
-        refused = learner.learn(rows, y if in_order else y[index], steps, None, scores)
-        if refused is not None:
-            return "overflowed", index[refused[1]], spread
-        attributes["spread_"] = spread
-        attributes["_largest_weight"] = max(attributes["_largest_weight"], heaviest)
-        attributes["_loss_sum"] = added_losses(attributes["_loss_sum"], scores, y, weights, index)
-    attributes["n_collapsed_"] += n_collapsed
+        block.y, block.n_targets = &chosen_targets[0], 1
+        block.sample_weight, block.scores = &numbers[0, 0], &numbers[1, 0]
+        if learner.learn_block(rows, &block) != LEARNED:
+            return "overflowed", index[block.failed], chosen.spread
+        attributes["spread_"] = chosen.spread
+        attributes["_largest_weight"] = max(attributes["_largest_weight"], chosen.largest_weight)
+        attributes["_loss_sum"] = added_losses(
+            attributes["_loss_sum"], numbers[1], targets, weight, index, chosen.n
+        )
+    attributes["n_collapsed_"] += chosen.n_collapsed
     return None
 
 
-def rates(const double[:, :] extremes, const double[::1] y, const double[::1] weights, const Py_ssize_t[::1] order,
-          double spread, double loss, bint scaled):
-    """The instances to learn, in their order, and their weights, divided by spread^2 if `scaled`.
-
-    Returns
-    -------
-    index : ndarray of intp
-        Instances of positive weight, without multiples of the identity, for which tr(W X) is the same for every W.
-    rates : ndarray of shape (len(index),)
-        Their factors of the learning rate.
-    spread : float
-        Spread of the stream after them, or after the instance `too_large`.
-    largest_weight : float
-    n_collapsed : int
-        Number of multiples of the identity.
-    too_large : int
-        The first instance whose squared spread, or with which a bound on the cumulative loss, overflows; -1 for none.
-    """
-    cdef Py_ssize_t i, k, n = 0, n_collapsed = 0, n_rows = y.shape[0] if order is None else order.shape[0]
-    cdef double low, high, own, size, most, weight, largest_weight = 0.0
-    taken, multiples = np.empty(n_rows, dtype=np.intp), np.empty(n_rows)
-    cdef Py_ssize_t[::1] index = taken
-    cdef double[::1] rate = multiples
-    for k in range(n_rows):
+cdef Chosen choose(const double[:, :] extremes, const double[::1] y, const double[::1] weights,
+                   const Py_ssize_t[::1] order, double spread, double loss, bint scaled, Py_ssize_t[::1] index,
+                   double[::1] rate):
+    """Write the numbers of the instances to learn, and their weights, divided by spread^2 if `scaled`."""
+    cdef Py_ssize_t i, k
+    cdef double low, high, own, size, most, weight
+    cdef Chosen chosen = Chosen(0, index.shape[0] == y.shape[0], spread, 0.0, 0, -1)
+    for k in range(index.shape[0]):
         i = k if order is None else order[k]
         weight = 1.0 if weights is None else weights[i]
         if weight <= 0:
@@ -92,28 +107,30 @@ def rates(const double[:, :] extremes, const double[::1] y, const double[::1] we
         low, high = extremes[i, 0], extremes[i, 1]
         own, size = high - low, max(-low, high)
         if not (own * own != 0 and own >= 1e-12 * size):
-            n_collapsed += 1
+            chosen.n_collapsed += 1
             continue
-        spread = max(spread, own)
+        spread = chosen.spread = max(spread, own)
         most = size + fabs(y[i])  # of |a - y|
         loss += weight * most * most
         if not isfinite(spread * spread + loss):
-            return taken[:n], multiples[:n], spread, largest_weight, n_collapsed, i
-        largest_weight = max(largest_weight, weight)
+            chosen.too_large = i
+            return chosen
+        chosen.largest_weight = max(chosen.largest_weight, weight)
         # a row of rate 0 would be skipped
-        index[n], rate[n] = i, max(weight / (spread * spread), DBL_MIN) if scaled else weight
-        n += 1
-    if n < n_rows:
-        taken, multiples = taken[:n], multiples[:n]
-    return taken, multiples, spread, largest_weight, n_collapsed, -1
+        rate[chosen.n] = max(weight / (spread * spread), DBL_MIN) if scaled else weight
+        index[chosen.n] = i
+        chosen.in_order = chosen.in_order and i == k
+        chosen.n += 1
+    chosen.in_order = chosen.in_order and chosen.n == y.shape[0]
+    return chosen
 
 
-def added_losses(double loss, const double[::1] scores, const double[::1] y, const double[::1] weights,
-                 const Py_ssize_t[::1] index):
+cdef double added_losses(double loss, const double[::1] scores, const double[::1] y, const double[::1] weights,
+                         const Py_ssize_t[::1] index, Py_ssize_t n):
     """The loss plus those of instances, added one by one, so that it does not depend on how the stream is cut."""
     cdef Py_ssize_t k
     cdef double gap, weight
-    for k in range(index.shape[0]):
+    for k in range(n):
         gap = scores[k] - y[index[k]]
         weight = 1.0 if weights is None else weights[index[k]]
         loss += weight * (gap * gap) / 2.0

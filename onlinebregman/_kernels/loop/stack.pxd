@@ -18,4 +18,4 @@ cdef class Stack:
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil
     cdef void save(self, Py_ssize_t n_rows) noexcept
-    cdef void go_back(self) noexcept
+    cdef void restore(self) noexcept

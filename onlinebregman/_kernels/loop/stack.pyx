@@ -1,4 +1,4 @@
-"""Linear combinations of experts, learned beside their mixture (stacking): they may be better than the best expert.
+"""Linear combinations of experts, mixed with their mixture (stacking): they may be better than the best expert.
 
 With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert
 or difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm
@@ -100,12 +100,12 @@ cdef class Stack:
         return isfinite(buffer[self.n_experts]) and weight > 0
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Save what `go_back` restores; the next call has `n_rows` rows."""
+        """Save what `restore` restores; the next call has `n_rows` rows."""
         self.hedge.save(n_rows)
         memcpy(&self.before[0, 0], &self.factors[0, 0], self.n * self.factors.shape[1] * sizeof(double))
         self.residuals_before = self.residuals
 
-    cdef void go_back(self) noexcept:
-        self.hedge.go_back()
+    cdef void restore(self) noexcept:
+        self.hedge.restore()
         memcpy(&self.factors[0, 0], &self.before[0, 0], self.n * self.factors.shape[1] * sizeof(double))
         self.residuals = self.residuals_before

@@ -64,8 +64,8 @@ cdef int check_idle(bint busy) except -1:
 cdef class Transaction:
     """Context in which estimators learn.
 
-    If its body raises, they get back every attribute they had, and what learned in place (`_learner`, `_sampler`) goes
-    back. The body must bind new objects otherwise, and learn in place by one call of each at most.
+    If its body raises, all attributes are restored, and what learns in place (`_learner`, `_sampler`) is rolled back.
+    The body must bind other attributes to new objects, and may call each learner once at most.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ cdef class Transaction:
     """
 
     cdef tuple estimators, copied, keep
-    cdef list before          # of each estimator: its attributes, what they were, and what learns with its mark
+    cdef list before          # of each estimator: its attributes, a copy of them, and its learners with savepoints
     cdef list claimed
 
     def __init__(self, *estimators, copied=(), tuple keep=()):
@@ -113,24 +113,24 @@ cdef class Transaction:
                 self.claimed.append(id(attributes))
             elif learning[id(attributes)] != thread:
                 raise _busy(estimator)
-            marks = []
-            self.before.append((attributes, dict(attributes), marks))
+            savepoints = []
+            self.before.append((attributes, dict(attributes), savepoints))
             for name in IN_PLACE:
                 learner = attributes.get(name)
                 if learner is not None:
-                    marks.append((learner, learner.mark()))
+                    savepoints.append((learner, learner.savepoint()))
 
     def __exit__(self, kind, error, trace):
         cdef dict attributes, before
         try:
             if kind is not None:
-                for attributes, before, marks in self.before:
+                for attributes, before, savepoints in self.before:
                     kept = {key: attributes[key] for key in self.keep if key in attributes}
                     attributes.clear()
                     attributes.update(before)
                     attributes.update(kept)
-                    for learner, mark in marks:
-                        learner.go_back(mark)
+                    for learner, savepoint in savepoints:
+                        learner.rollback(savepoint)
         finally:
             self._leave()
         return False
@@ -141,8 +141,8 @@ cdef class Transaction:
 
     cdef object _leave(self):
         try:
-            for _, _, marks in self.before:
-                for learner, _ in marks:
+            for _, _, savepoints in self.before:
+                for learner, _ in savepoints:
                     learner.commit()
         finally:
             for key in self.claimed:

@@ -48,13 +48,13 @@ cdef class Loss:
 
 
 cdef inline bint kink(Edge* edge, double score, double slope) noexcept nogil:
-    """The derivative is constant up to this score and 0 or of the other sign behind it."""
+    """Set an edge: the derivative is constant up to this score, and 0 or of the other sign behind it."""
     edge.score, edge.near, edge.far = score, slope, 0.0
     return True
 
 
 cdef inline bint bend(Edge* edge, double score, double slope) noexcept nogil:
-    """The derivative is constant up to this score and that of the inner loss behind it."""
+    """Set an edge: the derivative is constant up to this score, and that of the inner loss behind it."""
     edge.score, edge.near, edge.far = score, slope, slope
     return True
 

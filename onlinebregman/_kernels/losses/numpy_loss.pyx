@@ -1,4 +1,4 @@
-"""Any `Loss` object as a compiled loss, by its own NumPy methods, at the speed of Python."""
+"""Any `Loss` object as a compiled loss, which calls its NumPy methods, at the speed of Python."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from onlinebregman._kernels.losses.loss cimport Edge, Loss
 
 
 cdef class NumPyLoss(Loss):
-    """Any loss, by the methods of a `Loss` object."""
+    """A loss computed by the methods of a `Loss` object."""
 
     cdef readonly object definition
 

@@ -18,7 +18,7 @@ cdef extern from "ops/vector.h":
 cdef double ROUNDING = 1e-15
 # When the trace has fallen to this fraction, the rounding errors of the larger W are projected away.
 cdef double FALLEN = 1e-2
-# A step of more than this, relative to W, removes all of W along the row.
+# A step larger than this, relative to W, removes all of W in the direction of the row.
 cdef double ALL = 1e60
 
 
@@ -78,14 +78,14 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             if instance.lo < 0:
                 ob_syr(&self.weights[0], y, -c, self.n_features)
             if instance.hi > 0:
-                self.take(work.w, instance.hi, c)
+                self.subtract(work.w, instance.hi, c)
         else:
             if instance.hi > 0:
                 ob_syr(&self.weights[0], work.w, c, self.n_features)
             if instance.lo < 0:
-                self.take(y, -instance.lo, -c)
+                self.subtract(y, -instance.lo, -c)
 
-    cdef void take(self, const double* x, double square, double c) noexcept nogil:
+    cdef void subtract(self, const double* x, double square, double c) noexcept nogil:
         """W <- P(W - c x x'), c > 0.
 
         With q = x / norm(x) and taken = c x'x the negative eigenvalue theta is the root of taken q'(W - theta)^-1 q =
@@ -140,7 +140,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
             for j in range(d):
                 w[j] /= beta[k]
         if negative:
-            self.take_out(q, k + 1, s, gap, gap - taken, scale)
+            self.subtract_eigenpair(q, k + 1, s, gap, gap - taken, scale)
         else:
             ob_syr(&self.weights[0], x, c, d)
         self.drop_negative()
@@ -174,7 +174,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
                 self.failure = error
         self.state.total = self.trace()
 
-    cdef void take_out(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
+    cdef void subtract_eigenpair(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
                        double scale) noexcept nogil:
         """W - taken q q' - theta v v' for v = s_1 q + p, in a form in which a large taken = gap - theta cancels:
 

@@ -139,7 +139,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         ob_times_one(&self.weights[0], z, v, scratch(work, 2), self.n_features)
         return ob_dot(v, z, self.n_features)
 
-    cdef void take(self, const double* v, double c) noexcept nogil:
+    cdef void subtract(self, const double* v, double c) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
         if c == 0 or self.needs_backup:
             return

@@ -20,7 +20,7 @@ cdef class LogDetGeometry(MatrixGeometry):
     cdef void load_triplet(self, Workspace* work) noexcept nogil
     cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil
     cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil
-    cdef void take(self, const double* v, double c) noexcept nogil
+    cdef void subtract(self, const double* v, double c) noexcept nogil
     cdef void unfold(self, double* matrix) noexcept nogil
     cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,
                        double scale) noexcept nogil

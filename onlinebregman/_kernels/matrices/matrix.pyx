@@ -193,7 +193,7 @@ cdef class LogDetGeometry(MatrixGeometry):
         """`times` after a part of a step; 0 if the call has to be repeated with a backup."""
         return ob_symv(&self.weights[0], z, v, self.n_features)
 
-    cdef void take(self, const double* v, double c) noexcept nogil:
+    cdef void subtract(self, const double* v, double c) noexcept nogil:
         """W -= c v v'"""
         ob_syr(&self.weights[0], v, c, self.n_features)
         ob_take_squares(self.diagonal(), v, c, self.n_features)
@@ -277,7 +277,7 @@ cdef class LogDetGeometry(MatrixGeometry):
                        double scale) noexcept nogil:
         """W <- (W^-1 + c z z')^-1 from v = W z, square = z'v and scale = 1 + c square; returns the new z'Wz.
 
-        A large c is applied in parts, with W z computed anew for each: an update that makes W much smaller loses
+        A large c is applied in parts, with W z recomputed for each: an update that makes W much smaller loses
         digits, and a new W z does not have that error.
         """
         cdef double part
@@ -286,13 +286,13 @@ cdef class LogDetGeometry(MatrixGeometry):
             if not c * square > PART:
                 break
             part = PART / square
-            self.take(v, part / (1.0 + PART))
+            self.subtract(v, part / (1.0 + PART))
             c -= part
             square = self.times_again(work, z, v)
             scale = 1.0 + c * square
         if not square > 0:  # the call is repeated, or digits are lost and W is checked next
             return 0.0
-        self.take(v, c / scale)
+        self.subtract(v, c / scale)
         return square / scale
 
     cdef void update_inverse_diagonal(self, const double* x, const double* y, double c, double above,

@@ -32,7 +32,7 @@ cdef enum:
 cdef double SAME = 1e-12
 
 
-def renew_places(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
+def update_images(double[:, ::1] rows, const double[::1] origin, const double[:, :] components):
     """Compute the images L (x - origin) of stored rows x, and their squared norms, in place.
 
     Parameters
@@ -85,7 +85,7 @@ cdef class NeighborTriplets(Sampler):
     cdef const double[::1] origin, origin_before
     cdef readonly Py_ssize_t next_refresh
     cdef Py_ssize_t next_refresh_before
-    cdef double[::1] placed                    # the current row, as it is stored
+    cdef double[::1] stored_row                # the current row, as it is stored
     cdef double[::1] distances                 # squared distances to the stored rows, and a buffer of as many
     cdef Py_ssize_t[::1] candidates            # indices of rows of the class, then of the others
     cdef const double* coming                  # the row before which the metric is refreshed
@@ -105,7 +105,7 @@ cdef class NeighborTriplets(Sampler):
             )
         if self.components is None and self.n > 0:
             raise ValueError("state must hold the metric of the stored rows; got none")
-        self.placed = np.empty(self.width)
+        self.stored_row = np.empty(self.width)
         self.make_candidates()
 
     def _state(self):
@@ -121,8 +121,8 @@ cdef class NeighborTriplets(Sampler):
     cdef Py_ssize_t instance_length(self) noexcept:
         return 2 * self.n_features
 
-    cdef int note(self) except -1:
-        Sampler.note(self)
+    cdef int save(self) except -1:
+        Sampler.save(self)
         self.components_before, self.origin_before = self.components, self.origin
         self.next_refresh_before = self.next_refresh
         return 0
@@ -143,7 +143,7 @@ cdef class NeighborTriplets(Sampler):
                     origin[k] = self.coming[k]
             self.components = balanced_factor(self.learner.coef)
             self.fulfil(BACKUP)
-            renew_places(self.kept[:self.n], self.origin, self.components)
+            update_images(self.kept[:self.n], self.origin, self.components)
             self.next_refresh = self.n_rows + min(max(self.n_rows // REFRESH_GROWTH, 1), REFRESH_ROWS)
             return 0
         Sampler.fulfil(self, what)
@@ -161,34 +161,34 @@ cdef class NeighborTriplets(Sampler):
             self.coming = x
             if not (self.end_part() and self.request(METRIC)):
                 return INTERRUPTED
-        self.find_place(x)
+        self.compute_stored(x)
         if self.n > 0:
             status = self.reserve_instances(block)
             if status != LEARNED:
                 return status
             self.make_triplets(number, weight, i)
-        if not (self.again or self.remember(&self.placed[0], number)):
+        if not (self.again or self.store(&self.stored_row[0], number)):
             return INTERRUPTED
         self.n_rows += 1
         self.n_parts += 1
         return LEARNED if self.n_parts * self.per_row < PART else self.finish(block)
 
-    cdef void find_place(self, const double* x) noexcept nogil:
+    cdef void compute_stored(self, const double* x) noexcept nogil:
         """Compute the row as it is stored: x, L (x - origin), and the squared norm of that."""
-        cdef double* place = &self.placed[self.n_features]
+        cdef double* image = &self.stored_row[self.n_features]
         cdef Py_ssize_t k, d = self.n_features
-        memcpy(&self.placed[0], x, d * sizeof(double))
+        memcpy(&self.stored_row[0], x, d * sizeof(double))
         subtract(&self.gap[0], x, &self.origin[0], d)
         for k in range(d):
-            place[k] = ob_dot(&self.components[k, 0], &self.gap[0], d)
-        place[d] = ob_dot(place, place, d)
+            image[k] = ob_dot(&self.components[k, 0], &self.gap[0], d)
+        image[d] = ob_dot(image, image, d)
 
     cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
-        """Make triplets of the row in `placed`, of this class, if there are neighbours of both kinds."""
+        """Make triplets of the row in `stored_row`, of this class, if there are neighbours of both kinds."""
         cdef Py_ssize_t j, k, n_mine = 0, n_others = 0, d = self.n_features
         cdef Py_ssize_t* mine = &self.candidates[0]
         cdef Py_ssize_t* others = mine + self.n
-        cdef const double* anchor = &self.placed[0]
+        cdef const double* anchor = &self.stored_row[0]
         cdef double* distances = &self.distances[0]
         cdef double limit = SAME * self.measure_distances(distances)
         for j in range(self.n):
@@ -218,21 +218,21 @@ cdef class NeighborTriplets(Sampler):
             self.make(self.margins.found[0], -1.0, self.margins.found[0], weight, i)
 
     cdef double measure_distances(self, double* distances) noexcept nogil:
-        """Squared distances, in the metric, of the stored rows to the one in `placed`; returns the largest."""
-        cdef const double* place = &self.placed[self.n_features]
+        """Squared distances, in the metric, of the stored rows to the one in `stored_row`; returns the largest."""
+        cdef const double* image = &self.stored_row[self.n_features]
         cdef const double* other = &self.kept[0, self.n_features]
         cdef Py_ssize_t j = 0, k, w = self.width, d = self.n_features
         cdef double largest = 0.0
         while j + 4 <= self.n:
-            ob_dot4(other, other + w, other + 2 * w, other + 3 * w, place, d, distances + j)
+            ob_dot4(other, other + w, other + 2 * w, other + 3 * w, image, d, distances + j)
             other += 4 * w
             j += 4
         while j < self.n:
-            distances[j] = ob_dot(other, place, d)
+            distances[j] = ob_dot(other, image, d)
             other += w
             j += 1
         for k in range(self.n):
-            distances[k] = self.kept[k, 2 * d] - 2.0 * distances[k] + place[d]
+            distances[k] = self.kept[k, 2 * d] - 2.0 * distances[k] + image[d]
             if k == 0 or not distances[k] <= largest:
                 largest = distances[k]
         return largest

@@ -49,7 +49,7 @@ cdef class RandomPairs(Sampler):
             if status != LEARNED:
                 return status
             self.make_pairs(x, number, weight, i)
-        if not (self.again or self.remember(x, number)):
+        if not (self.again or self.store(x, number)):
             return INTERRUPTED
         self.n_rows += 1
         return LEARNED if self.n_parts < PART else self.finish(block)

@@ -34,11 +34,11 @@ cdef class Reservoir(AtomicLearner):
     cdef double[:, ::1] kept_before, spare
 
     cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1
-    cdef int note(self) except -1
+    cdef int save(self) except -1
     cdef bint request(self, int what) noexcept nogil
     cdef int fulfil(self, int what) except -1
     cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
                             Block* block) noexcept nogil
     cdef int finish(self, Block* block) noexcept nogil
-    cdef bint remember(self, const double* row, Py_ssize_t number) noexcept nogil
+    cdef bint store(self, const double* row, Py_ssize_t number) noexcept nogil
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil

@@ -48,7 +48,7 @@ cdef class Reservoir(AtomicLearner):
         words, self.random.pos = random
         words = np.asarray(words, dtype=np.uint32)
         if words.shape != (624,) or not 0 <= self.random.pos <= 624:
-            raise ValueError(f"a generator must have 624 words, and be at one of them; got {words.shape}, {random[1]}")
+            raise ValueError(f"random must be 624 words and a position; got shape {words.shape}, position {random[1]}")
         for j in range(624):
             self.random.key[j] = words[j]
         rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept
@@ -61,11 +61,11 @@ cdef class Reservoir(AtomicLearner):
         for j in range(self.n):
             number = self.of_class[j]
             if not 0 <= number < self.n_classes:
-                raise ValueError(f"remembered rows must be of {self.n_classes} classes; got one of class {number}")
+                raise ValueError(f"stored rows must be of {self.n_classes} classes; got one of class {number}")
             missing[number] -= 1
         if np.any(missing) or self.kept.shape[0] != self.n or self.kept.shape[1] != width:
             raise ValueError(
-                f"remembered rows must be min(count, {size}) of each class, of {width} values each; "
+                f"stored rows must be min(count, {size}) of each class, of {width} values each; "
                 f"got shape {np.shape(self.kept)}"
             )
         return 0
@@ -76,13 +76,13 @@ cdef class Reservoir(AtomicLearner):
 
     def _arguments(self):
         random = np.array(<uint32_t[:624]> self.random.key), self.random.pos
-        return self.n_features, self.size, random, (self.remembered.copy(), self.classes.copy(), self.class_counts)
+        return self.n_features, self.size, random, (self.stored.copy(), self.classes.copy(), self.class_counts)
 
     def __len__(self):
         return self.n
 
     @property
-    def remembered(self):
+    def stored(self):
         """The stored rows, shape (n_rows, width); read-only."""
         return np.asarray(self.kept)[:self.n]
 
@@ -141,9 +141,9 @@ cdef class Reservoir(AtomicLearner):
         check_columns(rows.n_columns, self.n_features)
         if rows.indices != NULL:
             raise ValueError("X must be dense; got a sparse matrix")
-        return self.note()
+        return self.save()
 
-    cdef int note(self) except -1:
+    cdef int save(self) except -1:
         """Save what `undo` restores."""
         if self.counts_before.shape[0] < self.n_classes:
             self.counts_before = np.empty(self.counts.shape[0], dtype=np.intp)
@@ -195,13 +195,13 @@ cdef class Reservoir(AtomicLearner):
     cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
                             Block* block) noexcept nogil:
         """Learn row i of the call, of class `number`; returns the `Status`."""
-        return LEARNED if self.remember(x, number) else INTERRUPTED
+        return LEARNED if self.store(x, number) else INTERRUPTED
 
     cdef int finish(self, Block* block) noexcept nogil:
         """Called after the last row."""
         return LEARNED
 
-    cdef bint remember(self, const double* row, Py_ssize_t number) noexcept nogil:
+    cdef bint store(self, const double* row, Py_ssize_t number) noexcept nogil:
         """Store the first `size` rows of a class; a later one replaces a random one with probability size / count."""
         cdef Py_ssize_t place = self.n, slot
         if number == self.n_classes:

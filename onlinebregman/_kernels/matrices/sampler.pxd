@@ -15,13 +15,13 @@ cdef class Sampler(Reservoir):
     cdef bint one_sided, scaled
     # the current call
     cdef Learner waiting, learner    # the learner of the instances: before the call has begun, and while it runs
-    cdef bint again, noted           # whether the rows were learned before; whether rates are summed
+    cdef bint again, sums_rates      # whether the rows were learned before; whether rates are summed
     cdef double[:, ::1] instances    # the first `made` are not learned yet
     cdef Rows instance_rows          # the same, as a learner reads them
     cdef double[::1] targets, rates  # of the instances
     cdef Py_ssize_t[::1] sources     # numbers of the rows that instances were made of
     cdef Py_ssize_t made
-    cdef list noted_rates            # of the current part of the call
+    cdef list recorded_rates            # of the current part of the call
     cdef Py_ssize_t n_parts          # rows in this part
     cdef readonly double rate_sum    # sum of the rates of the last call
     cdef readonly Py_ssize_t n_collapsed  # instances of the last call without information on the metric

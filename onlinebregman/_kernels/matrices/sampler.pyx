@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.math cimport fabs
 
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Mark
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint
 from onlinebregman._kernels.loop.learner cimport Learner, reason
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -21,7 +21,7 @@ cdef enum:
 
 
 @cython.final
-cdef class SamplerMark(Mark):
+cdef class SamplerSavepoint(Savepoint):
     """Settings of a sampler."""
 
     cdef Loss loss
@@ -86,7 +86,7 @@ cdef class Sampler(Reservoir):
             (<Learner> learner).parameters_unchanged(attributes)
 
     cdef void read(self, dict attributes) noexcept:
-        self.waiting, self.again, self.noted = <Learner> attributes["_learner"], False, False
+        self.waiting, self.again, self.sums_rates = <Learner> attributes["_learner"], False, False
 
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
         if not Reservoir.learn_weighted(self, attributes, rows, block, sample_weight):
@@ -109,7 +109,7 @@ cdef class Sampler(Reservoir):
             )
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
         check_idle(self.busy)
-        self.waiting, self.again, self.noted = learner, again, True
+        self.waiting, self.again, self.sums_rates = learner, again, True
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
@@ -141,7 +141,7 @@ cdef class Sampler(Reservoir):
             )
         AtomicLearner.claim(self)
         try:
-            self.note()
+            self.save()
             with nogil:
                 for i in range(z.shape[0]):
                     if not again and sample_weight[i] > 0:
@@ -180,8 +180,8 @@ cdef class Sampler(Reservoir):
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.learner.vector_length(self.instance_length())
 
-    cdef int note(self) except -1:
-        Reservoir.note(self)
+    cdef int save(self) except -1:
+        Reservoir.save(self)
         self.n_rows_before = self.n_rows
         self.bounds.begin()
         self.margins.begin()
@@ -196,7 +196,7 @@ cdef class Sampler(Reservoir):
             self.targets, self.rates = np.empty(capacity), np.empty(capacity)
             self.sources = np.empty(capacity, dtype=np.intp)
         self.made = self.n_parts = self.n_collapsed = 0
-        self.noted_rates, self.rate_sum = [], 0.0
+        self.recorded_rates, self.rate_sum = [], 0.0
         self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
         self.learner.loss = self.loss
         self.learner.begin(self.instance_rows, complete)
@@ -215,14 +215,14 @@ cdef class Sampler(Reservoir):
         Reservoir.keep(self, rows)
         self.learner.keep(self.instance_rows)
 
-    cdef Mark make_mark(self):
-        cdef SamplerMark mark = SamplerMark()
-        mark.loss, mark.one_sided, mark.scaled = self.loss, self.one_sided, self.scaled
-        return mark
+    cdef Savepoint make_savepoint(self):
+        cdef SamplerSavepoint savepoint = SamplerSavepoint()
+        savepoint.loss, savepoint.one_sided, savepoint.scaled = self.loss, self.one_sided, self.scaled
+        return savepoint
 
-    cdef int return_to(self, Mark noted) except -1:
-        cdef SamplerMark mark = noted
-        self.loss, self.one_sided, self.scaled = mark.loss, mark.one_sided, mark.scaled
+    cdef int return_to(self, Savepoint saved) except -1:
+        cdef SamplerSavepoint savepoint = saved
+        self.loss, self.one_sided, self.scaled = savepoint.loss, savepoint.one_sided, savepoint.scaled
         return 0
 
     cdef object interruption(self):
@@ -273,7 +273,7 @@ cdef class Sampler(Reservoir):
             block.failed = self.sources[instances.failed]
             self.refused_target = fabs(self.targets[instances.failed])
             return status
-        if self.noted and not self.request(RATES):
+        if self.sums_rates and not self.request(RATES):
             return INTERRUPTED
         self.made = 0
         return LEARNED
@@ -281,14 +281,14 @@ cdef class Sampler(Reservoir):
     cdef bint end_part(self) noexcept nogil:
         """End a part of the call: rates are summed by parts."""
         self.n_parts = 0
-        return not self.noted or self.request(RATE_SUM)
+        return not self.sums_rates or self.request(RATE_SUM)
 
     cdef int fulfil(self, int what) except -1:
         if what == RATES:
-            self.noted_rates.append(np.array(self.rates[:self.made]))
-        elif what == RATE_SUM and self.noted_rates:
-            self.rate_sum += float(np.concatenate(self.noted_rates).sum())
-            self.noted_rates = []
+            self.recorded_rates.append(np.array(self.rates[:self.made]))
+        elif what == RATE_SUM and self.recorded_rates:
+            self.rate_sum += float(np.concatenate(self.recorded_rates).sum())
+            self.recorded_rates = []
         else:
             Reservoir.fulfil(self, what)
         return 0

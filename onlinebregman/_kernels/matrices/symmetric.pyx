@@ -27,7 +27,7 @@ def mirrored(const double[:, :] upper):
 def eigen_factor(const double[:, :] matrix):
     """L with W = L'L; rows are the principal directions, longest first, their largest entries positive.
 
-    Negative eigenvalues are taken for rounding errors, and set to 0.
+    Negative eigenvalues are treated as rounding errors, and set to 0.
     """
     cdef Py_ssize_t i, j, k, d = size_of(matrix)
     cdef int info = 0, n_work = -1, n_integers = -1
@@ -92,7 +92,7 @@ def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, d
 
 
 def balanced_factor(const double[:, :] matrix):
-    """L with W = L'L, by features scaled to W_ii = 1: distances keep their digits in whatever units."""
+    """L with W = L'L, computed with features scaled to W_ii = 1, so that distances are accurate in any units."""
     cdef Py_ssize_t i, j, d = size_of(matrix)
     balanced, scales = np.empty((d, d)), np.empty(d)
     cdef double[:, ::1] out = balanced

@@ -219,7 +219,7 @@ OB_CLONES static double ob_entropy_move(double *v, const double *w, const double
 
 /* --- Burg entropy: w(c) = w / (1 + c x w) ------------------------------------------------------------------------- */
 
-/* widen [lo, hi] to hold all w x */
+/* widen [lo, hi] to contain all w x */
 OB_CLONES static void ob_product_range(const double *restrict w, const double *restrict x, ptrdiff_t n, double *lo,
                                        double *hi) {
     int64_t l = OB_RANK(OB_BITS(*lo)), h = OB_RANK(OB_BITS(*hi));
@@ -266,7 +266,7 @@ OB_CLONES static void ob_burg_ratios(double *restrict r, const double *restrict 
 
 /* The same for c measured from the end of its domain, -1 / largest, where `largest` is one of the x w: its ratio is
  * c x w, and those near it are computed without cancellation, too. */
-OB_CLONES static void ob_burg_ratios_beside(double *restrict r, const double *restrict w, const double *restrict x,
+OB_CLONES static void ob_burg_ratios_near_end(double *restrict r, const double *restrict w, const double *restrict x,
                                             double largest, double c, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double u = w[i] * x[i];

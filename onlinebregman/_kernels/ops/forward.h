@@ -14,20 +14,20 @@ OB_CLONES static void ob_rotate(double *restrict r, double *restrict z, double x
     }
 }
 
-/* the same with the new r in `turned`; whether a number in it is not finite */
-OB_CLONES static int ob_rotate_into(double *restrict turned, const double *restrict r, double *restrict z, double x,
+/* the same with the new r in `rotated`; returns whether one of its numbers is not finite */
+OB_CLONES static int ob_rotate_into(double *restrict rotated, const double *restrict r, double *restrict z, double x,
                                     double keep, double gain, ptrdiff_t n) {
-    int64_t bits = 0; /* of zeros, and of NaN for what is not finite */
+    int64_t bits = 0; /* those of 0, unless a number is not finite */
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = z[i], t = keep * r[i] + gain * v;
         z[i] = v - x * r[i];
-        turned[i] = t;
+        rotated[i] = t;
         bits |= OB_BITS(t * 0.0);
     }
     return bits << 1 != 0;
 }
 
-/* what `ob_rotate` does, for z, z + stride, z + 2 stride, z + 3 stride in turn, with r read and written once */
+/* `ob_rotate` for z, z + stride, z + 2 stride, z + 3 stride in turn, reading and writing r once */
 OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff_t stride, const double *x,
                                  const double *keep, const double *gain, ptrdiff_t n) {
     double *restrict z1 = z + stride, *restrict z2 = z1 + stride, *restrict z3 = z2 + stride;
@@ -45,8 +45,9 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
     }
 }
 
-/* U is kept four columns at a time, down to the last one's diagonal, in tiles of 4 columns x 8 rows: one stream of
- * aligned memory. What is below the diagonal is 0. OB_TILED runs over a tile's rows, or takes them all at once. */
+/* U is stored in blocks of four columns, each down to the diagonal of its last column, in tiles of 4 columns x 8 rows:
+ * one contiguous piece of aligned memory. Values below the diagonal are 0. OB_TILED loops over the rows of a tile, or
+ * handles them in one vector. */
 #define OB_TILE 32
 #if defined(__GNUC__)
 typedef ob_8 ob_tile_rows;
@@ -62,7 +63,7 @@ typedef double ob_tile_rows[8];
 #define OB_OF(s) ((s)[l])
 #endif
 
-/* The sum that OB_REDUCE has: of whole eights s, and of the first `left` of the t that come after them. */
+/* The sum in the order of OB_REDUCE: of the running sums s of whole tiles, and of the first `left` values of t. */
 OB_INLINE double ob_tiled_sum(const ob_tile_rows *s, const ob_tile_rows *t, ptrdiff_t left) {
     ob_lanes lanes = OB_ZERO;
     int k = 0;
@@ -108,8 +109,8 @@ OB_INLINE double ob_tiled_sparse_dot(const double *u, const ptrdiff_t *index, co
     return (s0 + s1) + (s2 + s3);
 }
 
-/* u -= move v, v += gain u as it was for four columns u of n tiles, one after the other, and then u'x in the place of
- * move, of the first m values x. Beside it next += gain u for the four columns before, by their new gain. If
+/* For four columns u of n tiles, one after the other: u -= move v and, with the old u, v += gain u; then move = u'x for
+ * the first m values of x. In the same pass next += gain u for the four columns before, with their new gain. If
  * `measured`, returns sum u^2. */
 OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restrict move, const double *restrict gain,
                           const double *restrict x, ptrdiff_t m, ptrdiff_t n, double *restrict next,
@@ -165,11 +166,11 @@ OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restri
 
 /* One pass over U of n columns: the step of the row before, by its move and gain,
  *
- *     u_j -= move_j v,    v += gain_j u_j as it was,    from v = 0 on,
+ *     u_j -= move_j v,    v += gain_j u_j with the old u_j,    from v = 0 on,
  *
  * and the products for the next row: f = U'x in place of move, b = D f in place of gain, and v = U b. x has m
- * values, in the columns `index` or in the first ones; `one` is the coordinate of a further 1, or -1. v has n
- * values, rounded up to a multiple of eight, and `buffer` twice as many. If `measured`, returns sum u^2. */
+ * values, in the columns `index` or in the first ones; `one` is the index of a coordinate of value 1, or -1. v
+ * has n values, rounded up to a multiple of eight, and `buffer` twice as many. If `measured`, returns sum u^2. */
 OB_CLONES static double ob_turn(double *restrict u, double *restrict move, double *restrict gain,
                                 const double *restrict d, const double *restrict x, const ptrdiff_t *restrict index,
                                 ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict buffer, ptrdiff_t n,
@@ -212,7 +213,8 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
 /* The scalars of Bierman's rank-one update of U D U', from f = U'x and b = D f: with e_j = gamma + h sum_(k <= j) b_k
  * f_k
  *
- *     f_j <- h f_j / e_(j-1),   d_j <- d_j e_(j-1) / (e_j gamma), but not beyond `most` by gamma.
+ *     f_j <- h f_j / e_(j-1),   d_j <- d_j e_(j-1) / (e_j gamma), without the division by gamma if the result
+ *                                                                  would exceed `most`.
  *
  * Returns the smallest d before it is divided by gamma; `e` is a buffer of n values. */
 OB_CLONES static double ob_bierman(double *restrict d, double *restrict f, const double *restrict b, double *restrict e,

@@ -4,66 +4,66 @@
 
 #include "logistic.h"
 
-/* An expert's standing: its cost, plus the price of its prior weight in the same unit. With a price of 0 it is exactly
- * the cost. */
-#define OB_STANDING(k) (costs[k] + prices[k] / rate)
+/* An expert's weight is proportional to exp(-rate total cost); neg_log_ratio is -ln of its prior weight relative to
+ * equal ones. If that is 0, the total cost is exactly the cost. */
+#define OB_TOTAL_COST(k) (costs[k] + neg_log_ratio[k] / rate)
 
-OB_CLONES static double ob_least_standing(const double *restrict costs, const double *restrict prices, double rate,
+OB_CLONES static double ob_least_cost(const double *restrict costs, const double *restrict neg_log_ratio, double rate,
                                           ptrdiff_t n) {
     double least = HUGE_VAL;
     for (ptrdiff_t k = 0; k < n; ++k)
-        least = OB_STANDING(k) < least ? OB_STANDING(k) : least;
+        least = OB_TOTAL_COST(k) < least ? OB_TOTAL_COST(k) : least;
     return least;
 }
 
-/* The least of (standing - best) + losses */
-static double ob_least_rise(const double *costs, const double *prices, const double *losses, double rate, double best,
-                            ptrdiff_t n) {
+/* The least of (total cost - best) + losses */
+static double ob_least_rise(const double *costs, const double *neg_log_ratio, const double *losses, double rate,
+                            double best, ptrdiff_t n) {
     double least = HUGE_VAL;
     for (ptrdiff_t k = 0; k < n; ++k) {
-        const double rise = (OB_STANDING(k) - best) + losses[k];
+        const double rise = (OB_TOTAL_COST(k) - best) + losses[k];
         least = rise < least ? rise : least;
     }
     return least;
 }
 
-/* w ~ exp(-rate standing), with the sum 1 */
-OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, const double *restrict prices,
+/* w ~ exp(-rate total cost), with the sum 1 */
+OB_CLONES static void ob_weigh(double *restrict w, const double *restrict costs, const double *restrict neg_log_ratio,
                                double rate, double best, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp_soon(-(rate * (OB_STANDING(i + k) - best)));
+            w[i + k] = ob_exp_soon(-(rate * (OB_TOTAL_COST(i + k) - best)));
     const double total = ob_added(w, n);
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
             w[i + k] /= total;
 }
 
-/* w = exp(-rate ((standing - best) + losses - rise)); returns the sum */
-OB_CLONES static double ob_weigh_after(double *restrict w, const double *restrict costs, const double *restrict prices,
-                                       const double *restrict losses, double rate, double best, double rise,
-                                       ptrdiff_t n) {
+/* w = exp(-rate ((total cost - best) + losses - rise)); returns the sum */
+OB_CLONES static double ob_weigh_after(double *restrict w, const double *restrict costs,
+                                       const double *restrict neg_log_ratio, const double *restrict losses,
+                                       double rate, double best, double rise, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k)
-            w[i + k] = ob_exp_soon(-(rate * ((OB_STANDING(i + k) - best) + losses[i + k] - rise)));
+            w[i + k] = ob_exp_soon(-(rate * ((OB_TOTAL_COST(i + k) - best) + losses[i + k] - rise)));
     return ob_added(w, n);
 }
 
-/* logs = rate (standing - best) - ln largest, which is -ln of the weights of which that is the largest */
-static void ob_minus_logs(double *logs, const double *costs, const double *prices, double rate, double best,
+/* logs = rate (total cost - best) - ln largest: -ln of the weights, `largest` being the largest of them */
+static void ob_minus_logs(double *logs, const double *costs, const double *neg_log_ratio, double rate, double best,
                           double largest, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; ++k)
-        logs[k] = rate * (OB_STANDING(k) - best) - log(largest);
+        logs[k] = rate * (OB_TOTAL_COST(k) - best) - log(largest);
 }
 
-/* costs = best - (ln(keep w + part ratio) + prices) / rate */
+/* costs = best - (ln(keep w + part ratio) + neg_log_ratio) / rate */
 OB_CLONES static void ob_costs(double *restrict costs, const double *restrict w, const double *restrict ratio,
-                               const double *restrict prices, double keep, double part, double rate, double best,
+                               const double *restrict neg_log_ratio, double keep, double part, double rate, double best,
                                ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)
         for (int k = 0; k < OB_LANES; ++k) {
             const double v = keep * w[i + k] + part * ratio[i + k];
-            costs[i + k] = best - ob_log1(v > DBL_MIN ? v : DBL_MIN) / rate - prices[i + k] / rate;
+            costs[i + k] = best - ob_log1(v > DBL_MIN ? v : DBL_MIN) / rate - neg_log_ratio[i + k] / rate;
         }
 }
 

@@ -5,7 +5,7 @@
 
 #include "exp.h"
 
-#define OB_ABREAST 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
+#define OB_LOCKSTEP 16 /* equations that are solved together; their arrays are padded to a multiple of this length */
 #define OB_ROUNDS 6
 
 /* ln(1 + e^a), with e = e^-|a|: the logarithm of 1 + e or, where that is beyond sqrt(2), of its half */
@@ -47,8 +47,8 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* Where to look for the root of c = eta L'(start - c fall), with L' and L'' at the start: Newton's step, but no farther
- * than about where the margin m of the row has e^m = 1 + q / (1 + |start|), beyond which L' falls off exponentially */
+/* A first estimate of the root of c = eta L'(start - c fall), with L' and L'' at the start: Newton's step, but no
+ * farther than about where the margin m has e^m = 1 + q / (1 + |start|), beyond which L' decreases exponentially */
 OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y, double slope, double curvature) {
     const double q = eta * fall, step = eta * slope / (1.0 + q * curvature);
     const double margin = y == 1.0 ? start : -start, behind = margin < 0.0 ? -margin : 0.0;
@@ -69,7 +69,7 @@ OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double 
     return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
 }
 
-/* The root, or NaN if so few steps do not get there, with L' and L'' at the start */
+/* The root, with L' and L'' at the start; NaN if OB_ROUNDS steps do not reach it */
 static double ob_logistic_step(double start, double fall, double eta, double y, double slope, double curvature) {
     double c = ob_logistic_guess(start, fall, eta, y, slope, curvature);
     for (int round = 0; round < OB_ROUNDS; ++round)
@@ -78,39 +78,39 @@ static double ob_logistic_step(double start, double fall, double eta, double y, 
     return NAN;
 }
 
-/* The same for n equations, a multiple of OB_ABREAST, with the slopes and curvatures of `ob_logistic_losses` */
+/* The same for n equations, a multiple of OB_LOCKSTEP, with the slopes and curvatures of `ob_logistic_losses` */
 OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restrict start, const double *restrict fall,
                                         const double *restrict eta, const double *restrict y,
                                         const double *restrict slope, const double *restrict curvature, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i += OB_ABREAST) {
-        double left[OB_ABREAST], any = 1.0;
-        for (int k = 0; k < OB_ABREAST; ++k) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LOCKSTEP) {
+        double left[OB_LOCKSTEP], any = 1.0;
+        for (int k = 0; k < OB_LOCKSTEP; ++k) {
             c[i + k] =
                 ob_logistic_guess(start[i + k], fall[i + k], eta[i + k], y[i + k], slope[i + k], curvature[i + k]);
             left[k] = 1.0;
         }
         for (int round = 0; round < OB_ROUNDS && any > 0.0; ++round) {
             any = 0.0;
-            for (int k = 0; k < OB_ABREAST; ++k) {
+            for (int k = 0; k < OB_LOCKSTEP; ++k) {
                 double next = c[i + k];
                 const int there = ob_logistic_approach(&next, start[i + k], fall[i + k], eta[i + k], y[i + k]);
                 c[i + k] = left[k] > 0.0 ? next : c[i + k];
                 left[k] = there ? 0.0 : left[k];
             }
-            for (int k = 0; k < OB_ABREAST; ++k)
+            for (int k = 0; k < OB_LOCKSTEP; ++k)
                 any += left[k];
         }
-        for (int k = 0; k < OB_ABREAST; ++k)
+        for (int k = 0; k < OB_LOCKSTEP; ++k)
             c[i + k] = left[k] > 0.0 ? NAN : c[i + k];
     }
 }
 
-/* Value, slope and curvature of n losses, a multiple of OB_ABREAST, the values of targets 0 and 1: see `logistic_value`
- * for those between */
+/* Value, slope and curvature of n losses, a multiple of OB_LOCKSTEP. Values are for targets 0 and 1; for other targets
+ * see `logistic_value`. */
 OB_CLONES static void ob_logistic_losses(double *restrict value, double *restrict slope, double *restrict curvature,
                                          const double *restrict a, const double *restrict y, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i += OB_ABREAST)
-        for (int k = 0; k < OB_ABREAST; ++k) {
+    for (ptrdiff_t i = 0; i < n; i += OB_LOCKSTEP)
+        for (int k = 0; k < OB_LOCKSTEP; ++k) {
             const double e = ob_exp_soon(-fabs(a[i + k]));
             double skew;
             ob_logistic_slopes_by(a[i + k], y[i + k], e, &slope[i + k], &curvature[i + k], &skew);

@@ -71,8 +71,8 @@ OB_CLONES static double ob_softmax_residual(const ob_softmax *p, const double *r
     return hi > -lo ? hi : -lo;
 }
 
-/* r <- (I + q (diag s - s s'))^-1 r for an r that sums to 0, as z - a + q g does: (I + q diag s)^-1 r and so much of
- * (I + q diag s)^-1 q s that the sum is 0 again; `scratch` has n values */
+/* r <- (I + q (diag s - s s'))^-1 r for an r that sums to 0, as z - a + q g does: (I + q diag s)^-1 r plus the multiple
+ * of (I + q diag s)^-1 q s for which the sum is 0 again; `scratch` has n values */
 OB_CLONES static void ob_softmax_newton(const ob_softmax *p, double q, double *restrict r, double *restrict scratch) {
     const double share = q / p->total, *restrict e = p->e;
     for (ptrdiff_t c = 0; c < p->n; ++c) {
@@ -99,7 +99,7 @@ OB_CLONES static void ob_softmax_shift(ob_softmax *p, const double *restrict r) 
 static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, double *scratch) {
     const ptrdiff_t n = p->n;
     double *z = scratch, *r = z + n, *trial = r + n, *next = trial + n;
-    /* No score moves farther: where z_y > a_y + gap + m, all |g| < (k - 1) exp(-m). */
+    /* A bound on the change of each score: where z_y > a_y + gap + m, all |g| < (k - 1) exp(-m). */
     const double gap = p->largest - a[p->y], reach = fmax(1.0, gap + log(1.0 + q * (double)(p->classes - 1)));
     const double rounding = fmin(1e-13 * fabs(p->largest), 1e-3);
     double norm = ob_softmax_residual(p, a, a, q, r), part = 1.0;
@@ -125,7 +125,7 @@ static void ob_softmax_implicit(ob_softmax *p, const double *a, double q, double
         memcpy(z, trial, n * sizeof(double));
         memcpy(r, next, n * sizeof(double));
     }
-    ob_softmax_newton(p, q, r, next); /* the step after this one would be its square */
+    ob_softmax_newton(p, q, r, next); /* the error is the square of this step */
     ob_softmax_shift(p, r);
 }
 

@@ -54,7 +54,7 @@ typedef int ob_mask;
         x = OB_PICK(up, 2.0 * (b), (a) - q) / OB_PICK(up, (a) + q, 2.0 * (c));                                         \
     } while (0)
 
-/* Set the gap above each of the k poles: the last root is below pole_k + sum w, where a pole without weight is put. */
+/* Set the gap above each of the k poles: the last root is below pole_k + sum w, where a pole of weight 0 is added. */
 OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total) {
     for (ptrdiff_t j = 0; j < OB_SPARE; ++j) {
         pole[k + j] = pole[k - 1] + 2.0 * (double)(j + 1) * total;

@@ -1,4 +1,4 @@
-/* Vector helpers under every geometry: contiguous doubles in, sums or updated weights out.
+/* Vector helpers of all geometries: sums over, and updates of, contiguous doubles.
  *
  * Reductions keep eight running sums in a fixed order, so compilers vectorise them without -ffast-math and every
  * instruction set gives the same digits (the build turns contraction to fused multiply-add off).
@@ -30,8 +30,8 @@
 #define OB_LANES 8
 
 /* Runs BODY(T, L, A) over i in [0, n), eight values at a time, and then four, two and one of what is left. T is the
- * type of so many values, L(p) loads them from p[i] on, and A(s) is what they are added to in the running sums s.
- * Written with vector extensions: compilers do not find that by themselves for more than one sum.
+ * type of a group of values, L(p) loads a group at p[i], and A(s) is the element of the running sums s that it is added
+ * to. It uses vector extensions, as compilers do not vectorise loops with more than one sum in this way.
  */
 #define OB_ZERO {0}
 #define OB_LOAD1(p) ((p)[i])
@@ -102,7 +102,7 @@ OB_INLINE double ob_total(const ob_lanes *lanes) {
 #endif
 #define OB_SUM8(s) ob_total(&(s))
 
-/* Running bits, for a BODY of OB_REDUCE: OB_SIGN(T, h, v) keeps the signs of all v, and `ob_negative` says if one is
+/* Running bits, for a BODY of OB_REDUCE: OB_SIGN(T, h, v) collects the signs of all v; `ob_negative` is true if one is
  * below 0 */
 #define OB_SIGN(T, h, v) OB_SIGN_##T(h, v)
 #define OB_SIGN_double(h, v) ((h) |= OB_BITS(v))
@@ -135,17 +135,17 @@ OB_INLINE int ob_negative(const ob_bits *h) {
 }
 #endif
 
-/* Asks for memory that is read a little later; any address will do. */
+/* Prefetch memory that is read soon; any address is allowed. */
 #if defined(__GNUC__)
 #define OB_PREFETCH(p) __builtin_prefetch(p)
 #else
 #define OB_PREFETCH(p) ((void)0)
 #endif
 
-/* The smallest weight a positive geometry keeps: a weight at zero could never grow again. */
+/* The smallest weight of a positive geometry: a weight of zero could never grow again. */
 #define OB_TINY DBL_MIN
 
-/* sum a b, as part of another helper or by itself */
+/* sum a b; inlined into other helpers */
 OB_INLINE double ob_inner(const double *a, const double *b, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a) * L(b); }
@@ -168,8 +168,8 @@ OB_CLONES static double ob_dot_twins(const double *restrict a, const double *res
     return OB_SUM8(s);
 }
 
-/* sum w x and, in the same pass, sum x x over a row x. What follows the row is asked for 4 KB ahead: nothing is read
- * ahead while weights are moved. What a step waits for is returned, it does not go through memory. */
+/* sum w x and, in the same pass, sum x x over a row x. Memory 4 KB ahead is prefetched, as the processor does not
+ * prefetch rows while weights are updated. The sum that a step needs first is returned, not stored to memory. */
 OB_CLONES static double ob_dot_and_square(const double *restrict w, const double *restrict x, ptrdiff_t n,
                                           double *square) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
@@ -208,7 +208,7 @@ OB_CLONES static double ob_nonfinite(const double *restrict a, ptrdiff_t n) {
     return OB_SUM8(s);
 }
 
-/* sum a, likewise */
+/* sum a */
 OB_INLINE double ob_added(const double *a, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a); }
@@ -221,7 +221,7 @@ OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
     return ob_added(a, n);
 }
 
-/* widen [lo, hi] to hold all of a */
+/* widen [lo, hi] to contain all of a */
 OB_CLONES static void ob_range(const double *restrict a, ptrdiff_t n, double *lo, double *hi) {
     int64_t l = OB_RANK(OB_BITS(*lo)), h = OB_RANK(OB_BITS(*hi));
     for (ptrdiff_t i = 0; i < n; ++i) {
@@ -239,7 +239,7 @@ OB_CLONES static void ob_multiply(double *p, const double *a, const double *rest
         p[i] = a[i] * b[i];
 }
 
-/* sum_ += w (clock - stamp), stamp = clock: what the weights added to their average since they last moved */
+/* sum_ += w (clock - stamp), stamp = clock: adds weights, times the time since they changed, to the sum of averaging */
 OB_CLONES static void ob_accumulate(double *restrict sum, double *restrict stamp, const double *restrict w,
                                     double clock, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {

@@ -20,22 +20,22 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer[4] buffers    # of one array or three (CSR), and of `order`: they keep the memory alive
-    cdef int held                # the number of buffers in use
+    cdef Py_buffer[4] buffers    # of one array or three (CSR), and of `order`; they keep the memory alive
+    cdef int n_buffers                # number of buffers in use
     cdef void* x_memory          # unaligned blocks that `x`, `z` and `ordered_x` point into
     cdef void* z_memory
     cdef void* sort_memory
     cdef double* x               # a float32 row converted to float64
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
-    cdef double* filled          # a sparse row made dense
+    cdef double* filled          # a sparse row converted to dense
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass
     cdef Entry* other_entries
     cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
 
-    cdef bint take(self, array, int ndim)
+    cdef bint acquire(self, array, int ndim)
     cdef int allocate(self) except -1
     cdef int allocate_scratch(self, bint filled) except -1
     cdef int set_order(self, order) except -1
@@ -55,7 +55,7 @@ cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept
 cpdef object as_float64(values)
-cdef bint hold_float64(values, Py_buffer* buffer)
+cdef bint acquire_float64(values, Py_buffer* buffer)
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
 cdef Rows try_rows(X)

@@ -48,7 +48,7 @@ cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noex
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept:
-    """Whether the values are aligned to their size: memory that NumPy did not allocate itself may begin anywhere."""
+    """Whether the values are aligned to their size, which memory not allocated by NumPy may not be."""
     return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
 
 
@@ -95,8 +95,8 @@ def all_finite(values):
     return total == 0
 
 
-cdef bint hold_float64(values, Py_buffer* buffer):
-    """Hold the buffer of numbers as float64, in place or copied; False, and nothing is held, for anything else."""
+cdef bint acquire_float64(values, Py_buffer* buffer):
+    """Acquire a buffer of numbers as float64, in place or copied; False, without a buffer, for anything else."""
     cdef int attempt
     for attempt in range(2):
         if attempt == 1 or type(values) is not ndarray:
@@ -122,22 +122,22 @@ cdef class Rows:
     """A block of rows; `fetch` points a `Row` at one of them."""
 
     def __dealloc__(self):
-        while self.held:
-            self.held -= 1
-            PyBuffer_Release(&self.buffers[self.held])
+        while self.n_buffers:
+            self.n_buffers -= 1
+            PyBuffer_Release(&self.buffers[self.n_buffers])
         free(self.x_memory)
         free(self.index)
         free(self.z_memory)
         free(self.sort_memory)
 
-    cdef bint take(self, array, int ndim):
-        """Hold the buffer of one more aligned, C-contiguous array of numbers; False if it is something else."""
-        cdef Py_buffer* buffer = &self.buffers[self.held]
+    cdef bint acquire(self, array, int ndim):
+        """Acquire the buffer of one more aligned, C-contiguous array of numbers; False for anything else."""
+        cdef Py_buffer* buffer = &self.buffers[self.n_buffers]
         try:
             PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
         except (BufferError, TypeError, ValueError):
             return False
-        self.held += 1
+        self.n_buffers += 1
         return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
 
     cdef int allocate(self) except -1:
@@ -177,12 +177,12 @@ cdef class Rows:
 
     cdef int set_order(self, order) except -1:
         """Learn the rows in this order, an array of intp; None: as they are stored."""
-        cdef int held = self.held
+        cdef int n_buffers = self.n_buffers
         if order is not None:
-            if not (self.take(order, 1) and self.buffers[held].format[0] in b"lq"
-                    and self.buffers[held].itemsize == sizeof(Py_ssize_t)):
+            if not (self.acquire(order, 1) and self.buffers[n_buffers].format[0] in b"lq"
+                    and self.buffers[n_buffers].itemsize == sizeof(Py_ssize_t)):
                 raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
-            self.order = <const Py_ssize_t*> self.buffers[held].buf
+            self.order = <const Py_ssize_t*> self.buffers[n_buffers].buf
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
@@ -212,7 +212,7 @@ cdef class Rows:
         cdef Entry* sorted_entries
         cdef double value
         cdef int32_t[FEW] place
-        if find_places(<const int64_t*> row.index, row.n, place):
+        if find_positions(<const int64_t*> row.index, row.n, place):
             for k in range(row.n):
                 self.ordered_x[place[k]], self.ordered_index[place[k]] = row.x[k], row.index[k]
             row.x, row.index = self.ordered_x, self.ordered_index
@@ -272,7 +272,7 @@ cdef class Rows:
 
 cdef enum:
     DIGIT = 6                 # bits of a digit of the radix sort
-    FEW = 64                  # up to so many columns all pairs are compared instead; a multiple of 16
+    FEW = 64                  # up to this number of columns all pairs are compared instead; a multiple of 16
 
 
 def with_sorted_columns(X):
@@ -282,13 +282,13 @@ def with_sorted_columns(X):
     """
     indices = np.empty_like(X.indices)
     if X.indices.dtype == np.int32:
-        places = sorted_places[int32_t](X.indices, X.indptr, indices, X.shape[1])
+        places = sorted_positions[int32_t](X.indices, X.indptr, indices, X.shape[1])
     else:
-        places = sorted_places[int64_t](X.indices, X.indptr, indices, X.shape[1])
+        places = sorted_positions[int64_t](X.indices, X.indptr, indices, X.shape[1])
     return type(X)((X.data[places], indices, X.indptr.copy()), shape=X.shape)
 
 
-cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
+cdef sorted_positions(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
     """Write the sorted columns, and return the positions that their values come from."""
     cdef Py_ssize_t i, k, start, n, widest = 0, n_rows = ends.shape[0] - 1
     cdef Py_ssize_t[::1] places
@@ -302,7 +302,7 @@ cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] 
     with nogil:
         for i in range(n_rows):
             start, n = ends[i], ends[i + 1] - ends[i]
-            if n and find_places(&given[start], n, place):
+            if n and find_positions(&given[start], n, place):
                 for k in range(n):
                     columns[start + place[k]], places[start + place[k]] = given[start + k], start + k
                 continue
@@ -315,8 +315,8 @@ cdef sorted_places(const Column[::1] given, const Column[::1] ends, Column[::1] 
     return order
 
 
-cdef inline bint find_places(const Column* columns, Py_ssize_t n, int32_t* place) noexcept nogil:
-    """The sorted positions of at most FEW different columns; False for others."""
+cdef inline bint find_positions(const Column* columns, Py_ssize_t n, int32_t* place) noexcept nogil:
+    """Find the sorted positions of at most FEW different columns; False for others."""
     cdef int32_t[FEW] narrow
     cdef Py_ssize_t k
     if n > FEW:
@@ -353,7 +353,7 @@ cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexc
 cdef Rows dense_rows(X):
     """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    if not rows.take(X, 2) or rows.buffers[0].format[0] not in b"df":
+    if not rows.acquire(X, 2) or rows.buffers[0].format[0] not in b"df":
         return None
     rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
     rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
@@ -370,7 +370,7 @@ cdef Rows sparse_rows(X):
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_ssize_t i, start, end
     cdef bint ordered = True
-    if not (rows.take(X.data, 1) and rows.take(X.indices, 1) and rows.take(X.indptr, 1)) or len(X.shape) != 2:
+    if not (rows.acquire(X.data, 1) and rows.acquire(X.indices, 1) and rows.acquire(X.indptr, 1)) or len(X.shape) != 2:
         return None
     if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
         return None

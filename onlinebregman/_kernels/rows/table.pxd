@@ -2,7 +2,7 @@ cdef struct Table:
     const char* at
     bint single  # float32, else float64
     Py_ssize_t n_rows, n_columns
-    Py_ssize_t row, column  # bytes from one to the next
+    Py_ssize_t row, column  # strides in bytes
 
 
 cdef class TableView:

@@ -1,4 +1,4 @@
-"""Rows of float64 or float32 of any layout, read without a copy of all, and found by their hash values."""
+"""Rows of float64 or float32 in any memory layout, read without copying the array, and found by their hash values."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 
 cdef class TableView:
-    """Keeps the array of a table."""
+    """A `Table`, and the memory view that keeps its array alive."""
 
     def __cinit__(self, values):
         cdef Table* t = &self.table
@@ -23,7 +23,7 @@ cdef class TableView:
 
 
 cdef const double* row_of(const Table* t, Py_ssize_t i, double* buffer) noexcept nogil:
-    """Row i where it is, or in the buffer if it is not contiguous float64 there."""
+    """A pointer to row i, in place if it is contiguous float64, otherwise copied to the buffer."""
     cdef Py_ssize_t j
     cdef const char* at = t.at + i * t.row
     if not t.single and t.column == sizeof(double):
@@ -69,7 +69,7 @@ def find_rows(points, const uint64_t[::1] keys, const Py_ssize_t[::1] order, row
     keys : ndarray of uint64 of shape (n_points,)
         Hash values of the points, sorted.
     order : ndarray of intp of shape (n_points,)
-        Numbers of the points so sorted; ascending where hash values are equal.
+        Numbers of the points in that order; ascending for equal hash values.
     rows : ndarray of shape (n_rows, n_features)
     sought : ndarray of uint64 of shape (n_rows,)
         Hash values of the rows.
@@ -86,9 +86,9 @@ def find_rows(points, const uint64_t[::1] keys, const Py_ssize_t[::1] order, row
     found = np.full(view.table.n_rows, -1, dtype=np.intp)
     cdef Py_ssize_t[::1] out = found
     if not (domain.table.n_columns == d and domain.table.n_rows == order.shape[0] == n):
-        raise ValueError(f"there must be {n} points of {d} features, as there are keys")
+        raise ValueError(f"points must have shape ({n}, {d}), one row for each key")
     if sought.shape[0] != view.table.n_rows:
-        raise ValueError(f"there must be a key of each of the {view.table.n_rows} rows")
+        raise ValueError(f"sought must have {view.table.n_rows} entries, one for each row")
     with nogil:
         for i in range(view.table.n_rows):
             low, high = 0, n
@@ -99,7 +99,7 @@ def find_rows(points, const uint64_t[::1] keys, const Py_ssize_t[::1] order, row
                 else:
                     high = middle
             x = row_of(&view.table, i, &buffers[0, 0])
-            while low < n and keys[low] == sought[i]:  # more than one for different points of one hash value
+            while low < n and keys[low] == sought[i]:  # different points may have the same hash value
                 point = row_of(&domain.table, order[low], &buffers[1, 0])
                 j = 0
                 while j < d and x[j] == point[j]:

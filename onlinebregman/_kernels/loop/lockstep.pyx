@@ -1,4 +1,4 @@
-"""Several learners that learn each row together: the scores of all, then the equations of all, then their steps.
+"""Several learners that learn each row in lockstep: the scores of all, then the equations of all, then their steps.
 
 For implicit steps on the logistic or the squared loss along which the score is linear. Each learner gets the same
 numbers as by itself. Those with a `Descent` process a dense row in groups of four, and the equations of logistic losses
@@ -12,7 +12,7 @@ from libc.math cimport INFINITY, isfinite, isnan
 from libc.stdlib cimport calloc, free
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, open_workspace
-from onlinebregman._kernels.loop.descent cimport Descent, book_step, squared_step
+from onlinebregman._kernels.loop.descent cimport Descent, record_step, squared_step
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
 from onlinebregman._kernels.loop.solver cimport Score, logistic_step
@@ -31,7 +31,7 @@ cdef extern from "ops/row.h":
     void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
 
 cdef extern from "ops/logistic.h":
-    Py_ssize_t OB_ABREAST
+    Py_ssize_t OB_LOCKSTEP
     void ob_logistic_losses(double* value, double* slope, double* curvature, const double* a, const double* y,
                             Py_ssize_t n) noexcept nogil
     void ob_logistic_steps(double* c, const double* start, const double* fall, const double* eta, const double* y,
@@ -41,8 +41,8 @@ cdef enum:
     VECTORS = 9               # of one number for each learner
 
 
-cdef bint goes_abreast(Learner learner):
-    """Whether it can learn rows together with others."""
+cdef bint can_lockstep(Learner learner):
+    """Whether it can learn rows in lockstep with others."""
     if learner.descends:
         return True
     return (
@@ -68,8 +68,8 @@ cdef inline bint finite_after(Learner learner, const Row* row) noexcept nogil:
 
 
 @cython.final
-cdef class Abreast:
-    """Learners of a list that learn rows together.
+cdef class Lockstep:
+    """Learners of a list that learn rows in lockstep.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ cdef class Abreast:
         cdef double* vectors
         self.learners = <void**> calloc(most, sizeof(void*))
         self.descents = <Descent*> calloc(most, sizeof(Descent))
-        self.place = <Py_ssize_t*> calloc(most, sizeof(Py_ssize_t))
+        self.index = <Py_ssize_t*> calloc(most, sizeof(Py_ssize_t))
         self.scores = <Score*> calloc(most, sizeof(Score))
-        if self.learners == NULL or self.descents == NULL or self.place == NULL or self.scores == NULL:
+        if self.learners == NULL or self.descents == NULL or self.index == NULL or self.scores == NULL:
             raise MemoryError()
         self.works = Workspaces()
-        self.stride = (most + OB_ABREAST - 1) // OB_ABREAST * OB_ABREAST
+        self.stride = (most + OB_LOCKSTEP - 1) // OB_LOCKSTEP * OB_LOCKSTEP
         self.memory = np.zeros(VECTORS * self.stride)
         vectors = &self.memory[0]
         self.y, self.a, self.value = vectors, vectors + self.stride, vectors + 2 * self.stride
@@ -98,11 +98,11 @@ cdef class Abreast:
     def __dealloc__(self):
         free(self.learners)
         free(self.descents)
-        free(self.place)
+        free(self.index)
         free(self.scores)
 
     cdef int gather(self, tuple learners, Py_ssize_t length) except -1:
-        """Select the learners that can learn together; a call has begun, `length` is that of working vectors."""
+        """Select the learners that can learn in lockstep; a call has begun, `length` is that of working vectors."""
         cdef Py_ssize_t k
         cdef bint descending
         cdef Learner learner
@@ -110,9 +110,9 @@ cdef class Abreast:
         self.logistic, self.complete = False, True
         for descending in (True, False):
             for k, each in enumerate(learners):
-                if type(each) is Learner and (<Learner> each).descends == descending and goes_abreast(each):
+                if type(each) is Learner and (<Learner> each).descends == descending and can_lockstep(each):
                     learner = each
-                    self.learners[self.n], self.place[self.n] = <void*> learner, k
+                    self.learners[self.n], self.index[self.n] = <void*> learner, k
                     self.descents[self.n] = learner.descent
                     self.logistic = self.logistic or learner.loss.logistic
                     self.complete = self.complete and learner.before.complete
@@ -123,10 +123,10 @@ cdef class Abreast:
         return self.works.reserve(self.n - self.n_descents, length)
 
     cdef bint has(self, Py_ssize_t k) noexcept:
-        """Was the k-th learner taken?"""
+        """Whether the k-th learner was selected."""
         cdef Py_ssize_t i
         for i in range(self.n):
-            if self.place[i] == k:
+            if self.index[i] == k:
                 return True
         return False
 
@@ -140,7 +140,7 @@ cdef class Abreast:
         for k in range(self.n_descents, self.n):
             status = self.predict(<Learner> self.learners[k], k, row)
             if status != LEARNED:
-                refusing[0] = self.place[k]
+                refusing[0] = self.index[k]
                 return status
         if self.logistic:
             ob_logistic_losses(self.value, self.slope, self.curvature, self.a, self.y, self.stride)
@@ -154,20 +154,20 @@ cdef class Abreast:
             )
         for k in range(self.n):
             if k < self.n_descents:
-                status = self.book_descent(&self.descents[k], k, weight)
+                status = self.record_descent(&self.descents[k], k, weight)
             else:
                 status = self.move(<Learner> self.learners[k], k, weight)
             if status != LEARNED:
-                refusing[0] = self.place[k]
+                refusing[0] = self.index[k]
                 return status
         self.move_descents(row)
         for k in range(0 if self.complete else self.n):
             if not finite_after(<Learner> self.learners[k], row):
-                refusing[0] = self.place[k]
+                refusing[0] = self.index[k]
                 return OVERFLOWED
         return LEARNED
 
-    # --- those that descend -----------------------------------------------------------------------------------------
+    # --- learners with a `Descent` ----------------------------------------------------------------------------------
 
     cdef void score_descents(self, const Row* row) noexcept nogil:
         """Compute the scores a, and their decrease per unit of c."""
@@ -204,10 +204,10 @@ cdef class Abreast:
         elif isnan(self.c[k]):
             self.c[k] = logistic_step(self.a[k], self.fall[k], self.eta[k], self.y[k])
 
-    cdef inline int book_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
+    cdef inline int record_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
         """Compute its step c, and update its state; `move_descents` updates the weights."""
         self.find_step(m.settings, k, m.logistic)
-        return book_step(
+        return record_step(
             m, self.a[k], self.fall[k], self.base[k], self.y[k], weight, self.c[k], self.value[k], NULL
         )
 
@@ -223,7 +223,7 @@ cdef class Abreast:
             else:
                 ob_sparse_axpy(m[k].w, row.index, row.x, c[k], row.n)
 
-    # --- the others -------------------------------------------------------------------------------------------------
+    # --- other learners ---------------------------------------------------------------------------------------------
 
     cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil:
         """Compute the learner's score a."""

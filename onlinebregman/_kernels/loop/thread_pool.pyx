@@ -30,7 +30,7 @@ cdef void free_lock(PyThread_type_lock lock) noexcept:
         PyThread_free_lock(lock)
 
 
-cdef bint take(Job* job, Py_ssize_t worker) noexcept nogil:
+cdef bint run_next(Job* job, Py_ssize_t worker) noexcept nogil:
     """Run the next task, if there is one; the lock is held before and after."""
     cdef Py_ssize_t task = job.next
     if task == job.n:
@@ -43,14 +43,14 @@ cdef bint take(Job* job, Py_ssize_t worker) noexcept nogil:
     return True
 
 
-cdef void work(void* argument) noexcept nogil:
+cdef void run_worker(void* argument) noexcept nogil:
     """Main function of a thread."""
     cdef Worker* self = <Worker*> argument
     cdef Job* job = self.job
     cdef bint last
     PyThread_acquire_lock(job.lock, WAIT_LOCK)
     while True:
-        while take(job, self.number):
+        while run_next(job, self.number):
             pass
         if job.awaited and job.left == 0:
             job.awaited = False
@@ -68,8 +68,8 @@ cdef void work(void* argument) noexcept nogil:
         PyThread_release_lock(job.gone)
 
 
-cdef class Crew:
-    """Threads for one loop at a time."""
+cdef class ThreadPool:
+    """Threads for the tasks of one loop at a time."""
 
     def __cinit__(self):
         self.job.lock, self.job.done, self.job.gone = make_lock(False), make_lock(True), make_lock(True)
@@ -108,7 +108,7 @@ cdef class Crew:
         PyThread_acquire_lock(self.job.lock, WAIT_LOCK)
         while self.n < self.most:
             self.workers[self.n].asleep = False
-            if PyThread_start_new_thread(work, &self.workers[self.n]) == PYTHREAD_INVALID_THREAD_ID:
+            if PyThread_start_new_thread(run_worker, &self.workers[self.n]) == PYTHREAD_INVALID_THREAD_ID:
                 break
             self.n += 1
         self.job.n_workers = self.n
@@ -126,7 +126,7 @@ cdef class Crew:
         PyThread_acquire_lock(job.lock, WAIT_LOCK)
         job.task, job.context, job.next, job.n, job.left = task, context, 0, n, n
         self.wake_up(min(self.n, n - 1))
-        while take(job, 0):
+        while run_next(job, 0):
             pass
         job.awaited = wait = job.left > 0
         PyThread_release_lock(job.lock)
@@ -134,7 +134,7 @@ cdef class Crew:
             PyThread_acquire_lock(job.done, WAIT_LOCK)
 
     cdef void wake_up(self, Py_ssize_t n) noexcept nogil:
-        """Wake those of the first n threads that sleep."""
+        """Wake those of the first n threads that wait."""
         cdef Py_ssize_t k
         for k in range(n):
             if self.workers[k].asleep:

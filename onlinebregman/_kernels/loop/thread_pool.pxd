@@ -25,7 +25,7 @@ cdef struct Worker:
     PyThread_type_lock wake
 
 
-cdef class Crew:
+cdef class ThreadPool:
     cdef Job job
     cdef Worker* workers
     cdef Py_ssize_t n, most   # threads started, and the largest number of them

@@ -58,12 +58,12 @@ def test_bounds_are_those_of_the_run_not_of_the_parameters_of_now():
 @pytest.mark.parametrize(
     "changed", [{"eta0": 1.0}, {"update": "explicit"}, {"scale_eta": False}, {"learning_rate": "sqrt"}]
 )
-def test_no_loss_bound_for_a_run_of_two_minds(changed):
+def test_no_loss_bound_for_a_run_with_changed_parameters(changed):
     rng = np.random.default_rng(1)
     U, rows, y, _, _ = stream(rng, 4, 30, 0.0)
     learner = MEGKernelLearner(eta0=0.5).partial_fit(rows, y)
     learner.set_params(**changed).partial_fit(rows, y).set_params(**MEGKernelLearner(eta0=0.5).get_params())
-    with pytest.raises(ValueError, match="set in mid-stream"):
+    with pytest.raises(ValueError, match="changed during the run"):
         learner.loss_bound(U)
     assert learner.fit(rows, y).loss_bound(U) > 0
 
@@ -76,7 +76,7 @@ def test_regret_bound_is_that_of_the_run():
     learner.set_params(data_bounds={"x": 1.0, "loss": 0.0}, learning_rate="constant")
     assert learner.regret_bound_ == bound
     learner.set_params(learning_rate="theory").partial_fit(rows, y)
-    with pytest.raises(AttributeError, match="mid-stream"):
+    with pytest.raises(AttributeError, match="changed during the run"):
         learner.regret_bound_  # noqa: B018
     learner = MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0, "loss": 0.5})
     learner.partial_fit(2 * rows, rng.random(3))

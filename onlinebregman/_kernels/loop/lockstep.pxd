@@ -9,14 +9,14 @@ from onlinebregman._kernels.rows.rows cimport Row
 
 
 @cython.final
-cdef class Abreast:
+cdef class Lockstep:
     cdef Py_ssize_t n         # number of learners; those with a `Descent` come first
     cdef Py_ssize_t n_descents
     cdef bint logistic        # whether one of them has the logistic loss
     cdef bint complete        # whether all weights are saved before the call
     cdef void** learners
     cdef Descent* descents
-    cdef Py_ssize_t* place    # index of each in the list given to `gather`
+    cdef Py_ssize_t* index    # index of each in the list given to `gather`
     cdef Workspaces works     # of those without a `Descent`
     cdef Score* scores        # of the same
     cdef double[::1] memory   # of the following vectors of `stride` numbers, one for each learner
@@ -38,7 +38,7 @@ cdef class Abreast:
     cdef void rate_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil
     cdef void find_loss(self, Py_ssize_t k, bint logistic) noexcept nogil
     cdef void find_step(self, const Settings* settings, Py_ssize_t k, bint logistic) noexcept nogil
-    cdef int book_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil
+    cdef int record_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil
     cdef void move_descents(self, const Row* row) noexcept nogil
     cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil
     cdef void update_metric(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil

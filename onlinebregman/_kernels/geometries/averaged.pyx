@@ -1,0 +1,51 @@
+"""The averaged weights of a geometry, computed only in the columns of the sparse rows that they predict."""
+
+from libc.math cimport isfinite
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+
+
+cdef class AveragedGeometry(Geometry):
+    """A view of a geometry whose averages are those of its stored weights; `load` and `dot` alone, for sparse rows.
+
+    Parameters
+    ----------
+    source : Geometry
+    average_over : float
+        The number of steps.
+    """
+
+    cdef double average_over
+
+    def __init__(self, Geometry source not None, double average_over):
+        self.weights, self.average_sum, self.stamp = source.weights, source.average_sum, source.stamp
+        self.n_features, self.per_feature, self.doubled = source.n_features, source.per_feature, source.doubled
+        self.state, self.average_over = source.state, average_over
+        self.averaging = self.average_sum is not None and self.stamp is not None  # another thread may discard them
+
+    def __reduce__(self):
+        raise TypeError("a view of averaged weights cannot be pickled")
+
+    cdef double average(self, Py_ssize_t j) noexcept nogil:
+        """As `average_of`."""
+        cdef double time = self.state.clock - self.stamp[j], w = self.weights[j]
+        cdef double average = (self.average_sum[j] + w * time) / self.average_over
+        if isfinite(average):
+            return average
+        return self.average_sum[j] / self.average_over + w * (time / self.average_over)
+
+    cdef void load(self, Workspace* work) noexcept nogil:
+        """Nothing to do: `dot` reads the weights of the row."""
+
+    cdef double dot(self, Workspace* work) noexcept nogil:
+        """Bit for bit that of a Euclidean geometry with these weights: added in the order of `ob_sparse_dot`."""
+        cdef Py_ssize_t i, j, n = work.row.n
+        cdef double[4] s = [0.0, 0.0, 0.0, 0.0]
+        cdef double w
+        for i in range(n):
+            j = work.row.index[i]
+            w = self.average(j)
+            if self.doubled:
+                w -= self.average(self.n_features + j)
+            s[i & 3 if i < (n & ~3) else 0] += w * work.row.x[i]
+        return (s[0] + s[1]) + (s[2] + s[3])
