@@ -58,7 +58,7 @@ def predicted_then_learned(model, X, y, h):
     return np.array(losses)
 
 
-SPARSE = MODELS | {
+AVERAGED = MODELS | {
     "adaptive": MirrorDescentRegressor(divergence="adagrad"),
     "ridge": MirrorDescentRegressor(divergence="squared_euclidean", signed=True, penalty="l2", alpha=0.1),
     "classes": MirrorDescentClassifier(standardize=True),
@@ -66,11 +66,12 @@ SPARSE = MODELS | {
 }
 
 
-@pytest.mark.parametrize("name", SPARSE)
-def test_single_sparse_rows_are_predicted_as_many(name):
-    """Bit for bit: from the averages of their columns, or from those of all."""
+@pytest.mark.parametrize("name", AVERAGED)
+@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
+def test_single_rows_are_predicted_as_many(name, layout):
+    """Bit for bit: from averages computed for the row, or for all of them."""
     X, y, _ = stream(8, rows=40, n=30)
-    model, rows = clone(SPARSE[name]).set_params(average=3), sparse.csr_array(X)
+    model, rows = clone(AVERAGED[name]).set_params(average=3), layout(X)
     if name == "classes":
         model.partial_fit(rows, y > 1, classes=[False, True])
     else:

@@ -1,12 +1,17 @@
-"""The averaged weights of a geometry, computed only in the columns of the sparse rows that they predict."""
+"""The averaged weights of a geometry, computed only for the row that they predict."""
 
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
+cdef extern from "ops/row.h":
+    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+
 
 cdef class AveragedGeometry(Geometry):
-    """A view of a geometry whose averages are those of its stored weights; `load` and `dot` alone, for sparse rows.
+    """A view of a geometry whose averages are those of its stored weights: `load` and `dot` alone.
+
+    Scores are bit for bit those of a Euclidean geometry with the averaged weights.
 
     Parameters
     ----------
@@ -35,17 +40,20 @@ cdef class AveragedGeometry(Geometry):
         return self.average_sum[j] / self.average_over + w * (time / self.average_over)
 
     cdef void load(self, Workspace* work) noexcept nogil:
-        """Nothing to do: `dot` reads the weights of the row."""
+        cdef Py_ssize_t i, j
+        work.w = work.vectors
+        for i in range(work.n):
+            j = i if work.row.index == NULL else work.row.index[i]
+            work.w[i] = self.average(j)
+            if self.doubled:
+                work.w[i] -= self.average(self.n_features + j)
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        """Bit for bit that of a Euclidean geometry with these weights: added in the order of `ob_sparse_dot`."""
-        cdef Py_ssize_t i, j, n = work.row.n
+        """For a sparse row in the order of `ob_sparse_dot`."""
+        cdef Py_ssize_t i, n = work.n
         cdef double[4] s = [0.0, 0.0, 0.0, 0.0]
-        cdef double w
+        if work.row.index == NULL:
+            return ob_dot(work.w, work.x, n)
         for i in range(n):
-            j = work.row.index[i]
-            w = self.average(j)
-            if self.doubled:
-                w -= self.average(self.n_features + j)
-            s[i & 3 if i < (n & ~3) else 0] += w * work.row.x[i]
+            s[i & 3 if i < (n & ~3) else 0] += work.w[i] * work.x[i]
         return (s[0] + s[1]) + (s[2] + s[3])

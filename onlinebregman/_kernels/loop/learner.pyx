@@ -71,11 +71,19 @@ cdef int check_rows(Geometry geometry, Rows rows) except -1:
 
 
 cdef Geometry averaged_view(Learner learner, Rows rows):
-    """The averaged weights for a few sparse rows, or None; more rows need most of the weights, and share them."""
+    """The averaged weights for one row or a few sparse ones, or None if most of them are needed.
+
+    So they are from the second dense row on that is predicted without learning in between.
+    """
     cdef Geometry geometry = learner.geometry, view = None
-    cdef bint dense = rows.indices == NULL or (learner.standardizer is not None and learner.standardizer.centred)
-    if learner.run.averaged == 0 or dense or rows.stored >= geometry.n_features:
+    if learner.run.averaged == 0 or rows.stored > geometry.n_features:
         return None
+    if rows.indices == NULL:
+        with cython.critical_section(learner):
+            known = learner.prediction_model
+            if known is not None and known[0] == learner.run.t:
+                return None
+            learner.prediction_model = learner.run.t, None
     if not (geometry.moves_all or geometry.quadratic or isinstance(geometry, OWN_AVERAGES)):
         view = AveragedGeometry(geometry, learner.run.averaged)
     return view if view is not None and view.averaging else None
@@ -332,7 +340,7 @@ cdef class Learner(AtomicLearner):
             return self.geometry
         with cython.critical_section(self):  # without the interpreter lock, other threads may replace it
             known = self.prediction_model
-        if known is None or known[0] != self.run.t:
+        if known is None or known[0] != self.run.t or known[1] is None:
             if behind and self.geometry.adaptive:  # the weights depend on values larger than any before
                 twin = copy.copy(self.geometry)
                 twin.catch_up_all()
