@@ -73,7 +73,8 @@ class _Validated:
 
 @cache
 def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
-    return tuple(kind._get_param_names())
+    """Those that a call reads, if not all of them."""
+    return tuple(getattr(kind, "_read_at_each_call", None) or kind._get_param_names())
 
 
 class LifeCycleMixin(DocumentedMixin):

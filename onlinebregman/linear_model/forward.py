@@ -204,6 +204,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         "forward": ["boolean"],
     }
 
+    _read_at_each_call = ("forward", "forgetting")
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
     def __init__(

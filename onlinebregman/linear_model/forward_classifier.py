@@ -118,6 +118,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         "handle_unknown": [StrOptions({"error", "add"})],
     }
 
+    _read_at_each_call = ("forgetting", "handle_unknown", "class_weight")
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 

@@ -196,9 +196,12 @@ class CSVBatches(_Table):
                     f"{self.delimiter!r}, which may be wrong."
                 )
             rows = lines if self.header else itertools.chain([first], lines)
-            text: bool | None = None
+            text: bool | None = None  # by the first batch of the file
+            head = list(itertools.islice(rows, min(start, self.batch_size)))
+            if head and target is not None:
+                text = _is_text(self._parsed(head, [target], str))
             n_read = start
-            for batch in _grouped(itertools.islice(rows, start, None), self.batch_size):
+            for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
                 try:
                     X = self._parsed(batch, places, np.float64)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]

@@ -107,7 +107,10 @@ def test_targets_of_text_stay_text_however_they_look_later(tmp_path):
     labels = np.where(y > 0, "yes", "no")
     labels[20:] = "1"
     (tmp_path / "rows.csv").write_text(lines(labels))
-    assert np.array_equal(joined(CSVBatches(tmp_path / "rows.csv", batch_size=10))[1], labels)
+    batches = CSVBatches(tmp_path / "rows.csv", batch_size=10)
+    assert np.array_equal(joined(batches)[1], labels)
+    for start in (5, 10, 25):  # as after a checkpoint
+        assert np.array_equal(np.concatenate([targets for _, targets in batches.read(start)]), labels[start:])
 
 
 def test_quoted_fields_and_files_without_a_header(tmp_path):
