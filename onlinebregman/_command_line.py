@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:
         "--classes", help="all labels, separated by commas; by default they are found by a first pass over the file"
     )
     learn.add_argument("--every", type=int, default=1_000_000, help="rows between checkpoints (default: %(default)s)")
-    learn.add_argument("--anew", action="store_true", help="start over even if the model file exists")
+    learn.add_argument("--restart", action="store_true", help="start over even if the model file exists")
     learn.add_argument("--quiet", action="store_true", help="print no progress")
     learn.set_defaults(run=learn_file)
     predict = commands.add_parser("predict", help="predict the rows of a file", description=predict_file.__doc__)
@@ -83,7 +83,7 @@ def learn_file(options: argparse.Namespace) -> None:
         classes=classes,
         checkpoint=options.model,
         checkpoint_every=options.every,
-        resume=not options.anew,
+        resume=not options.restart,
         verbose=not options.quiet,
     )
     if not options.quiet:
