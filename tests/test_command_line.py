@@ -80,6 +80,15 @@ def test_it_continues_where_it_stopped(folder, capsys):
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
+@pytest.mark.parametrize(("option", "n_rows"), [([], 320), (["--restart"], 20)])
+def test_it_starts_over_on_request(folder, option, n_rows):
+    assert main(["learn", "cells.csv", "-m", "m.zip", "--quiet"]) == 0
+    header, *lines = (folder / "cells.csv").read_text().splitlines(keepends=True)
+    (folder / "cells.csv").write_text("".join([header, *(lines if option == [] else []), *lines[-20:]]))
+    assert main(["learn", "cells.csv", "-m", "m.zip", "--classes", "malignant,benign", "--quiet", *option]) == 0
+    assert load_model("m.zip").t_ == n_rows
+
+
 def test_svmlight(folder):
     dump_svmlight_file(X, y, "cells.svm")
     assert main(["learn", "cells.svm", "-m", "m.zip", "--n-features", "30", "--quiet"]) == 0
