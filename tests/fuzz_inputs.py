@@ -191,7 +191,7 @@ class Inputs:
         with np.errstate(all="ignore"):
             try:
                 value = value.astype(self.dice.choice(DTYPES))
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one of times as text
                 return value.astype(object)
         if self.dice.random() < 0.3 and value.dtype.kind == "O" and value.size:
             value.reshape(-1)[self.dice.randrange(value.size)] = self.dice.choice(STRANGE)

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from onlinebregman import (
     BayesMixture,
+    DefiniteBoostMetricLearner,
     DensityMixture,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
@@ -80,6 +81,18 @@ def test_what_is_read_at_each_call_does_not_depend_on_the_container(model, kind,
     model.set_params(**{name: -1.0})
     with unchanged(model, "parameter of .* must be"):
         model.partial_fit(kind(X), y)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (LogDetMetricLearner, "memory_size"),
+        (LogDetMetricLearner, "pairs_per_row"),
+        (DefiniteBoostMetricLearner, "memory_size"),
+    ],
+)
+def test_numbers_beyond_those_of_the_kernels(cls, name, unchanged):
+    refused(unchanged, cls(**{name: 2**70}), f"The '{name}' parameter of", LABELS)
 
 
 @pytest.mark.parametrize("wrong", ["zzz", 3, LogDetMetricLearner])

@@ -101,8 +101,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         "sampling": [StrOptions(set(SAMPLERS))],
         "bounds": ["array-like", None],
         "margin": [Interval(Real, 0, None, closed="neither"), None],
-        "pairs_per_row": [Interval(Integral, 1, None, closed="left")],
-        "memory_size": [Interval(Integral, 1, None, closed="left")],
+        "pairs_per_row": [Interval(Integral, 1, 2**62, closed="left")],
+        "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
         "track_regret": ["boolean"],
     }
 

@@ -114,7 +114,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         "projection": [StrOptions({"approximate", "exact"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "memory_size": [Interval(Integral, 1, None, closed="left")],
+        "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
         "random_state": ["random_state"],
     }
 
