@@ -98,8 +98,18 @@ def predict_file(options: argparse.Namespace) -> None:
         raise ValueError(f"{type(model).__name__} has no {method}.")
     with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
         for X, _ in _batches(options):
-            for row in np.asarray(getattr(model, method)(X)).tolist():
+            for row in _without_point_zero(np.asarray(getattr(model, method)(X)), model).tolist():
                 print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
+
+
+def _without_point_zero(predicted: np.ndarray, model: BaseEstimator) -> np.ndarray:
+    """Labels as a file has them: targets are read as floats, so labels 0 and 1 are 0.0 and 1.0 to the model."""
+    whole = is_classifier(model) and predicted.ndim == 1 and model.classes_.dtype.kind == "f"
+    return (
+        predicted.astype(int)
+        if whole and (model.classes_ == model.classes_.clip(-1e9, 1e9).round()).all()
+        else predicted
+    )
 
 
 def test_file(options: argparse.Namespace) -> None:

@@ -59,6 +59,14 @@ def test_estimators_and_their_parameters(folder):
     assert np.array_equal(load_model("m.zip").coef_, model.coef_)
 
 
+@pytest.mark.parametrize(("labels", "written"), [((0, 1), {"0", "1"}), ((0.5, 1), {"0.5", "1.0"})])
+def test_labels_that_are_numbers_are_written_as_they_were_read(folder, labels, written, capsys):
+    (folder / "numbers.csv").write_text(text(np.array(labels)[y]))
+    assert main(["learn", "numbers.csv", "-m", "m.zip", "--quiet"]) == 0
+    assert main(["predict", "numbers.csv", "-m", "m.zip"]) == 0
+    assert set(capsys.readouterr().out.split()) == written
+
+
 def test_standard_input_and_numbers(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:, 0] / 10, X[:, 1:])))
     assert main(["learn", "-", "-m", "m.zip", "-e", "ForwardRegressor", "--quiet"]) == 0
