@@ -136,8 +136,11 @@ class Run:
         scores = np.abs(self.scores) + np.abs(self.after)
         slopes = np.abs(self.loss.derivative(np.array(self.scores), self.y))
         sizes = self.rates @ (self.loss.value(self.X @ u + b, self.y) + slopes * scores) + self.weighted_loss
-        # near 1, w is stored to 1e-16, but 1 - w is needed
-        stored = (1e-16 / (1 - learner.position[0])).sum() if isinstance(divergence, BinaryEntropy) else 0.0
+        stored = 0.0
+        if isinstance(divergence, BinaryEntropy):
+            # near 1, w is stored to 1e-16, but 1 - w is needed; of the largest number below 1 it is 1e-16 or less
+            rest = 1 - learner.position[0]
+            stored = np.where(rest <= 2.0**-53, np.inf, 1e-16 / rest).sum()
         return 1e-9 * float(1e-3 + sizes + ends + abs(learner.slack)) + float(stored)
 
 
