@@ -24,7 +24,7 @@ OB_CLONES static int ob_rotate_into(double *restrict rotated, const double *rest
         rotated[i] = t;
         bits |= OB_BITS(t * 0.0);
     }
-    return bits << 1 != 0;
+    return (bits & INT64_MAX) != 0;
 }
 
 /* `ob_rotate` for z, z + stride, z + 2 stride, z + 3 stride in turn, reading and writing r once */
