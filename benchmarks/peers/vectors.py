@@ -21,6 +21,8 @@ from onlinebregman import (
     LearningRatePath,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
     PerceptronClassifier,
     ScaleInvariantClassifier,
     ScaleInvariantRegressor,
@@ -28,6 +30,7 @@ from onlinebregman import (
 
 try:
     from river import linear_model as river_models
+    from river.preprocessing import StandardScaler
 except ImportError:
     river_models = None
 try:
@@ -222,5 +225,38 @@ def adaptive(repeats):
             compare(f"{kind}, {name}, d={width:.0e}: SGDRegressor", learn, peer, len(y), repeats)
 
 
+def nothing_to_tune(repeats):
+    """A row predicted and learned, one row a call, beside river's pipelines."""
+    if river_models is None:
+        return
+    X, y = stream(2000, 20)
+    pairs = {
+        ParameterFreeClassifier: (y > np.median(y), "predict_proba", river_models.LogisticRegression),
+        ParameterFreeRegressor: (y, "predict", river_models.LinearRegression),
+    }
+    for kind, (target, method, peer_kind) in pairs.items():
+        extra = {"classes": [False, True]} if kind is ParameterFreeClassifier else {}
+        peer = StandardScaler() | peer_kind()
+        forecast = getattr(peer, f"{method}_one")
+        dicts = [(dict(enumerate(x)), t) for x, t in zip(X.tolist(), target.tolist(), strict=True)]
+
+        def learn_peer(x, t, peer=peer, forecast=forecast):
+            forecast(x)
+            peer.learn_one(x, t)
+
+        for settings in ({}, {"stacking": False}, {"random_features": 0}):
+            model = kind(**settings).partial_fit(X, target, **extra)
+            predict = getattr(model, method)
+
+            def learn(x, t, model=model, predict=predict):
+                predict(x)
+                model.partial_fit(x, t)
+
+            rows = [(X[i : i + 1], target[i : i + 1]) for i in range(len(y))]
+            said = ", ".join(f"{name}={value}" for name, value in settings.items())
+            name = f"one row, d=20, {kind.__name__}({said}), {method} and partial_fit: river"
+            compare(name, calls(learn, rows), calls(learn_peer, dicts), len(y), repeats)
+
+
 if __name__ == "__main__":
-    run(__doc__, one_row, blocks, penalties, rates, classifiers, adaptive)
+    run(__doc__, one_row, blocks, penalties, rates, classifiers, adaptive, nothing_to_tune)
