@@ -96,20 +96,18 @@ def predict_file(options: argparse.Namespace) -> None:
     method = "predict_proba" if options.proba else "predict"
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} has no {method}.")
+    # targets of files are read as floats, so labels 0 and 1 are 0.0 and 1.0 to the model
+    whole = method == "predict" and is_classifier(model) and _are_whole(model.classes_)
     with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
         for X, _ in _batches(options):
-            for row in _without_point_zero(np.asarray(getattr(model, method)(X)), model).tolist():
+            predicted = np.asarray(getattr(model, method)(X))
+            for row in (predicted.astype(int) if whole else predicted).tolist():
                 print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
 
 
-def _without_point_zero(predicted: np.ndarray, model: BaseEstimator) -> np.ndarray:
-    """Labels as a file has them: targets are read as floats, so labels 0 and 1 are 0.0 and 1.0 to the model."""
-    whole = is_classifier(model) and predicted.ndim == 1 and model.classes_.dtype.kind == "f"
-    return (
-        predicted.astype(int)
-        if whole and (model.classes_ == model.classes_.clip(-1e9, 1e9).round()).all()
-        else predicted
-    )
+def _are_whole(labels: np.ndarray) -> bool:
+    """Whether labels are floats, and whole numbers of at most ten digits."""
+    return labels.dtype.kind == "f" and all(label.is_integer() and abs(label) <= 1e9 for label in labels.tolist())
 
 
 def test_file(options: argparse.Namespace) -> None:
