@@ -6,6 +6,7 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
+    double ob_gathered_dot(const double* w, const double* x, Py_ssize_t n) noexcept nogil
 
 
 cdef class AveragedGeometry(Geometry):
@@ -49,11 +50,6 @@ cdef class AveragedGeometry(Geometry):
                 work.w[i] -= self.average(self.n_features + j)
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        """The score of a row; for a sparse row summed in the order of `ob_sparse_dot`."""
-        cdef Py_ssize_t i, n = work.n
-        cdef double[4] s = [0.0, 0.0, 0.0, 0.0]
         if work.row.index == NULL:
-            return ob_dot(work.w, work.x, n)
-        for i in range(n):
-            s[i & 3 if i < (n & ~3) else 0] += work.w[i] * work.x[i]
-        return (s[0] + s[1]) + (s[2] + s[3])
+            return ob_dot(work.w, work.x, work.n)
+        return ob_gathered_dot(work.w, work.x, work.n)

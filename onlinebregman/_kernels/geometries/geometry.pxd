@@ -71,6 +71,7 @@ cdef class Geometry:
     cdef readonly bint adaptive      # whether S depends on past rows: `adapt` updates it with each row
     cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
     cdef readonly bint moves_all     # whether every step moves all weights, even on a sparse row
+    cdef readonly bint own_average   # whether averaged weights are not the averages of the stored ones
     cdef readonly bint quadratic     # whether the weights are a symmetric matrix W that predicts z'Wz, not w.x
     cdef public double upper         # largest weight allowed
     cdef readonly object failure     # the exception raised by a geometry in Python

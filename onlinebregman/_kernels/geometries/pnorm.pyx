@@ -90,7 +90,7 @@ cdef class PNormGeometry(Geometry):
     cdef double least, most  # the unit is kept while the total lies between these
 
     def __cinit__(self):
-        self.per_feature = 2
+        self.per_feature, self.own_average = 2, True
 
     def __init__(self, weights, p, mirrored=False, state=None):
         if not 2 <= p <= LARGEST_P:

@@ -66,7 +66,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef double[::1] current  # buffer for all weights, while they are averaged
 
     def __cinit__(self):
-        self.blocks = BLOCKS
+        self.blocks, self.own_average = BLOCKS, True
 
     def __init__(self, n_features, slope=1.0, located=False, state=None):
         super().__init__(np.zeros(n_features))

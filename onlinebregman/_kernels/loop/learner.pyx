@@ -14,8 +14,6 @@ from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
-from onlinebregman._kernels.geometries.pnorm import PNormGeometry
-from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
@@ -35,7 +33,6 @@ cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
-OWN_AVERAGES = (PNormGeometry, ScaleInvariantGeometry)  # their averages are not those of the stored weights
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
@@ -84,7 +81,7 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
             if known is not None and known[0] == learner.run.t:
                 return None
             learner.prediction_model = learner.run.t, None
-    if not (geometry.moves_all or geometry.quadratic or isinstance(geometry, OWN_AVERAGES)):
+    if not (geometry.moves_all or geometry.quadratic or geometry.own_average):
         view = AveragedGeometry(geometry, learner.run.averaged)
     return view if view is not None and view.averaging else None
 

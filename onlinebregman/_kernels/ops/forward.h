@@ -94,19 +94,9 @@ OB_INLINE double ob_tiled_sum(const ob_tile_rows *s, const ob_tile_rows *t, ptrd
 
 /* ob_sparse_dot of a column of tiles */
 OB_INLINE double ob_tiled_sparse_dot(const double *u, const ptrdiff_t *index, const double *x, ptrdiff_t n) {
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-    ptrdiff_t i = 0;
-#define OB_TILED_AT(i) u[((i) >> 3) * OB_TILE + ((i) & 7)]
-    for (; i + 4 <= n; i += 4) {
-        s0 += OB_TILED_AT(index[i]) * x[i];
-        s1 += OB_TILED_AT(index[i + 1]) * x[i + 1];
-        s2 += OB_TILED_AT(index[i + 2]) * x[i + 2];
-        s3 += OB_TILED_AT(index[i + 3]) * x[i + 3];
-    }
-    for (; i < n; ++i)
-        s0 += OB_TILED_AT(index[i]) * x[i];
-#undef OB_TILED_AT
-    return (s0 + s1) + (s2 + s3);
+#define OB_W(i) u[(index[i] >> 3) * OB_TILE + (index[i] & 7)]
+    OB_RETURN_SPARSE_DOT(n, OB_W, x)
+#undef OB_W
 }
 
 /* For four columns u of n tiles, one after the other: u -= move v and, with the old u, v += gain u; then move = u'x for

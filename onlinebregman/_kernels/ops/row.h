@@ -4,19 +4,33 @@
 
 #include "vector.h"
 
-/* sum w x over the columns of a sparse row, in four running sums */
-static double ob_sparse_dot(const double *w, const ptrdiff_t *index, const double *x, ptrdiff_t n) {
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-    ptrdiff_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        s0 += w[index[i]] * x[i];
-        s1 += w[index[i + 1]] * x[i + 1];
-        s2 += w[index[i + 2]] * x[i + 2];
-        s3 += w[index[i + 3]] * x[i + 3];
-    }
-    for (; i < n; ++i)
-        s0 += w[index[i]] * x[i];
+/* Returns the sum of W(i) x_i over i in [0, n) in four running sums: the order in which all dot products of sparse rows
+ * are added. */
+#define OB_RETURN_SPARSE_DOT(n, W, x)                                                                                  \
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;                                                                     \
+    ptrdiff_t i = 0;                                                                                                   \
+    for (; i + 4 <= n; i += 4) {                                                                                       \
+        s0 += W(i) * x[i];                                                                                             \
+        s1 += W(i + 1) * x[i + 1];                                                                                     \
+        s2 += W(i + 2) * x[i + 2];                                                                                     \
+        s3 += W(i + 3) * x[i + 3];                                                                                     \
+    }                                                                                                                  \
+    for (; i < n; ++i)                                                                                                 \
+        s0 += W(i) * x[i];                                                                                             \
     return (s0 + s1) + (s2 + s3);
+
+/* sum w x over the columns of a sparse row */
+static double ob_sparse_dot(const double *w, const ptrdiff_t *index, const double *x, ptrdiff_t n) {
+#define OB_W(i) w[index[i]]
+    OB_RETURN_SPARSE_DOT(n, OB_W, x)
+#undef OB_W
+}
+
+/* the same for the weights w of its columns, gathered */
+static double ob_gathered_dot(const double *w, const double *x, ptrdiff_t n) {
+#define OB_W(i) w[i]
+    OB_RETURN_SPARSE_DOT(n, OB_W, x)
+#undef OB_W
 }
 
 /* w -= c x on the columns of a sparse row */
