@@ -24,9 +24,14 @@ class Replica:
         self.name, self.divergence, self.loss, self.update, self.eta0 = name, DIVERGENCES[name], loss, update, eta0
         if name == "diagonal_newton":
             self.divergence = DiagonalNewton(self.divergence.curvature_of(OBJECTS[loss]))
+        self.all_curved = name == "diagonal_newton" and not OBJECTS[loss].flat
         self.w, self.n, self.fit_intercept = np.r_[w, 0.0], len(w), fit_intercept
         self.X, self.g, self.y, self.weights = [], [], [], []
         self.total, self.l1, self.l2, self.box = 0.0, l1, l2, box
+
+    def metric(self):
+        g = np.ones(len(self.g)) if self.all_curved else self.g
+        return self.divergence.metric(np.array(self.X), g, np.array(self.weights))
 
     def learn(self, x, y, weight=1.0):
         x = np.r_[x, float(self.fit_intercept)]
@@ -35,7 +40,7 @@ class Replica:
         if self.X:
             m = np.abs(self.X).max(axis=0)
             grows = (np.abs(x) > m) & (m > 0)
-            shrunk = divergence.shrunk(self.w, divergence.metric(self.X, self.g, self.weights), m, np.abs(x) + ~grows)
+            shrunk = divergence.shrunk(self.w, self.metric(), m, np.abs(x) + ~grows)
             self.w = np.where(grows, shrunk, self.w)
         a = self.w @ x
         g = float(SLOPES[self.loss](a, y))
@@ -45,7 +50,7 @@ class Replica:
         ):
             history.append(value)
         X, s = np.array(self.X), np.array(self.weights)
-        h = self.divergence.metric(X, self.g, s)
+        h = self.metric()
         rate = self.divergence.rate(X, self.y, OBJECTS[self.loss], s) if X.any() else 1.0
         eta, q = weight * self.eta0 * rate, np.divide(x, h, out=np.zeros(self.n + 1), where=h > 0)
         if first and g != 0 and rate > 0:  # the intercept alone, to the target

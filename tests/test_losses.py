@@ -284,6 +284,14 @@ def test_facts_that_estimators_ask_for(loss, targets, data):
             assert_allclose(loss.log_probability([-a, a]), np.log(p))
 
 
+@pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
+@laws
+@given(st.data())
+def test_flat_losses_are_0_on_an_interval(loss, targets, data):
+    zero = loss.value(np.linspace(-10, 10, 2001), data.draw(targets)) == 0
+    assert (zero[1:] & zero[:-1]).any() == loss.flat
+
+
 def test_tasks():
     assert loss_names("regression") == (
         "squared_error",

@@ -237,7 +237,7 @@ def geometries():
         NumPyGeometry: NumPyGeometry(weights, True, SquaredEuclidean()),
         AdaGradGeometry: AdaGradGeometry(weights, 3.0),
         NormalisedAdaGradGeometry: NormalisedAdaGradGeometry(weights, 3.0, True, True),
-        DiagonalNewtonGeometry: DiagonalNewtonGeometry(weights, 3.0, True, False, 0.5),
+        DiagonalNewtonGeometry: DiagonalNewtonGeometry(weights, 3.0, True, False, 0.5, True),
         ScaleInvariantGeometry: ScaleInvariantGeometry(4, 2.0, True),
     }
 

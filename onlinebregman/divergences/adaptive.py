@@ -137,10 +137,11 @@ class NormalizedAdaGrad(AdaptiveDivergence):
 class DiagonalNewton(AdaptiveDivergence):
     """Diagonal second-order steps: the diagonal of the forward algorithm and of the on-line Newton step.
 
-    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. Where M_i grows
-    from m to M, h_i w_i is preserved, as if the prior had been stronger from the start. As with `NormalizedAdaGrad`,
-    learning is invariant to the units of features and target, and for losses in units of the target the first row only
-    moves the intercept.
+    h_i = M_i^2 + k sum x_i^2, with M_i the largest abs(x_i) so far and k the curvature of the loss. For a loss that is
+    0 on an interval, such as the hinge beyond its margin, the sum is over the rows with g != 0; the others have no
+    curvature. Where M_i grows from m to M, h_i w_i is preserved, as if the prior had been stronger from the start. As
+    with `NormalizedAdaGrad`, learning is invariant to the units of features and target, and for losses in units of the
+    target the first row only moves the intercept.
 
     Parameters
     ----------
@@ -158,6 +159,8 @@ class DiagonalNewton(AdaptiveDivergence):
     >>> from onlinebregman.divergences import DiagonalNewton
     >>> DiagonalNewton(curvature=1.0).metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0])
     array([41.,  2.])
+    >>> DiagonalNewton(curvature=1.0).metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, 0.0])
+    array([25.,  2.])
     """
 
     constant_rate: float = 4.0
@@ -175,11 +178,14 @@ class DiagonalNewton(AdaptiveDivergence):
         return loss.typical_curvature if self.curvature is None else float(self.curvature)
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """h after rows X (n_rows, n), for any g; 0 where all x_i were 0."""
+        """h after rows X (n_rows, n), of which those with g = 0 only count in M; 0 where all x_i were 0.
+
+        For losses that are not `flat`, any g other than 0 gives the same.
+        """
         if self.curvature is None:
             raise ValueError("The metric depends on the loss; give its curvature, DiagonalNewton(curvature=...).")
-        X = as_array(X)
-        return np.abs(X).max(axis=0) ** 2 + self.curvature * (_weights(sample_weight, g) @ X**2)
+        X, s = as_array(X), _weights(sample_weight, g) * (as_array(g) != 0)
+        return np.abs(X).max(axis=0) ** 2 + self.curvature * (s @ X**2)
 
     def shrunk(self, w: ArrayLike, metric: ArrayLike, m: ArrayLike, M: ArrayLike) -> Array:
         h = as_array(metric)

@@ -68,6 +68,8 @@ class Loss(ABC):
     degree : int
         How the loss scales with the units of the target (and of its parameters in these units): L(s a, s y) = s^degree
         L(a, y). 0 for targets without units, such as labels and counts.
+    flat : bool
+        Is the loss 0 on an interval of scores, as that of a margin is?
     curvature_range : tuple of float
         Bounds on the rate of increase of dL/da with a, including kinks: (mu, beta) for a loss that is mu-strongly
         convex and beta-smooth in its score. (1, 1) is the squared loss.
@@ -97,6 +99,7 @@ class Loss(ABC):
     translation_invariant: bool = False
     lipschitz: float = np.inf
     degree: int = 0
+    flat: bool = False
     curvature_range: tuple[float, float] = (0.0, np.inf)
     _remedy = "remove or impute missing and infinite targets"
 

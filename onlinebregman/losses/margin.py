@@ -16,6 +16,7 @@ class MarginLoss(Loss):
     domain = "y = -1 or 1"
     target_range: tuple[float, float] = (-1.0, 1.0)
     tasks: tuple[str, ...] = ("classification",)
+    flat = True
     _remedy = "encode the two classes as -1 and 1"
 
     def link(self, a: ArrayLike) -> Array:

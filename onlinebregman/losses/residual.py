@@ -87,6 +87,11 @@ class EpsilonInsensitiveLoss(InsensitiveLoss):
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
 
+    @property
+    def flat(self) -> bool:
+        """Whether there is a tube."""
+        return self.epsilon > 0
+
     def kinks(self, y: ArrayLike) -> Array:
         y = np.asarray(y, dtype=np.float64)
         return np.stack([y - self.epsilon, y + self.epsilon])
@@ -121,6 +126,11 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
 
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
+
+    @property
+    def flat(self) -> bool:
+        """Whether there is a tube."""
+        return self.epsilon > 0
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
@@ -279,6 +289,7 @@ class BoundLoss(ResidualLoss):
 
     translation_invariant = False
     degree = 2
+    flat = True
     curvature_range: tuple[float, float] = (0.0, 1.0)
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:

@@ -44,3 +44,4 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     cdef readonly double curvature
+    cdef readonly bint flat            # whether the loss is 0 on an interval, where rows have no curvature

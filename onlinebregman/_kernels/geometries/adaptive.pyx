@@ -467,18 +467,21 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     located, by_deviation : bool, default=False
     curvature : float, default=1.0
         k > 0.
+    flat : bool, default=False
+        Whether the loss is 0 on an interval of scores; rows there have no curvature, and do not count.
     """
 
     def __cinit__(self):
         self.prior = True
 
-    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, state=None):
+    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, flat=False,
+                 state=None):
         super().__init__(weights, upper, located, by_deviation)
-        self.curvature = curvature
+        self.curvature, self.flat = curvature, flat
         self._resume(state)
 
     def _arguments(self):
-        return *super()._arguments(), self.curvature
+        return *super()._arguments(), self.curvature, self.flat
 
     @property
     def metric(self):
@@ -489,12 +492,11 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
                               double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
+        cdef double k = self.curvature * weight if s > 0 or not self.flat else 0.0
         self.update_largest(work)
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
-        slope[0] = ob_adapt_second_order(
-            notes.q, sums, work.x, notes.reciprocals, self.curvature * weight, work.n
-        )
+        slope[0] = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)
         store_block(self, work, SUMS, sums)
-        self.state.bias_sum += self.curvature * weight
+        self.state.bias_sum += k
         bias[0] = 1.0 / (1.0 + self.state.bias_sum)
         return 1.0
