@@ -398,6 +398,8 @@ cdef class Learner(AtomicLearner):
         return 0
 
     cdef object interruption(self):
+        if self.interrupt is None and self.loss.interrupt is None and self.geometry.failure is None:
+            return None  # nearly always: spares a tuple
         for error in (self.interrupt, self.loss.interrupt, self.geometry.failure):
             if error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
                 return error
