@@ -22,7 +22,8 @@ from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/row.h":
-    void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_scatter_4(double* w, const double* v, Py_ssize_t stride, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
     double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
                           Py_ssize_t n) noexcept nogil
@@ -156,13 +157,6 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return 2 * n
 
-    cdef double* block(self, Workspace* work, int number, int place) noexcept nogil:
-        cdef double* source = &self.weights[number * self.n_features]
-        if work.row.index == NULL:
-            return source
-        ob_gather(work.vectors + place * work.row.n, source, work.row.index, work.row.n)
-        return work.vectors + place * work.row.n
-
     cdef double* loaded(self, Workspace* work, int number) noexcept nogil:
         """The values of a block in the columns of the loaded row."""
         if work.row.index == NULL:
@@ -170,10 +164,9 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return work.vectors + (GATHERED + number) * work.row.n
 
     cdef void load(self, Workspace* work) noexcept nogil:
-        cdef int k
         work.w = work.vectors
-        for k in range(BLOCKS):
-            self.block(work, k, GATHERED + k)
+        if work.row.index != NULL:
+            ob_gather_4(self.loaded(work, PULL), &self.weights[0], self.n_features, work.row.index, work.row.n)
         ob_bets(
             work.w, work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES),
             self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.state.unit, work.n
@@ -191,17 +184,13 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
                 self.first[i if work.row.index == NULL else work.row.index[i]] = fabs(work.x[i])
 
     cdef double bet_of_intercept(self) noexcept nogil:
-        return self.state.unit * ob_bet(
-            self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth
-        )
+        return ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* bias) noexcept nogil:
         """Make the whole step; the intercept, a coordinate of value 1, moves from one bet to the next by -bias c."""
-        cdef double s = -weight * g / self.slope, before = self.bet_of_intercept(), bet
-        cdef double one = 1.0, played = self.state.unit
+        cdef double s = -weight * g / self.slope, one = 1.0, played = self.state.unit, bet, before
         cdef double* largest = self.loaded(work, LARGEST)
-        cdef int k
         if self.state.unit == 0:
             if bias[0] != 0 and self.state.target_weight == 0:
                 self.state.target_weight, self.state.target_mean = 1.0, y
@@ -215,15 +204,16 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES), largest,
             self.loaded(work, WEALTH), s, max(weight, 1.0), played, work.n
         )
-        for k in range(BLOCKS):
-            self.scatter_block(work, k, self.loaded(work, k))
+        if work.row.index != NULL:
+            ob_scatter_4(&self.weights[0], self.loaded(work, PULL), self.n_features, work.row.index, work.row.n)
         if bias[0] != 0:
-            bet = ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
+            bet = self.bet_of_intercept()
+            before = played * bet
             ob_settle(
                 &bet, &one, &self.state.bias_pull, &self.state.bias_sum, &self.state.bias_size,
                 &self.state.bias_wealth, s, max(weight, 1.0), played, 1
             )
-            bias[0] = (before - self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
+            bias[0] = (before - self.state.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
         slope[0] = 0.0
         return 1.0
 

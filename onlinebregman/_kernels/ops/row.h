@@ -78,6 +78,23 @@ static void ob_scatter(double *restrict w, const double *restrict v, const ptrdi
         w[index[i]] = v[i];
 }
 
+/* The same for four vectors, which lie `stride` numbers apart in w and follow each other in v */
+static void ob_gather_4(double *restrict v, const double *restrict w, ptrdiff_t stride, const ptrdiff_t *restrict index,
+                        ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double *own = w + index[i];
+        v[i] = own[0], v[n + i] = own[stride], v[2 * n + i] = own[2 * stride], v[3 * n + i] = own[3 * stride];
+    }
+}
+
+static void ob_scatter_4(double *restrict w, const double *restrict v, ptrdiff_t stride,
+                         const ptrdiff_t *restrict index, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        double *own = w + index[i];
+        own[0] = v[i], own[stride] = v[n + i], own[2 * stride] = v[2 * n + i], own[3 * stride] = v[3 * n + i];
+    }
+}
+
 /* 0 when the weights on the columns of a sparse row are finite, NaN otherwise */
 static double ob_sparse_nonfinite(const double *w, const ptrdiff_t *index, ptrdiff_t n) {
     double s0 = 0.0, s1 = 0.0;
