@@ -441,14 +441,13 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
-        cdef GeometryState* state = &self.state
         cdef double* sums
         cdef double factor
-        state.rows += weight
-        state.norms += weight * (self.update_largest(work) + intercept)
-        state.bias_sum += s
-        bias[0] = reciprocal_root(state.bias_sum)
-        factor = sqrt(state.rows / state.norms) if state.norms > 0 else 1.0
+        self.state.rows += weight
+        self.state.norms += weight * (self.update_largest(work) + intercept)
+        self.state.bias_sum += s
+        bias[0] = reciprocal_root(self.state.bias_sum)
+        factor = sqrt(self.state.rows / self.state.norms) if self.state.norms > 0 else 1.0
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
         store_block(self, work, SUMS, sums)
@@ -456,7 +455,7 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
-    """h = M^2 + k sum x^2. The sums are those of k z^2, so that h = M^2 (1 + sums).
+    """h = M^2 + k sum x^2, k the curvature. The sums are those of k z^2, so that h = M^2 (1 + sums).
 
     Where M grows, h w is kept: the weight becomes what the same gradients give with a stronger prior.
 
@@ -465,8 +464,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     weights : ndarray of shape (n_features,)
     upper : float, default=inf
     located, by_deviation : bool, default=False
-    curvature : float, default=1.0
-        k > 0.
+    curvature : float > 0, default=1.0
     flat : bool, default=False
         Whether the loss is 0 on an interval of scores; rows there have no curvature, and do not count.
     """
@@ -491,8 +489,8 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* bias) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
-        cdef double* sums
         cdef double k = self.curvature * weight if s > 0 or not self.flat else 0.0
+        cdef double* sums
         self.update_largest(work)
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)

@@ -22,8 +22,10 @@ from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef extern from "ops/row.h":
-    void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_scatter_4(double* w, const double* v, Py_ssize_t stride, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index,
+                     Py_ssize_t n) noexcept nogil
+    void ob_scatter_4(double* w, const double* v, Py_ssize_t stride, const Py_ssize_t* index,
+                      Py_ssize_t n) noexcept nogil
     void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
     double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
                           Py_ssize_t n) noexcept nogil
