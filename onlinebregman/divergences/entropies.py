@@ -147,7 +147,7 @@ class SimplexEntropy(VectorDivergence):
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
         super().check_domain(w, closed=closed)
-        found = float(np.sum(w))
+        found = float(as_array(w).sum())
         if abs(found - self.total) > 1e-8 * self.total:
             raise ValueError(
                 f"sum w = {found:.10g} is outside the domain {self.domain} of {self!r}; rescale w with project_simplex."
