@@ -25,26 +25,24 @@ def interrupt(
     error: type[BaseException] = KeyboardInterrupt,
     *,
     files: tuple[str, ...] = (PACKAGE,),
-    opcodes: bool = False,
 ) -> bool:
     """Run `call()`, and raise `error` when it comes to the number-th line (from 1); was there such a line?
 
-    Lines are counted as they are run, in the Python files whose paths begin with one of `files`. With `opcodes` it is
-    the number-th bytecode instruction. Only one error is raised: what handles it is not disturbed.
+    Lines are counted as they are run, in the Python files whose paths begin with one of `files`. Only one error is
+    raised: what handles it is not disturbed.
     """
-    return _run(call, number, error, files, opcodes) >= number
+    return _run(call, number, error, files) >= number
 
 
-def _run(call, number: float, error, files, opcodes: bool) -> int:
+def _run(call, number: float, error, files) -> int:
     """Run `call()` up to the given line; returns how many there were until then."""
-    event, seen = "opcode" if opcodes else "line", 0
+    seen = 0
 
     def trace(frame, what, _):
         nonlocal seen
         if not frame.f_code.co_filename.startswith(files):
             return None
-        frame.f_trace_lines, frame.f_trace_opcodes = not opcodes, opcodes
-        if what == event:
+        if what == "line":
             seen += 1
             if seen == number:
                 raise error  # after which Python does not trace any more
@@ -72,7 +70,6 @@ def assert_all_or_nothing(
     most: int | None = None,
     least: int = 10,
     files: tuple[str, ...] = (PACKAGE,),
-    opcodes: bool = False,
 ) -> None:
     """Interrupt `call(model)` at every line (or every `stride`-th), each time with a fresh `make()`.
 
@@ -82,7 +79,7 @@ def assert_all_or_nothing(
     """
     model = make()
     before = state(model)
-    n_lines = _run(lambda: call(model), float("inf"), error, files, opcodes)
+    n_lines = _run(lambda: call(model), float("inf"), error, files)
     after = state(model)
     assert before != after, "the call changes nothing: there is nothing to be seen"
     assert n_lines >= least, f"there are only {n_lines} lines to be interrupted"
@@ -93,7 +90,7 @@ def assert_all_or_nothing(
     torn = []
     for number in numbers:
         model = make()
-        assert interrupt(lambda model=model: call(model), number, error, files=files, opcodes=opcodes)
+        assert interrupt(lambda model=model: call(model), number, error, files=files)
         if state(model) not in (before, after):
             torn.append(number)
     assert not torn, f"{len(torn)} of {len(numbers)} interrupted calls leave a torn model, at lines {torn}"

@@ -117,7 +117,6 @@ def test_the_helper_sees_a_torn_model(state):
     with pytest.raises(AssertionError, match=r"1 of . interrupted calls leave a torn model, at lines \[3\]"):
         assert_all_or_nothing(Torn, lambda model: model.learn(), lambda m: dict(vars(m)), files=(__file__,), least=1)
     assert not interrupt(Torn, 100, files=(__file__,))
-    assert interrupt(Torn, 1, files=(__file__,), opcodes=True)
 
 
 # --- parts of other packages ------------------------------------------------------------------------------------------

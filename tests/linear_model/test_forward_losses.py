@@ -1,6 +1,7 @@
 """ForwardRegressor with other losses than the squared one: the algorithm against its formulas, and its errors."""
 
 import copy
+import os
 import pickle
 import re
 
@@ -158,6 +159,7 @@ def test_one_pass_over_counts_is_near_the_batch_solution(intercept):
     assert_allclose(model.coef_, batch.coef_, atol=0.02)
 
 
+@pytest.mark.skipif("ONLINEBREGMAN_DATA" not in os.environ, reason="needs the folder of data sets")
 def test_one_pass_over_real_counts_is_near_the_batch_solution():
     X, y = load_dataset("abalone", return_X_y=True)
     X = X[:, 1:].astype(float)

@@ -5,6 +5,7 @@ import gzip
 import io
 import sqlite3
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def parquet(folder):
 
 
 def sqlite(folder):
-    with sqlite3.connect(folder / "rows.db") as base:
+    with closing(sqlite3.connect(folder / "rows.db", isolation_level=None)) as base:
         base.execute("CREATE TABLE IF NOT EXISTS measured (a REAL, b REAL, c REAL, y REAL)")
         if not base.execute("SELECT count(*) FROM measured").fetchone()[0]:
             base.executemany("INSERT INTO measured VALUES (?, ?, ?, ?)", np.c_[X, y].tolist())
