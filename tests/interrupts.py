@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 import onlinebregman
 
 PACKAGE = str(Path(onlinebregman.__file__).parent)
@@ -60,6 +62,7 @@ def _run(call, number: float, error, files) -> int:
     return seen
 
 
+@threadpool_limits.wrap(limits=1)  # otherwise an interrupted call can leave fewer threads, and the next one fewer lines
 def assert_all_or_nothing(
     make: Callable[[], object],
     call: Callable[[object], object],
