@@ -64,6 +64,12 @@ def add_commands(commands: Any) -> None:
         )
         command.add_argument("--no-header", action="store_true", help="CSV files have no header line")
         command.add_argument("--n-features", type=int, help="number of features of svmlight files")
+        command.add_argument(
+            "--first-column",
+            type=int,
+            choices=(0, 1),
+            help="number of the first column of svmlight files (default: 0 if the file has a column 0)",
+        )
 
 
 def learn_file(options: argparse.Namespace) -> None:
@@ -122,6 +128,8 @@ def test_file(options: argparse.Namespace) -> None:
 def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[str, float]:
     rows, sums = 0, dict[str, float]()
     for X, y in batches:
+        if y is None:
+            raise ValueError("test needs a column of targets; got --target none.")
         rows += len(y)
         for name, losses in _losses(model, X, y):
             sums[name] = sums.get(name, 0.0) + float(losses.sum())
@@ -132,7 +140,7 @@ def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[st
 
 def _losses(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     if is_regressor(model):
-        yield "squared_error", (model.predict(X) - y) ** 2
+        yield "squared_error", (model.predict(X) - y.astype(np.float64)) ** 2
         return
     yield "error", model.predict(X) != y
     if hasattr(model, "predict_proba") and np.isin(y, model.classes_).all():
@@ -165,7 +173,8 @@ def _batches(options: argparse.Namespace) -> Batches:
     if kind == "svmlight":
         if options.n_features is None:
             raise ValueError("svmlight files do not contain the number of features; give --n-features.")
-        return SVMLightBatches(options.data, options.n_features)
+        zero_based = "auto" if options.first_column is None else options.first_column == 0
+        return SVMLightBatches(options.data, options.n_features, zero_based=zero_based)
     target: Any = None if options.target == "none" else options.target
     if isinstance(target, str) and target.lstrip("-").isdigit():
         target = int(target)

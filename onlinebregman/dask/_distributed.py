@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
-from ..persistence import load_model, save_model
+from ..persistence import full_parameters, load_model, save_model
 from ..schedules import Schedule
 from ._engines import Cluster, Serial, engine
 from ._shards import Part, chunks_of, cut, is_dask, labels, lengths, rows_of, size
@@ -217,7 +217,8 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
                 raise ValueError("All sample_weight are zero: there is no row to learn from.")
             if search:
                 check_classification_targets(classes := np.unique(np.concatenate(found)))
-            signature = [repr(self.estimator), self.mode, self.mixing, list(rows)]
+            parameters = full_parameters(self.estimator)
+            signature = [repr(self.estimator), self.mode, self.mixing, list(rows), parameters]
             model, done = self._resumed(signature)
             if self.mode == "sequential":
                 rounds = self._pass_by_pass(run, shards, where, model, classes, done)
@@ -289,9 +290,10 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         if not isinstance(extra, dict) or extra.keys() != {"signature", "rounds"}:
             raise ValueError(f"{path} is not a checkpoint of DistributedOnline; give another file.")
         if extra["signature"] != signature:
-            pairs = zip(("estimator", "mode", "mixing", "rows of shards"), extra["signature"], signature, strict=True)
-            name, old, new = next(pair for pair in pairs if pair[1] != pair[2])
-            raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new}; got one of {old}.")
+            names = ("estimator", "mode", "mixing", "rows of shards", "parameters")
+            pairs = zip(names, extra["signature"], signature, strict=True)
+            name, old, new = next((name, *map(str, pair)) for name, *pair in pairs if pair[0] != pair[1])
+            raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new:.500}; got one of {old:.500}.")
         return model, extra["rounds"]
 
     # --- predictions -----------------------------------------------------------------------------------------------

@@ -270,6 +270,19 @@ def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, learned):
             other.fit(*data)
 
 
+def test_a_checkpoint_of_other_parameters_that_an_abbreviated_repr_does_not_show_is_refused(tmp_path):
+    starts = np.zeros((2, 2000))
+    starts[1, 1000] = 5.0
+    rows = np.ones((4, 2000)), np.ones(4)
+    first, second = (
+        DistributedOnline(MirrorDescentRegressor(init=start), n_rounds=1, checkpoint=tmp_path / "m.zip")
+        for start in starts
+    )
+    first.fit(*rows)
+    with pytest.raises(ValueError, match="must be of the same parameters"):
+        second.fit(*rows)
+
+
 def test_copies_have_no_client():
     model = DistributedOnline(ImplicitGDRegressor(), n_rounds=1).fit(X, y)
     model.client = object()
