@@ -12,7 +12,7 @@ import os
 import sys
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from numbers import Integral
 from typing import Any
@@ -324,7 +324,7 @@ class SVMLightBatches(Batches):
             if passed < len(y):
                 yield X[passed:], y[passed:]
 
-    def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Iterator[Batch]:
+    def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Generator[Batch, None, None]:
         with _opened(self.path, "rb") as file:
             while lines := file.readlines(self.batch_bytes):
                 yield load_svmlight_file(io.BytesIO(b"".join(lines)), n_features=n_features, zero_based=zero_based)
