@@ -189,6 +189,7 @@ class CSVBatches(_Table):
             first = next(lines, None)
             if first is None:
                 return
+            first = first.removeprefix("\ufeff")  # Excel writes a BOM
             fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
             names: list[Any] = fields if self.header else list(range(len(fields)))
             places, target = self._places(names, str(self.path))
@@ -205,6 +206,7 @@ class CSVBatches(_Table):
             n_read = start
             for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
                 try:
+                    self._check_width(batch, len(names), n_read)
                     X = self._parsed(batch, places, np.float64)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]
                     if y is not None:
@@ -220,6 +222,16 @@ class CSVBatches(_Table):
                 n_read += len(batch)
                 yield X, y
 
+    def _check_width(self, lines: list[str], width: int, n_read: int) -> None:
+        """Raise a ValueError for a row with more values than the first line has, unless these are empty."""
+        for row, line in enumerate(lines, n_read):
+            if line.count(self.delimiter) >= width:
+                values = next(csv.reader([line], delimiter=self.delimiter))
+                if "".join(values[width:]).strip():
+                    raise ValueError(
+                        f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
+                    )
+
     def _parsed(self, lines: list[str], columns: list[int], dtype: type) -> np.ndarray:
         return np.loadtxt(
             lines, dtype, delimiter=self.delimiter, usecols=columns, ndmin=2, comments=None, quotechar='"'
@@ -229,15 +241,16 @@ class CSVBatches(_Table):
 def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
     """The lines of a file, joined where a quoted value has line breaks."""
     for line in lines:
-        row = [line]
-        if line.count('"') % 2 and _ends_in_quotes(line, delimiter):
+        if '"' in line and line.count('"') % 2 and _ends_in_quotes(line, delimiter):
+            row = [line]
             for more in lines:
                 row.append(more)
                 if more.count('"') % 2:
                     break
             else:
                 raise ValueError(f"Quotes must be closed; got {line.strip()[:50]!r} and no end of the quoted value.")
-        yield "".join(row)
+            line = "".join(row)
+        yield line
 
 
 def _ends_in_quotes(line: str, delimiter: str) -> bool:
@@ -262,7 +275,7 @@ def _opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
         yield sys.stdin
         return
     unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    encoding = "utf-8-sig" if mode == "rt" else None  # Excel writes a BOM
+    encoding = "utf-8" if mode == "rt" else None
     try:
         with unpack.get(os.path.splitext(path)[1], open)(path, mode, encoding=encoding) as file:
             yield file

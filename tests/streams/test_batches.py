@@ -122,6 +122,8 @@ def test_quoted_fields_and_files_without_a_header(tmp_path):
 
 
 def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeff" + lines()))  # with a BOM
+    assert list(CSVBatches("-", target="y", columns=["a"]))
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines()))
     assert np.array_equal(joined(CSVBatches("-"))[0], X)
 
@@ -165,6 +167,18 @@ def test_empty_targets_are_refused_in_whatever_batch_they_are(batch_size, last, 
     (tmp_path / "rows.csv").write_text(f"x,y\n1,0\n1,1\n{last}\n3,1\n")
     with pytest.raises(ValueError, match="Targets must not be empty; got none in row 2"):
         list(CSVBatches(tmp_path / "rows.csv", batch_size=batch_size))
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("header", ["x,y\n", ""])
+def test_rows_with_more_values_than_the_first_line_are_refused(header, batch_size, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text(header + '1,"a, b"\n2,c,\n')  # an empty value at the end is none
+    batches = CSVBatches(file, header=bool(header), batch_size=batch_size)
+    assert joined(batches)[1].tolist() == ["a, b", "c"]
+    file.write_text(header + "1,a\n2,b, c\n")
+    with pytest.raises(ValueError, match="must have 2 values, as the first line; got 3 in row 1"):
+        list(batches)
 
 
 def test_a_row_without_any_value_is_no_empty_line(tmp_path):
