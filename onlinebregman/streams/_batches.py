@@ -277,7 +277,7 @@ def _opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
     unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     encoding = "utf-8" if mode == "rt" else None
     try:
-        with unpack.get(os.path.splitext(path)[1], open)(path, mode, encoding=encoding) as file:
+        with unpack.get(os.path.splitext(path)[1].lower(), open)(path, mode, encoding=encoding) as file:
             yield file
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from error

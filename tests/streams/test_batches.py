@@ -212,7 +212,7 @@ def test_svmlight_columns_that_do_not_tell_are_refused(tmp_path):
 
 @pytest.mark.parametrize(("package", "ending"), [(bz2, "bz2"), (gzip, "gz"), (lzma, "xz")])
 def test_packed_svmlight_files_are_read_to_their_end(package, ending, tmp_path):
-    file = tmp_path / f"rows.svm.{ending}"
+    file = tmp_path / f"rows.svm.{ending.upper()}"
     with package.open(file, "wt") as packed:
         packed.writelines(f"{i} 0:{i}\n" for i in range(5000))
     _, targets = joined(SVMLightBatches(file, 1, batch_bytes=1000))
