@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -126,16 +127,18 @@ def test_file(options: argparse.Namespace) -> None:
 
 
 def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[str, float]:
-    rows, sums = 0, dict[str, float]()
+    rows, sums, counts = 0, defaultdict[str, float](float), Counter[str]()
     for X, y in batches:
         if y is None:
             raise ValueError("test needs a column of targets; got --target none.")
         rows += len(y)
         for name, losses in _losses(model, X, y):
-            sums[name] = sums.get(name, 0.0) + float(losses.sum())
+            sums[name] += float(losses.sum())
+            counts[name] += len(y)
     if not rows:
         raise ValueError("The data must have at least one row; got none.")
-    return {"rows": rows} | {name: total / rows for name, total in sums.items()}
+    # no mean of only some of the rows: there is no log loss if a label is unknown
+    return {"rows": rows} | {name: total / rows for name, total in sums.items() if counts[name] == rows}
 
 
 def _losses(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

@@ -144,6 +144,15 @@ def test_a_test_needs_targets(folder, capsys):
     assert "test needs a column of targets; got --target none" in captured
 
 
+def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys):
+    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+    labels = np.resize(NAMES[y], 10_300).astype("<U9")
+    labels[-1] = "unknown"  # in the second batch
+    (folder / "cells.csv").write_text(text(labels, np.resize(X, (10_300, 30))))
+    assert main(["test", "cells.csv", "-m", "m.zip"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["rows", "error"]
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
