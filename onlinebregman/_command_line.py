@@ -80,10 +80,10 @@ def learn_file(options: argparse.Namespace) -> None:
     model exists, learning resumes from it.
     """
     estimator = _estimator(options)
-    batches = _batches(options)
-    classes = None
-    if is_classifier(estimator):
-        classes = _given_classes(options, batches)
+    classes = _given_classes(options) if is_classifier(estimator) else None
+    batches = _batches(options, classes)
+    if is_classifier(estimator) and classes is None:
+        classes = _found_classes(options, batches)
     result = fit_stream(
         estimator,
         batches,
@@ -122,7 +122,7 @@ def test_file(options: argparse.Namespace) -> None:
     model = load_model(options.model)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
-    for name, value in _scores(model, _batches(options)).items():
+    for name, value in _scores(model, _batches(options, getattr(model, "classes_", None))).items():
         print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
 
 
@@ -169,7 +169,8 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value  # a string without quotes, as shells remove them
 
 
-def _batches(options: argparse.Namespace) -> Batches:
+def _batches(options: argparse.Namespace, classes: np.ndarray | None = None) -> Batches:
+    """The batches of a file, with targets of the type of `classes`."""
     name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
     kind = options.format or kinds.get(Path(name).suffix, "csv")
@@ -184,16 +185,21 @@ def _batches(options: argparse.Namespace) -> Batches:
     if kind == "parquet":
         return ParquetBatches(options.data, target)
     delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
-    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header)
+    text = None if classes is None else classes.dtype.kind in "UO"
+    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header, text_target=text)
 
 
-def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
-    if options.classes is not None:
-        given = np.array(options.classes.split(","))
-        try:
-            return given.astype(np.float64)  # targets of files are also read as float64
-        except ValueError:
-            return given
+def _given_classes(options: argparse.Namespace) -> np.ndarray | None:
+    if options.classes is None:
+        return None
+    given = np.array(options.classes.split(","))
+    try:
+        return given.astype(np.float64)  # targets of files are also read as float64
+    except ValueError:
+        return given
+
+
+def _found_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.data == "-":
         raise ValueError(
             "Standard input can only be read once, and a classifier needs all labels in advance; give --classes."

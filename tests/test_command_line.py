@@ -144,6 +144,20 @@ def test_a_test_needs_targets(folder, capsys):
     assert "test needs a column of targets; got --target none" in captured
 
 
+def test_labels_are_text_if_one_of_the_classes_is(folder, capsys):
+    labels = np.array(["1", "2", "other"])[np.resize([0, 1, 2], 300)]
+    (folder / "labels.csv").write_text(text(labels))
+    (folder / "numbers.csv").write_text(text(labels[labels != "other"], X[labels != "other"]))
+    learn = ["-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]
+    assert main(["learn", "labels.csv", *learn]) == 0
+    assert main(["test", "numbers.csv", "-m", "m.zip"]) == 0
+    model = ForwardClassifier().partial_fit(X, labels, classes=np.unique(labels))
+    error = (model.predict(X) != labels)[labels != "other"].mean()
+    assert f"error {error:.6g}" in capsys.readouterr().out
+    assert main(["learn", "numbers.csv", *learn, "--restart", "--classes", "1,2,other"]) == 0
+    assert load_model("m.zip").classes_.tolist() == ["1", "2", "other"]
+
+
 def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys):
     save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
     labels = np.resize(NAMES[y], 10_300).astype("<U9")

@@ -156,6 +156,8 @@ class CSVBatches(_Table):
         Separator of values, one character.
     header : bool, default=True
         Whether the first line holds the names of the columns; otherwise columns have numbers only.
+    text_target : bool, default=None
+        Whether targets are text. None: if a target in the first batch is no number.
     {batch_size}
 
     Examples
@@ -176,12 +178,13 @@ class CSVBatches(_Table):
         columns: Sequence[str | int] | None = None,
         delimiter: str = ",",
         header: bool = True,
+        text_target: bool | None = None,
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(target, columns, batch_size)
         if not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
-        self.path, self.delimiter, self.header = path, delimiter, header
+        self.path, self.delimiter, self.header, self.text_target = path, delimiter, header, text_target
 
     def _read(self, start: int) -> Iterator[Batch]:
         with _opened(self.path) as file:
@@ -199,9 +202,9 @@ class CSVBatches(_Table):
                     f"{self.delimiter!r}, which may be wrong."
                 )
             rows = lines if self.header else itertools.chain([first], lines)
-            text: bool | None = None  # by the first batch of the file
+            text = self.text_target  # None: by the first batch of the file
             head = list(itertools.islice(rows, min(start, self.batch_size)))
-            if head and target is not None:
+            if text is None and head and target is not None:
                 text = _is_text(self._parsed(head, [target], str))
             n_read = start
             for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
