@@ -324,6 +324,12 @@ def test_metrics_that_cannot_be_drawn_are_refused(arguments, match):
         MetricDisplay(**arguments)
 
 
+def test_rows_that_do_not_vary_have_circles_of_radius_one():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    assert MetricDisplay.from_estimator(learner, X[:1]).radius == 1.0
+
+
 def test_wrong_features_and_models_are_refused():
     X, y = stream()
     learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
