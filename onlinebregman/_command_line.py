@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -64,6 +65,12 @@ def add_commands(commands: Any) -> None:
         )
         command.add_argument("--no-header", action="store_true", help="CSV files have no header line")
         command.add_argument("--n-features", type=int, help="number of features of svmlight files")
+        command.add_argument(
+            "--first-column",
+            type=int,
+            choices=(0, 1),
+            help="number of the first column of svmlight files (default: 0 if the file has a column 0)",
+        )
 
 
 def learn_file(options: argparse.Namespace) -> None:
@@ -73,10 +80,10 @@ def learn_file(options: argparse.Namespace) -> None:
     model exists, learning resumes from it.
     """
     estimator = _estimator(options)
-    batches = _batches(options)
-    classes = None
-    if is_classifier(estimator):
-        classes = _given_classes(options, batches)
+    classes = _given_classes(options) if is_classifier(estimator) else None
+    batches = _batches(options, classes)
+    if is_classifier(estimator) and classes is None:
+        classes = _found_classes(options, batches)
     result = fit_stream(
         estimator,
         batches,
@@ -115,24 +122,28 @@ def test_file(options: argparse.Namespace) -> None:
     model = load_model(options.model)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
-    for name, value in _scores(model, _batches(options)).items():
+    for name, value in _scores(model, _batches(options, getattr(model, "classes_", None))).items():
         print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
 
 
 def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[str, float]:
-    rows, sums = 0, dict[str, float]()
+    rows, sums, counts = 0, defaultdict[str, float](float), Counter[str]()
     for X, y in batches:
+        if y is None:
+            raise ValueError("test needs a column of targets; got --target none.")
         rows += len(y)
         for name, losses in _losses(model, X, y):
-            sums[name] = sums.get(name, 0.0) + float(losses.sum())
+            sums[name] += float(losses.sum())
+            counts[name] += len(y)
     if not rows:
         raise ValueError("The data must have at least one row; got none.")
-    return {"rows": rows} | {name: total / rows for name, total in sums.items()}
+    # no mean of only some of the rows: there is no log loss if a label is unknown
+    return {"rows": rows} | {name: total / rows for name, total in sums.items() if counts[name] == rows}
 
 
 def _losses(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     if is_regressor(model):
-        yield "squared_error", (model.predict(X) - y) ** 2
+        yield "squared_error", (model.predict(X) - y.astype(np.float64)) ** 2
         return
     yield "error", model.predict(X) != y
     if hasattr(model, "predict_proba") and np.isin(y, model.classes_).all():
@@ -158,30 +169,37 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value  # a string without quotes, as shells remove them
 
 
-def _batches(options: argparse.Namespace) -> Batches:
+def _batches(options: argparse.Namespace, classes: np.ndarray | None = None) -> Batches:
+    """The batches of a file, with targets of the type of `classes`."""
     name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
     kind = options.format or kinds.get(Path(name).suffix, "csv")
     if kind == "svmlight":
         if options.n_features is None:
             raise ValueError("svmlight files do not contain the number of features; give --n-features.")
-        return SVMLightBatches(options.data, options.n_features)
+        zero_based = "auto" if options.first_column is None else options.first_column == 0
+        return SVMLightBatches(options.data, options.n_features, zero_based=zero_based)
     target: Any = None if options.target == "none" else options.target
     if isinstance(target, str) and target.lstrip("-").isdigit():
         target = int(target)
     if kind == "parquet":
         return ParquetBatches(options.data, target)
     delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
-    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header)
+    text = None if classes is None else classes.dtype.kind in "UO"
+    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header, text_target=text)
 
 
-def _given_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
-    if options.classes is not None:
-        given = np.array(options.classes.split(","))
-        try:
-            return given.astype(np.float64)  # targets of files are also read as float64
-        except ValueError:
-            return given
+def _given_classes(options: argparse.Namespace) -> np.ndarray | None:
+    if options.classes is None:
+        return None
+    given = np.array(options.classes.split(","))
+    try:
+        return given.astype(np.float64)  # targets of files are also read as float64
+    except ValueError:
+        return given
+
+
+def _found_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.data == "-":
         raise ValueError(
             "Standard input can only be read once, and a classifier needs all labels in advance; give --classes."

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import secrets
+import sys
 import zipfile
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -140,6 +141,12 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     except Exception as error:  # and so can its contents
         raise ValueError(f"{path} is damaged: {error!r}.") from error
     return (model, extra) if return_extra else model
+
+
+def full_parameters(estimator: BaseEstimator) -> dict[str, str]:
+    """The repr of all parameters in full; the repr of the estimator is abbreviated."""
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return {name: repr(value) for name, value in estimator.get_params().items()}
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:

@@ -101,6 +101,18 @@ def test_svmlight(folder):
     dump_svmlight_file(X, y, "cells.svm")
     assert main(["learn", "cells.svm", "-m", "m.zip", "--n-features", "30", "--quiet"]) == 0
     assert load_model("m.zip").n_features_in_ == 30
+    dump_svmlight_file(X, y, "from1.svm", zero_based=False)
+    (folder / "row.svm").write_text("1 2:0.5\n")  # does not tell
+    for first, file in enumerate(["cells.svm", "from1.svm"]):
+        command = ["-m", f"{first}.zip", "--n-features", "30"]
+        assert main(["learn", file, "--quiet", *command]) == 0
+        assert np.array_equal(load_model(f"{first}.zip").predict_proba(X), load_model("m.zip").predict_proba(X))
+        assert main(["predict", "row.svm", "-o", f"{first}.csv", *command]) == 1
+        assert (
+            main(["predict", "row.svm", "--proba", "-o", f"{first}.csv", "--first-column", str(first), *command]) == 0
+        )
+        row = 0.5 * np.eye(30)[[2 - first]]
+        assert np.array_equal([np.loadtxt(f"{first}.csv", delimiter=",")], load_model("m.zip").predict_proba(row))
 
 
 def test_tabs_and_the_mark_that_excel_writes(folder):
@@ -120,6 +132,39 @@ def test_a_reader_that_has_enough_is_no_error(folder):
         assert process.stdout.readline() == b"malignant\n"
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_a_test_needs_targets(folder, capsys):
+    save_model(ForwardRegressor().partial_fit(X, y), "m.zip")
+    assert main(["test", "cells.csv", "-t", "y", "-m", "m.zip"]) == 1  # of text
+    (folder / "numbers.csv").write_text(text(y))
+    assert main(["test", "numbers.csv", "-t", "none", "-m", "m.zip"]) == 1
+    captured = capsys.readouterr().err
+    assert "could not convert string to float" in captured
+    assert "test needs a column of targets; got --target none" in captured
+
+
+def test_labels_are_text_if_one_of_the_classes_is(folder, capsys):
+    labels = np.array(["1", "2", "other"])[np.resize([0, 1, 2], 300)]
+    (folder / "labels.csv").write_text(text(labels))
+    (folder / "numbers.csv").write_text(text(labels[labels != "other"], X[labels != "other"]))
+    learn = ["-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]
+    assert main(["learn", "labels.csv", *learn]) == 0
+    assert main(["test", "numbers.csv", "-m", "m.zip"]) == 0
+    model = ForwardClassifier().partial_fit(X, labels, classes=np.unique(labels))
+    error = (model.predict(X) != labels)[labels != "other"].mean()
+    assert f"error {error:.6g}" in capsys.readouterr().out
+    assert main(["learn", "numbers.csv", *learn, "--restart", "--classes", "1,2,other"]) == 0
+    assert load_model("m.zip").classes_.tolist() == ["1", "2", "other"]
+
+
+def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys):
+    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+    labels = np.resize(NAMES[y], 10_300).astype("<U9")
+    labels[-1] = "unknown"  # in the second batch
+    (folder / "cells.csv").write_text(text(labels, np.resize(X, (10_300, 30))))
+    assert main(["test", "cells.csv", "-m", "m.zip"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["rows", "error"]
 
 
 @pytest.mark.parametrize(

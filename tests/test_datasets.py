@@ -214,6 +214,20 @@ def test_words_that_python_reads_as_numbers_stay_words(tmp_path):
     assert load_dataset("words", data_home=tmp_path).categorical_features == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "dtype"), [([9007199254740993, 9007199254740992], np.int64), ([10**20, 3], np.float64)]
+)
+def test_large_targets_keep_their_digits_or_are_floats(numbers, dtype, tmp_path):
+    (tmp_path / "x.csv").write_text("a,target\n" + "".join(f"1,{number}\n" for number in numbers))
+    target = load_dataset("x", data_home=tmp_path).target
+    assert target.dtype == dtype and target.tolist() == numbers
+
+
+def test_the_mark_that_excel_writes_is_not_part_of_a_name(tmp_path):
+    (tmp_path / "x.csv").write_text("a,target\n1,2\n", encoding="utf-8-sig")
+    assert load_dataset("x", data_home=tmp_path).feature_names == ["a"]
+
+
 def test_list_datasets(folder, monkeypatch):
     assert list_datasets(folder) == ["floats", "mixed", "numbers", "packed"]
     monkeypatch.setenv(DATA_HOME_VARIABLE, str(folder))

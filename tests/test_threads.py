@@ -5,9 +5,17 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from onlinebregman import DefiniteBoost, ForwardRegressor, MirrorDescentRegressor
+from onlinebregman import (
+    DefiniteBoost,
+    DefiniteBoostMetricLearner,
+    ForwardRegressor,
+    LogDetMetricLearner,
+    MirrorDescentRegressor,
+    ParameterFreeMetricLearner,
+)
 from onlinebregman._online.threads import few_threads
 
 WITH_VARIANTS = False
@@ -73,6 +81,38 @@ def test_threads_predict_while_another_one_learns(estimator, rows, learn, output
             getattr(model, name, None)
 
     assert not errors_while(learns, asks)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [LogDetMetricLearner(random_state=0), DefiniteBoostMetricLearner(), ParameterFreeMetricLearner(random_state=0)],
+)
+def test_factors_computed_while_another_thread_learns_are_not_kept(learner, monkeypatch):
+    """A query comes before a member has learned, and the other thread learns after a query has read the metric."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(160, 3)) + np.arange(160)[:, np.newaxis] % 2, np.arange(160) % 2
+    model = clone(learner).partial_fit(X[:120], y[:120])
+    read_metric, learn = type(model)._metric, LogDetMetricLearner.partial_fit
+
+    def metric_then_learn(self):
+        found = read_metric(self)
+        monkeypatch.undo()
+        if self is model:
+            self.partial_fit(X[140:], y[140:])
+        return found
+
+    def query_then_learn(self, *rows):
+        if self is not model:
+            model.transform(X)
+        return learn(self, *rows)
+
+    monkeypatch.setattr(LogDetMetricLearner, "partial_fit", query_then_learn)
+    model.partial_fit(X[120:140], y[120:140])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.transform(X), clone(learner).partial_fit(X[:140], y[:140]).transform(X))
+    monkeypatch.setattr(type(model), "_metric", metric_then_learn)
+    model.pairwise_distances(X)
+    np.testing.assert_array_equal(model.transform(X), clone(learner).partial_fit(X, y).transform(X))
 
 
 @pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])

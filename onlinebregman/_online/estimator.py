@@ -82,7 +82,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     # Why models of shards cannot be mixed into one, for the error message of `_mixed`
     _unmixable = "its state is more than weights and sums over rows"
-    _adds_up = False  # whether models of shards are mixed exactly, by adding statistics, so that one round suffices
+    _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
 

@@ -20,8 +20,9 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._online.estimator import LifeCycleMixin
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
-from ..persistence import load_model, save_model
+from ..persistence import full_parameters, load_model, save_model
 from ..schedules import Schedule
 from ._engines import Cluster, Serial, engine
 from ._shards import Part, chunks_of, cut, is_dask, labels, lengths, rows_of, size
@@ -44,8 +45,10 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     That is the weighted geometric mean for exponentiated gradient, the harmonic one for the Burg entropy, the mean of
     matrix logarithms or of inverses for metrics, the plain mean for gradient descent; means always stay in the domain.
     Quantities that count rows (`t_`, losses, statistics of columns, the sums of adaptive geometries) are added up.
-    Models that consist of sums only - the forward algorithm, exponential families, Gaussians - are added up in one
-    round, with exactly the result of one pass over all rows.
+    Models that consist of sums only - the forward algorithm for the squared loss, exponential families, Gaussians - are
+    added up in one round, with exactly the result of one pass over all rows. The forward algorithm for other losses
+    (:class:`~onlinebregman.ForwardClassifier`) or with `standardize` is added up, too, but the result differs from that
+    of one pass, as its sums depend on the order of the rows.
 
     Shards are consecutive chunks of the data, independent of the cluster, and are mixed in their order: the model is
     the same, bit for bit, on any number of workers, after the loss of some, and without a cluster.
@@ -58,7 +61,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         Number of shards, which are runs of consecutive chunks; at most the number of chunks. None: one shard per chunk;
         data in memory are one chunk.
     n_rounds : int, default=5
-        Number of passes over all shards. Models that are added up exactly always need only one.
+        Number of passes over all shards. Models that are added up always need only one.
     mode : {"mixing", "sequential"}, default="mixing"
         "sequential": one model learns one shard after the other, each where it is stored; the numbers are exactly those
         of a `partial_fit` loop over the chunks, for data that do not fit on one machine. Nothing runs in parallel.
@@ -217,7 +220,8 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
                 raise ValueError("All sample_weight are zero: there is no row to learn from.")
             if search:
                 check_classification_targets(classes := np.unique(np.concatenate(found)))
-            signature = [repr(self.estimator), self.mode, self.mixing, list(rows)]
+            parameters = full_parameters(self.estimator)
+            signature = [repr(self.estimator), self.mode, self.mixing, list(rows), parameters]
             model, done = self._resumed(signature)
             if self.mode == "sequential":
                 rounds = self._pass_by_pass(run, shards, where, model, classes, done)
@@ -269,7 +273,8 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
                 f"mode='mixing' is for estimators of onlinebregman; got a {type(self.estimator).__name__}. Use "
                 "mode='sequential'."
             )
-        if not has_fit_parameter(self.estimator, "sample_weight"):
+        mixes = type(self.estimator)._mixed is not LifeCycleMixin._mixed
+        if not (mixes and has_fit_parameter(self.estimator, "sample_weight")):
             return clone(self.estimator)._mixed([], [])  # raises the error that says why
         model = run.result(run.run(name, _begin, clone(self.estimator), classes, shard), name)
         return model._mixed([model], [1.0])
@@ -289,9 +294,10 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         if not isinstance(extra, dict) or extra.keys() != {"signature", "rounds"}:
             raise ValueError(f"{path} is not a checkpoint of DistributedOnline; give another file.")
         if extra["signature"] != signature:
-            pairs = zip(("estimator", "mode", "mixing", "rows of shards"), extra["signature"], signature, strict=True)
-            name, old, new = next(pair for pair in pairs if pair[1] != pair[2])
-            raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new}; got one of {old}.")
+            names = ("estimator", "mode", "mixing", "rows of shards", "parameters")
+            pairs = zip(names, extra["signature"], signature, strict=True)
+            name, old, new = next((name, *map(str, pair)) for name, *pair in pairs if pair[0] != pair[1])
+            raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new:.500}; got one of {old:.500}.")
         return model, extra["rounds"]
 
     # --- predictions -----------------------------------------------------------------------------------------------
@@ -365,7 +371,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             return getattr(self.estimator_, method)(X)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            example = getattr(self.estimator_, method)(np.ones((1, self.estimator_.n_features_in_)))
+            example = _call_method(self.estimator_, method, None, np.ones((1, self.estimator_.n_features_in_)))
         model, call = dask.delayed(self.estimator_, pure=False), dask.delayed(_call_method, pure=False)
         blocks = [
             da.from_delayed(call(model, method, example[:0], chunk), (length, *example.shape[1:]), example.dtype)
@@ -430,5 +436,7 @@ def _speed_up(model: Any, n_shards: int, number: int) -> None:
         )
 
 
-def _call_method(model: Any, method: str, nothing: np.ndarray, X: Any) -> np.ndarray:
-    return getattr(model, method)(X) if rows_of(X) else nothing
+def _call_method(model: Any, method: str, nothing: Any, X: Any) -> Any:
+    """What the model makes of a chunk, as an array also under `set_output`; `nothing` for a chunk without rows."""
+    values = getattr(model, method)(X) if rows_of(X) else nothing
+    return values.to_numpy() if hasattr(values, "to_numpy") else values

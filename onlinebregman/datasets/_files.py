@@ -150,7 +150,7 @@ def load_dataset(
 def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     """The header and the columns of a file, as text."""
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as file:
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:  # Excel writes a BOM
         reader = csv.reader(file)
         names = next(reader, [])
         if not names or names == ["target"]:
@@ -188,6 +188,9 @@ def _target(column: tuple[str, ...], path: Path) -> np.ndarray:
     numbers = _numbers(column)
     if numbers is None:
         return np.array(column)
-    target = np.array(numbers)
-    whole = not any(set(field) & set(".eE") for field in column)
-    return target.astype(np.int64) if whole else target
+    if any(set(field) & set(".eE") for field in column):
+        return np.array(numbers)
+    try:
+        return np.array([int(field) for field in column], dtype=np.int64)  # floats would round large ones
+    except OverflowError:
+        return np.array(numbers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,10 +66,13 @@ class MatrixDivergence(Divergence):
             least, most = np.linalg.eigvalsh(w)[[0, -1]]
             # the zero eigenvalues of a singular matrix are computed as small numbers of either sign
             if least <= 0 and not (closed and self._closed and least >= -1e-12 * max(most, TINY)):
-                raise ValueError(
-                    f"W has the eigenvalue {least:g}, outside the domain {self.domain} of {self!r}; "
-                    "add a small multiple of the identity."
-                )
+                self._refuse_eigenvalue(least)
+
+    def _refuse_eigenvalue(self, value: float) -> NoReturn:
+        raise ValueError(
+            f"W has the eigenvalue {value:g}, outside the domain {self.domain} of {self!r}; "
+            "add a small multiple of the identity."
+        )
 
     def _direction(self, x: ArrayLike) -> Array:
         x = as_array(x)
@@ -200,6 +204,8 @@ class VonNeumann(MatrixDivergence):
     def mirror(self, w: ArrayLike) -> Array:
         self.check_domain(w)
         values, vectors = _spectrum(as_array(w))
+        if values[0] <= 0:  # computed with the vectors, small eigenvalues have other rounding errors
+            self._refuse_eigenvalue(values[0])
         return _assemble(np.log(values), vectors)
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:

@@ -168,7 +168,7 @@ class MetricDisplay(Display):
         features : tuple of two int, default=(0, 1)
             The columns of the two features.
         radius : float or None, default=None
-            Of the circles. None: half the standard deviation of the two columns, or 1.
+            Of the circles. None: half the standard deviation of the two columns, or 1 if there is none.
         feature_names : tuple of two str or None, default=None
             None: those seen by the learner, or column numbers.
         {ax, point_kw, ellipse_kw}
@@ -194,7 +194,7 @@ class MetricDisplay(Display):
             labels = np.zeros(len(X)) if y is None else np.asarray(y)
             centers = [X[labels == label].mean(axis=0) for label in np.unique(labels)]
         if radius is None:
-            radius = 1.0 if X is None else float(X.std(axis=0).mean()) / 2
+            radius = 1.0 if X is None else float(X.std(axis=0).mean()) / 2 or 1.0
         return cls(
             metric=W[np.ix_(chosen, chosen)], centers=centers, radius=radius, X=X, y=y, feature_names=feature_names
         ).plot(ax, point_kw=point_kw, ellipse_kw=ellipse_kw)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from .._online.types import MatrixLike
@@ -121,7 +122,7 @@ class RegretDisplay(Display):
         For a linear model with `regret_certificate`, the bound is the certificate of the run, and the regret is against
         `coef`. With a constant rate both are divided by the rate; otherwise the regret is that of losses times rates,
         to which the certificate applies. For a mixture the regret is against its best member up to each point, and the
-        bound is its `regret_bound_`.
+        bound is its `regret_bound_`; :class:`~onlinebregman.ForwardRegressor` has a `regret_` of its own.
 
         Parameters
         ----------
@@ -153,10 +154,10 @@ class RegretDisplay(Display):
         model = clone(estimator)
         if hasattr(model, "regret_certificate"):
             found = _against_weights(model, X, y, coef, intercept, n_points)
-        elif hasattr(type(model), "regret_bound_"):
+        elif any(hasattr(type(model), name) for name in _OF_THE_BEST):
             if coef is not None or intercept is not None:
-                raise ValueError(f"{type(model).__name__} is compared with its best member; omit coef.")
-            found = _against_members(model, X, y, n_points)
+                raise ValueError(f"{type(model).__name__} is compared with the best in hindsight; omit coef.")
+            found = _against_the_best(model, X, y, n_points)
         else:
             raise ValueError(
                 f"{type(model).__name__} has neither a regret_certificate nor a regret_bound_; compute the regret and "
@@ -249,16 +250,32 @@ def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, A
     }
 
 
-def _against_members(model, X, y, n_points: int) -> dict[str, Any]:
-    """The regret of a mixture against the best of its members, at some of the rows."""
+_OF_THE_BEST = (
+    "regret_",
+    "expert_losses_",
+    "cumulative_losses_",
+)  # attributes of models that know the best in hindsight
+
+
+def _against_the_best(model, X, y, n_points: int) -> dict[str, Any]:
+    """The regret against the best in hindsight, of a mixture that of its members, at some of the rows."""
     X, y = _indexable(X), None if y is None else np.asarray(y)
     ends = points(X.shape[0], n_points)
     found = []
-    for run in _runs(model, X, y, ends):
-        members = run.expert_losses_ if hasattr(run, "expert_losses_") else run.cumulative_losses_
-        found.append((run.cumulative_loss_ - members.min(), run.regret_bound_))
+    try:
+        for run in _runs(model, X, y, ends):
+            found.append((_regret_of(run), run.regret_bound_))
+    except AttributeError as error:
+        raise ValueError(f"{type(model).__name__} has no bound on its regret: {error}.") from error
     regret, bound = np.transpose(found)
     return {"n_rows": ends, "regret": regret, "bound": bound}
+
+
+def _regret_of(run) -> float:
+    if hasattr(run, "regret_"):
+        return run.regret_
+    members = run.expert_losses_ if hasattr(run, "expert_losses_") else run.cumulative_losses_
+    return run.cumulative_loss_ - members.min()
 
 
 def _runs(model, X, y, ends) -> Iterator[Any]:
@@ -276,7 +293,10 @@ def _losses_of(model, X, y, coef, intercept) -> Array:
     if not is_classifier(model):
         return model._learned_loss.value(scores[:, 0], y.astype(np.float64))
     codes = np.searchsorted(model.classes_, y)
-    losses = model._learned_loss.value(scores, model._targets(codes)).sum(axis=1)
+    if getattr(model, "_joint", False):  # the log loss of the softmax
+        losses = logsumexp(scores, axis=1) - np.take_along_axis(scores, codes[:, np.newaxis], axis=1)[:, 0]
+    else:
+        losses = model._learned_loss.value(scores, model._targets(codes)).sum(axis=1)
     return losses if model.class_weight is None else losses * model._class_weights(codes, None, True).take(codes)
 
 

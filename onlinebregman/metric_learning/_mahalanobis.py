@@ -142,12 +142,13 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         return np.maximum(np.einsum("ij,ij->i", Z @ self._metric()[1], Z), 0.0)
 
     def _all_components(self) -> np.ndarray:
+        cache = self._factor  # read before the metric, and once: a thread that learns replaces it last
         number, matrix = self._metric()
-        known = self._factor.get("known")  # one object, as another thread may replace it
+        known = cache.get("known")  # one object, as another thread may replace it
         if known is None or known[0] != number:  # computed on demand, as W may change with every pair
             components = factor(matrix)
             components.flags.writeable = False
-            known = self._factor["known"] = number, components
+            known = cache["known"] = number, components
         return known[1]
 
     def _check_n_components(self, n_features: int) -> None:

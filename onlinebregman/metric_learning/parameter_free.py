@@ -155,7 +155,6 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._factor: dict[str, Any] = {}
         self._spread.add(data.X)
         X, y = data.X, data.y
         if self._first is None:
@@ -172,14 +171,15 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
             for metric in metrics:
                 metric.partial_fit(X, y)
         self.metric_learners_ = metrics  # bound only now, as other threads may read them
+        self._factor: dict[str, Any] = {}
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
-        self._factor = {}
         self._spread.add(data.X)
         self._first = None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
+        self._factor = {}
         if len(np.unique(data.y)) < 2:
             warn_caller(
                 "All rows were of one class, so that nothing was learned and the metric is the starting one. Give "

@@ -5,13 +5,15 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import itertools
 import lzma
 import os
 import sys
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -154,6 +156,8 @@ class CSVBatches(_Table):
         Separator of values, one character.
     header : bool, default=True
         Whether the first line holds the names of the columns; otherwise columns have numbers only.
+    text_target : bool, default=None
+        Whether targets are text. None: if a target in the first batch is no number.
     {batch_size}
 
     Examples
@@ -174,19 +178,21 @@ class CSVBatches(_Table):
         columns: Sequence[str | int] | None = None,
         delimiter: str = ",",
         header: bool = True,
+        text_target: bool | None = None,
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(target, columns, batch_size)
         if not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
-        self.path, self.delimiter, self.header = path, delimiter, header
+        self.path, self.delimiter, self.header, self.text_target = path, delimiter, header, text_target
 
     def _read(self, start: int) -> Iterator[Batch]:
         with _opened(self.path) as file:
-            lines = (line for line in file if line.strip())
+            lines = (line for line in _whole_rows(file, self.delimiter) if line.strip(" \r\n"))
             first = next(lines, None)
             if first is None:
                 return
+            first = first.removeprefix("\ufeff")  # Excel writes a BOM
             fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
             names: list[Any] = fields if self.header else list(range(len(fields)))
             places, target = self._places(names, str(self.path))
@@ -196,17 +202,22 @@ class CSVBatches(_Table):
                     f"{self.delimiter!r}, which may be wrong."
                 )
             rows = lines if self.header else itertools.chain([first], lines)
-            text: bool | None = None  # by the first batch of the file
+            text = self.text_target  # None: by the first batch of the file
             head = list(itertools.islice(rows, min(start, self.batch_size)))
-            if head and target is not None:
+            if text is None and head and target is not None:
                 text = _is_text(self._parsed(head, [target], str))
             n_read = start
             for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
                 try:
+                    self._check_width(batch, len(names), n_read)
                     X = self._parsed(batch, places, np.float64)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]
                     if y is not None:
                         text = _is_text(y) if text is None else text
+                        if (y == "").any():
+                            raise ValueError(
+                                f"Targets must not be empty; got none in row {n_read + np.argmax(y == '')}."
+                            )
                         y = y if text else y.astype(np.float64)
                 except ValueError as error:
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
@@ -214,10 +225,43 @@ class CSVBatches(_Table):
                 n_read += len(batch)
                 yield X, y
 
+    def _check_width(self, lines: list[str], width: int, n_read: int) -> None:
+        """Raise a ValueError for a row with more values than the first line has, unless these are empty."""
+        for row, line in enumerate(lines, n_read):
+            if line.count(self.delimiter) >= width:
+                values = next(csv.reader([line], delimiter=self.delimiter))
+                if "".join(values[width:]).strip():
+                    raise ValueError(
+                        f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
+                    )
+
     def _parsed(self, lines: list[str], columns: list[int], dtype: type) -> np.ndarray:
         return np.loadtxt(
             lines, dtype, delimiter=self.delimiter, usecols=columns, ndmin=2, comments=None, quotechar='"'
         )
+
+
+def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
+    """The lines of a file, joined where a quoted value has line breaks."""
+    for line in lines:
+        if '"' in line and line.count('"') % 2 and _ends_in_quotes(line, delimiter):
+            row = [line]
+            for more in lines:
+                row.append(more)
+                if more.count('"') % 2:
+                    break
+            else:
+                raise ValueError(f"Quotes must be closed; got {line.strip()[:50]!r} and no end of the quoted value.")
+            line = "".join(row)
+        yield line
+
+
+def _ends_in_quotes(line: str, delimiter: str) -> bool:
+    try:
+        list(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
 
 
 def _is_text(y: np.ndarray) -> bool:
@@ -228,11 +272,18 @@ def _is_text(y: np.ndarray) -> bool:
     return False
 
 
-def _opened(path: str | os.PathLike[str]) -> Any:
+@contextmanager
+def _opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
     if path == "-":
-        return nullcontext(sys.stdin)
+        yield sys.stdin
+        return
     unpack: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return unpack.get(os.path.splitext(path)[1], open)(path, "rt", encoding="utf-8-sig")  # Excel writes a BOM
+    encoding = "utf-8" if mode == "rt" else None
+    try:
+        with unpack.get(os.path.splitext(path)[1].lower(), open)(path, mode, encoding=encoding) as file:
+            yield file
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
 
 
 def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -246,13 +297,19 @@ class SVMLightBatches(Batches):
     Parameters
     ----------
     path : str or path
-        The file.
+        The file. Those ending in .gz, .bz2 or .xz are decompressed.
     n_features : int
         Number of features, which the file does not contain.
     batch_bytes : int, default=2**22
         Size of a batch in bytes.
     zero_based : bool or "auto", default="auto"
-        Whether columns are counted from 0; "auto" decides for each batch, so set it if the first column may be empty.
+        Whether columns are counted from 0. "auto": they are if the file has a column 0, and are counted from 1 if it
+        has a column `n_features`.
+
+    Raises
+    ------
+    ValueError
+        On reading, if "auto" finds neither column, or both.
 
     Examples
     --------
@@ -277,17 +334,32 @@ class SVMLightBatches(Batches):
         self.path, self.n_features, self.batch_bytes, self.zero_based = path, n_features, batch_bytes, zero_based
 
     def _read(self, start: int) -> Iterator[Batch]:
-        for offset in range(0, os.path.getsize(self.path), self.batch_bytes):
-            X, y = load_svmlight_file(
-                os.fspath(self.path),
-                n_features=self.n_features,
-                zero_based=self.zero_based,
-                offset=offset,
-                length=self.batch_bytes,
-            )
+        zero_based = self._counts_from_zero() if self.zero_based == "auto" else self.zero_based
+        for X, y in self._parsed(zero_based, self.n_features):
             passed, start = min(start, len(y)), start - min(start, len(y))
             if passed < len(y):
                 yield X[passed:], y[passed:]
+
+    def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Generator[Batch, None, None]:
+        with _opened(self.path, "rb") as file:
+            while lines := file.readlines(self.batch_bytes):
+                yield load_svmlight_file(io.BytesIO(b"".join(lines)), n_features=n_features, zero_based=zero_based)
+
+    def _counts_from_zero(self) -> bool:
+        """Whether columns are counted from 0; reads until that is known."""
+        rows = 0
+        with closing(self._parsed(zero_based=True)) as batches:
+            for X, y in batches:
+                first, last = (X.indices == 0).any(), (X.indices >= self.n_features).any()
+                if first or last:
+                    return bool(first)  # with both, the last one is refused on reading
+                rows += len(y)
+        if rows == 0:
+            return True
+        raise ValueError(
+            f"{self.path} must have a column 0 or a column {self.n_features}, which tell whether columns are counted "
+            "from 0 or from 1; got neither. Set zero_based (--first-column on the command line)."
+        )
 
 
 class ParquetBatches(_Table):

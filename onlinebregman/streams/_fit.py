@@ -21,7 +21,7 @@ from sklearn.utils import Bunch, check_scalar
 
 from ..model_selection._progressive import _is_fitted, _labels
 from ..model_selection._scoring import as_scorer
-from ..persistence import load_model, save_model
+from ..persistence import full_parameters, load_model, save_model
 from ._batches import Batches
 
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
@@ -209,18 +209,12 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
             f"{path} is a model, but not a checkpoint; give another file, or resume=False to overwrite it."
         )
     vars(course).update(extra)
-    if type(model) is not type(estimator) or _parameters(model) != _parameters(estimator):
+    if type(model) is not type(estimator) or full_parameters(model) != full_parameters(estimator):
         raise ValueError(
             f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to start "
             "over."
         )
     return model, course
-
-
-def _parameters(estimator: Any) -> dict[str, str]:
-    """The repr of all parameters in full; the repr of the estimator is abbreviated."""
-    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        return {name: repr(value) for name, value in estimator.get_params().items()}
 
 
 def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:

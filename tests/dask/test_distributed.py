@@ -24,6 +24,7 @@ from onlinebregman import (  # noqa: E402
     ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
+    MaxEntDensity,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OnlineGaussian,
@@ -268,6 +269,33 @@ def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, learned):
     ):
         with pytest.raises(ValueError, match=f"must be of the same {word}"):
             other.fit(*data)
+
+
+def test_a_checkpoint_of_other_parameters_that_an_abbreviated_repr_does_not_show_is_refused(tmp_path):
+    starts = np.zeros((2, 2000))
+    starts[1, 1000] = 5.0
+    rows = np.ones((4, 2000)), np.ones(4)
+    first, second = (
+        DistributedOnline(MirrorDescentRegressor(init=start), n_rounds=1, checkpoint=tmp_path / "m.zip")
+        for start in starts
+    )
+    first.fit(*rows)
+    with pytest.raises(ValueError, match="must be of the same parameters"):
+        second.fit(*rows)
+
+
+def test_transformed_chunks_are_arrays_also_under_set_output():
+    pytest.importorskip("pandas")
+    learner = LogDetMetricLearner(random_state=0)
+    rows, labels = da.from_array(X, chunks=(40, -1)), da.from_array((y > 0).astype(int), chunks=40)
+    plain = DistributedOnline(learner, n_rounds=1).fit(rows, labels).transform(rows).compute()
+    framed = DistributedOnline(clone(learner).set_output(transform="pandas"), n_rounds=1).fit(rows, labels)
+    assert_array_equal(framed.transform(rows).compute(), plain)
+
+
+def test_that_maximum_entropy_cannot_be_mixed_is_said():
+    with pytest.raises(TypeError, match="MaxEntDensity cannot be mixed from parallel runs: it solves"):
+        DistributedOnline(MaxEntDensity()).fit(X)
 
 
 def test_copies_have_no_client():

@@ -267,6 +267,16 @@ def test_hard_steps_of_von_neumann_have_no_nan():
     assert VonNeumann().project_hyperplane(W, z, 1e6) @ z @ z == pytest.approx(1e6)
 
 
+def test_logarithms_of_nearly_singular_matrices_are_finite_or_refused():
+    rng = np.random.default_rng(0)
+    for _ in range(300):  # in some of them, rounding errors make the sign of the smallest eigenvalue
+        A = rng.normal(size=(3, 3)) * 10.0 ** rng.integers(-12, 12, size=3)
+        try:
+            assert np.isfinite(VonNeumann().mirror(A.T @ A)).all()
+        except ValueError as error:
+            assert "W has the eigenvalue" in str(error)
+
+
 @pytest.mark.parametrize("b", [1e-16, 1e-12, 1e-8, 1e-3, 1e3, 1e8, 1e12, 1e16, 1e100])
 def test_logdet_projections_far_away_are_where_they_should_be(b):
     """Near the pole, and where W nearly vanishes along x: W^-1 changes by a multiple of X only."""

@@ -26,7 +26,9 @@ from onlinebregman import (
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
+    OnlineExponentialFamily,
     ParameterFreeClassifier,
+    PerceptronClassifier,
     ScaleInvariantRegressor,
 )
 from onlinebregman.inspection import (
@@ -109,6 +111,28 @@ def test_the_regret_of_a_classifier_is_that_of_all_its_learners(n_classes):
     assert_allclose(display.bound[-1], model.regret_certificate(u, b).sum() / 0.2, rtol=1e-9)
 
 
+def test_the_regret_of_the_softmax_loss():
+    X, _ = stream()
+    y = np.argmax(X[:, :3], axis=1)
+    model = MirrorDescentClassifier(
+        learning_rate="constant", eta0=0.2, loss="log_loss", multi_class="multinomial", class_weight={1: 2.0}
+    )
+    display = RegretDisplay.from_estimator(model, X, y, n_points=3)
+    model.set_params(track_regret=True).partial_fit(X, y, classes=range(3))
+    scores = np.exp(X @ model.coef_.T + model.intercept_)
+    lost = -np.log(scores[np.arange(300), y] / scores.sum(axis=1)) @ np.where(y == 1, 2.0, 1.0)
+    assert_allclose(display.regret[-1], model.weighted_loss_.sum() / 0.2 - lost, rtol=1e-9)
+    assert (display.regret <= display.bound).all()
+
+
+def test_models_that_know_the_best_in_hindsight_have_a_regret():
+    X, y = stream()
+    for model, more in ((ForwardRegressor(), (y,)), (OnlineExponentialFamily(), ())):
+        display = RegretDisplay.from_estimator(model, X, *more, n_points=3)
+        model.partial_fit(X, *more)
+        assert_allclose((display.regret[-1], display.bound[-1]), (model.regret_, model.regret_bound_))
+
+
 def test_models_without_rates_and_mixtures_have_a_regret():
     X, y = stream()
     invariant = RegretDisplay.from_estimator(ScaleInvariantRegressor(), X, y, coef=np.full(4, 0.25), n_points=2)
@@ -151,6 +175,9 @@ def test_the_regret_of_predictions():
         (ImplicitGDRegressor(fit_intercept=False), {"coef": np.ones(4), "intercept": 1.0}, "intercept"),
         (EGRegressor(weights="simplex"), {"coef": np.ones(4)}, "coef"),
         (LearningRateMixture(), {"coef": np.ones(4)}, "omit coef"),
+        (PerceptronClassifier(), {}, "PerceptronClassifier has neither"),
+        (ForwardRegressor(forward=False), {}, "ForwardRegressor has no bound on its regret: .* forward=False"),
+        (LearningRatePath(), {}, "LearningRatePath has no bound on its regret"),
     ],
 )
 def test_regrets_that_have_no_certificate_are_refused(model, more, match):
@@ -295,6 +322,12 @@ def test_ellipses_are_the_circles_of_the_metric(ax):
 def test_metrics_that_cannot_be_drawn_are_refused(arguments, match):
     with pytest.raises(ValueError, match=match):
         MetricDisplay(**arguments)
+
+
+def test_rows_that_do_not_vary_have_circles_of_radius_one():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    assert MetricDisplay.from_estimator(learner, X[:1]).radius == 1.0
 
 
 def test_wrong_features_and_models_are_refused():

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import lzma
 import sqlite3
 import sys
 from contextlib import closing
@@ -122,6 +123,8 @@ def test_quoted_fields_and_files_without_a_header(tmp_path):
 
 
 def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeff" + lines()))  # with a BOM
+    assert list(CSVBatches("-", target="y", columns=["a"]))
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines()))
     assert np.array_equal(joined(CSVBatches("-"))[0], X)
 
@@ -144,6 +147,88 @@ def test_targets_of_text_after_numbers_are_refused_with_their_place(tmp_path):
     with pytest.raises(ValueError, match="could not convert string to float") as raised:
         list(CSVBatches(file, batch_size=2))
     assert raised.value.__notes__ == [f"This was in {file}, rows 2 to 2."]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 10])
+def test_quoted_values_may_have_line_breaks(batch_size, tmp_path):
+    file = tmp_path / "notes.csv"
+    file.write_text('"no\nte",x,y\nshort,1,a\n"of\n\n2,2,two ""lines""\n",3,"b\nc"\n5" pipe,4,d\n')
+    batches = CSVBatches(file, columns=["x"], batch_size=batch_size)
+    for start in range(4):  # rows are counted, not lines
+        rows, targets = joined(batches.read(start)) if start < 3 else (np.empty((0, 1)), np.empty(0))
+        assert rows[:, 0].tolist() == [1.0, 3.0, 4.0][start:] and targets.tolist() == ["a", "b\nc", "d"][start:]
+    file.write_text('x,y\n1,a\n2,"b\n3,c\n')
+    with pytest.raises(ValueError, match="Quotes must be closed; got '2,\"b'"):
+        list(CSVBatches(file, batch_size=batch_size))
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 10])
+@pytest.mark.parametrize("last", ["2,", '2,""'])
+def test_empty_targets_are_refused_in_whatever_batch_they_are(batch_size, last, tmp_path):
+    (tmp_path / "rows.csv").write_text(f"x,y\n1,0\n1,1\n{last}\n3,1\n")
+    with pytest.raises(ValueError, match="Targets must not be empty; got none in row 2"):
+        list(CSVBatches(tmp_path / "rows.csv", batch_size=batch_size))
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("header", ["x,y\n", ""])
+def test_rows_with_more_values_than_the_first_line_are_refused(header, batch_size, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text(header + '1,"a, b"\n2,c,\n')  # an empty value at the end is none
+    batches = CSVBatches(file, header=bool(header), batch_size=batch_size)
+    assert joined(batches)[1].tolist() == ["a, b", "c"]
+    file.write_text(header + "1,a\n2,b, c\n")
+    with pytest.raises(ValueError, match="must have 2 values, as the first line; got 3 in row 1"):
+        list(batches)
+
+
+def test_a_row_without_any_value_is_no_empty_line(tmp_path):
+    (tmp_path / "rows.tsv").write_text("a\tb\n1\t2\n\t\n \n")
+    with pytest.raises(ValueError, match="could not convert string ''"):
+        list(CSVBatches(tmp_path / "rows.tsv", delimiter="\t"))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight_columns_are_counted_from_0_or_1(first, tmp_path):
+    # the first batches do not tell
+    (tmp_path / "rows.txt").write_text("# columns\n" + f"1 {first + 1}:2\n" * 20 + f"0 {first * 3}:4 # the end\n")
+    batches = SVMLightBatches(tmp_path / "rows.txt", 3, batch_bytes=30)
+    for start in (0, 10):
+        rows, _ = joined(batches.read(start))
+        assert rows[:-1].tolist() == [[0.0, 2.0, 0.0]] * (20 - start)
+        assert rows[-1].tolist() == [[4.0, 0.0, 0.0], [0.0, 0.0, 4.0]][first]
+
+
+def test_svmlight_columns_that_do_not_tell_are_refused(tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_text("1 1:2\n")
+    with pytest.raises(ValueError, match="must have a column 0 or a column 3"):
+        list(SVMLightBatches(file, 3))
+    file.write_text("1 0:2 3:4\n")
+    with pytest.raises(ValueError, match="input file contains 4 features"):
+        list(SVMLightBatches(file, 3))
+    file.write_text("# no row\n")
+    assert list(SVMLightBatches(file, 3)) == []
+
+
+@pytest.mark.parametrize(("package", "ending"), [(bz2, "bz2"), (gzip, "gz"), (lzma, "xz")])
+def test_packed_svmlight_files_are_read_to_their_end(package, ending, tmp_path):
+    file = tmp_path / f"rows.svm.{ending.upper()}"
+    with package.open(file, "wt") as packed:
+        packed.writelines(f"{i} 0:{i}\n" for i in range(5000))
+    _, targets = joined(SVMLightBatches(file, 1, batch_bytes=1000))
+    assert np.array_equal(targets, np.arange(5000))
+
+
+@pytest.mark.parametrize(("package", "ending"), [(bz2, "bz2"), (gzip, "gz"), (lzma, "xz")])
+def test_damaged_files_are_named(package, ending, tmp_path):
+    file = tmp_path / f"rows.csv.{ending}"
+    file.write_bytes(package.compress(lines().encode())[:-20])
+    with pytest.raises(ValueError, match=r"rows\.csv\..* is damaged"):
+        list(CSVBatches(file))
+    file.write_bytes(package.compress(lines().encode())[:40] + bytes(range(256)))
+    with pytest.raises((ValueError, OSError)):
+        list(CSVBatches(file))
 
 
 def test_wrong_sizes_are_refused():
