@@ -250,11 +250,8 @@ def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, A
     }
 
 
-_OF_THE_BEST = (
-    "regret_",
-    "expert_losses_",
-    "cumulative_losses_",
-)  # attributes of models that know the best in hindsight
+# attributes of models that know the best in hindsight
+_OF_THE_BEST = ("regret_", "expert_losses_", "cumulative_losses_")
 
 
 def _against_the_best(model, X, y, n_points: int) -> dict[str, Any]:
