@@ -229,7 +229,7 @@ cdef class Learner(AtomicLearner):
             self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
             self.settings.fit_intercept = fit_intercept
             self.settings.average_from = float(average) if average else INFINITY
-            if self.geometry.averaging and self.run.t < self.settings.average_from:  # the average begins later, or never
+            if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
                 self.geometry.stop_averaging()
                 self.run.averaged = self.run.intercept_sum = 0.0
             if average:
