@@ -135,6 +135,17 @@ def test_averages_that_begin_and_end_in_mid_stream():
     assert_allclose(model.cumulative_loss_, loss, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [ImplicitGDRegressor, ScaleInvariantRegressor])
+def test_averages_that_begin_again_at_a_later_row(kind):
+    X, y, _ = stream(6, rows=40)
+    plain, model = kind().partial_fit(X[:20], y[:20]), kind(average=True).partial_fit(X[:20], y[:20])
+    model.set_params(average=30).partial_fit(X[20:25], y[20:25])
+    assert_array_equal(model.coef_, plain.partial_fit(X[20:25], y[20:25]).coef_)
+    model.partial_fit(X[25:], y[25:])
+    whole = kind(average=30).partial_fit(X, y)
+    assert_allclose(np.r_[model.coef_, model.intercept_], np.r_[whole.coef_, whole.intercept_], rtol=1e-12)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", [MirrorDescentClassifier, PerceptronClassifier])
 def test_each_learner_of_a_classifier_by_its_own_average(kind, n_classes):

@@ -11,6 +11,8 @@ from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
 
+from onlinebregman import MirrorDescentRegressor
+from onlinebregman.divergences import BinaryEntropy
 from onlinebregman.schedules import Constant
 
 TINY = np.finfo(float).tiny
@@ -219,3 +221,20 @@ def test_a_total_that_falls_is_recomputed():
         learner.learn(row, np.array([before - step]))
         assert drift(learner) <= 10.0
     assert learner.geometry.get_state()[0]["total"] < 0.01
+
+
+@pytest.mark.parametrize("c", [1.0, 5.0, 6.5, 7.5, 100.0])
+def test_weights_of_the_binary_entropy_leave_their_floor_in_one_step(c):
+    """Their odds are multiplied by up to exp(1400): the factor itself overflows."""
+    w, x = np.full(3, np.finfo(float).tiny), np.array([30.0, 20.0, 120.0])
+    settings = {
+        "divergence": "binary_entropy",
+        "eta0": c,
+        "learning_rate": "constant",
+        "init": w,
+        "fit_intercept": False,
+    }
+    explicit = MirrorDescentRegressor(loss="absolute_error", update="explicit", **settings).partial_fit([x], [0.4])
+    assert_allclose(explicit.coef_, BinaryEntropy().step(w, x, -c), rtol=1e-9)
+    implicit = MirrorDescentRegressor(loss="absolute_error", **settings).partial_fit([x], [0.4])
+    assert_allclose(implicit.predict([x]), min(0.4, explicit.predict([x])[0]), rtol=1e-9)

@@ -116,7 +116,7 @@ class StreamClassifierMixin(ClassifierMixin):
         if type(y) is list:
             if len(y) == 1 and type(y[0]) in (int, float, str):
                 return self._code_of.get(y[0])
-            y = as_float64(y)
+            y = None if as_float64(y) is None else np.array(y)  # in float64 integers above 2^53 would be rounded
         if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind in "cmM":
             return None
         if len(y) == 1 and y.dtype.kind != "O":  # objects may not be hashable

@@ -80,8 +80,9 @@ class ScaleInvariantMixin(MirrorMixin):
             sum L_t(w_t) - L_t(u)  <=  sum g_t x_t.(w_t - u)  =  sum_i (W_i at the start - W_i) + u_i G_i
 
         times the largest slope of the loss, W_i being the wealth of coordinate i, the intercept one of them. The left
-        side starts with `cumulative_loss_`. On losses in units of the target the intercept starts at the first target:
-        that is where its u_i is counted from, and the size of that target is added for the first row.
+        side starts with `cumulative_loss_`. On losses in units of the target the intercept starts at the first target,
+        if 0 has a loss there: that is where its u_i is counted from, and the size of that target is added for the first
+        row.
 
         Parameters
         ----------
@@ -157,13 +158,14 @@ class ScaleInvariantMixin(MirrorMixin):
         check_finite(intercepts, "intercept")
         if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
-        if len(self._terms.of("fit_intercept", learner.t)) > 1:
+        fit_intercept, *others = self._terms.of("fit_intercept", learner.t)
+        if others:
             raise ValueError("The bound requires one fit_intercept for all rows, but it was changed; fit again.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
-            bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
+            bets = part.geometry.bets if fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
-            u = np.r_[u, b - origin] if self.fit_intercept else u
+            u = np.r_[u, b - origin] if fit_intercept else u
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
             bounds.append(a_number(float(bound)))

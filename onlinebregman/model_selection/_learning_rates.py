@@ -327,7 +327,8 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions: the link of the loss at X @ coef_ + intercept_; for a classifier, labels.
+            Predictions: the link of the loss at X @ coef_ + intercept_, in adaptive divergences at the mean score of
+            the models; for a classifier, labels.
         """
         if self._classifies():
             p = self._outputs(X)
@@ -337,8 +338,10 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
     @finite("prediction")
     def _predict_numbers(self, X) -> np.ndarray:
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
         learners = [estimator._learner for estimator in self.estimators_]
+        if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
+            return np.asarray(self.estimators_[0]._learned_loss.link(self._outputs(X)[:, 0]))
+        X = check_rows(self, X, reset=False)
         standardizer = learners[0].standardizer  # all have seen the same rows
         if standardizer is not None:
             X = standardizer.transform(X)

@@ -99,6 +99,16 @@ def test_labels_may_come_in_another_type_than_the_classes(model, learned):
 
 
 @every
+def test_labels_above_the_integers_that_floats_can_hold(model, learned):
+    X, y = some_rows(n_classes=3)
+    labels = 2**62 + y
+    stream = clone(model).partial_fit(X[:1], labels[:1], classes=2**62 + np.arange(3))
+    listed = clone(model).partial_fit(X[:1], labels[:1], classes=2**62 + np.arange(3))
+    for _ in range(2):
+        assert learned(listed.partial_fit(X, labels.tolist())) == learned(stream.partial_fit(X, labels))
+
+
+@every
 @pytest.mark.parametrize(
     ("missing", "kind"), [(np.nan, float), (np.inf, np.float32), (-np.inf, float), (np.nan, object)]
 )

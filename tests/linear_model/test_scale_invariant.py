@@ -12,7 +12,7 @@ from scipy import sparse
 
 from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
 from onlinebregman.losses import LOSSES as OBJECTS
-from onlinebregman.losses import HuberLoss
+from onlinebregman.losses import EpsilonInsensitiveLoss, HuberLoss
 
 BOUNDED = [name for name, loss in OBJECTS.items() if loss.lipschitz < np.inf and name != "perceptron"]
 seeds = st.integers(0, 2**32 - 1)
@@ -41,7 +41,7 @@ class Replica:
         self.total += weight * float(VALUES[self.loss](a, y))
         self.t += 1
         if self.t == 1 and self.unit == 0 and self.fit_intercept:
-            self.origin = y
+            self.origin = y if float(SLOPES[self.loss](a, y)) else 0.0
             return
         outcome = -weight * float(SLOPES[self.loss](a, y)) / OBJECTS[self.loss].lipschitz * x
         outcome = np.clip(outcome, -M, M)
@@ -153,6 +153,35 @@ def test_the_certificate_is_the_regret_where_losses_are_linear():
     u = np.array([2.0, -1.0])
     regret = model.cumulative_loss_ - np.abs(X[:5] @ u - y[:5]).sum()
     assert_allclose(model.regret_certificate(u), regret, rtol=1e-9)
+
+
+@pytest.mark.parametrize("first", [9.9, -9.9, 10.1, 0.0])
+def test_an_intercept_that_the_first_target_does_not_move_starts_at_0(first):
+    X, y = np.zeros((300, 1)), np.r_[first, np.full(299, 30.0)]
+    loss = EpsilonInsensitiveLoss(10.0)
+    model = ScaleInvariantRegressor(loss=loss).partial_fit(X[:1], y[:1])
+    assert_allclose(model.intercept_, first if abs(first) > 10 else 0.0, rtol=1e-15)
+    model.partial_fit(X[1:], y[1:])
+    for b in (0.0, 20.0, 30.0, -20.0):
+        regret = model.cumulative_loss_ - loss.value(np.full(300, b), y).sum()
+        assert regret <= model.regret_certificate([0.0], b) <= model.regret_bound([0.0], b)
+
+
+def test_a_first_target_whose_slope_underflows():
+    model = ScaleInvariantRegressor(loss="huber").partial_fit(
+        [[1.0], [1.0]], [1e-200, 1.0], sample_weight=[1e-150, 1.0]
+    )
+    assert model.t_ == 2
+
+
+def test_bounds_are_for_the_intercept_that_was_learned_whatever_the_parameter_is_now():
+    X, y = growing_stream("absolute_error", np.random.default_rng(3))
+    for learned in (True, False):
+        model = ScaleInvariantRegressor(fit_intercept=learned).partial_fit(X, y)
+        u = [1.0, 0.0, 2.0, 0.0, 0.0], 5.0 * learned
+        bounds = model.regret_certificate(*u), model.regret_bound(*u)
+        model.set_params(fit_intercept=not learned)
+        assert (model.regret_certificate(*u), model.regret_bound(*u)) == bounds
 
 
 def test_bounds_that_are_none_are_refused():

@@ -177,6 +177,17 @@ def test_the_loss_of_the_mixture_is_below_its_bound(seed, scale, kind, loss, n_r
     assert bound <= (mixture.cumulative_losses_.min() + 2 * mixture.gap_) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("divergence", ["normalized_adagrad", "diagonal_newton", "adagrad"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_the_mixture_predicts_as_its_models_do_beyond_the_largest_values(divergence, layout):
+    X, y = stream()
+    model = LearningRateMixture(MirrorDescentRegressor(divergence=divergence), eta0s=RATES).partial_fit(layout(X), y)
+    for x in layout(10 * X[:1]), layout(10 * X[:5]):
+        assert_allclose(model.predict(x), model.weights_ @ [each.predict(x) for each in model.estimators_], rtol=1e-12)
+    loss = model.cumulative_loss_ + (model.predict(layout(10 * X[:1]))[0] - 1.0) ** 2 / 2
+    assert_allclose(model.partial_fit(layout(10 * X[:1]), [1.0]).cumulative_loss_, loss, rtol=1e-12)
+
+
 def test_the_mixture_needs_no_rate():
     X, _ = stream(rows=2000, n=10)
     mixture = LearningRateMixture().fit(X, X @ np.arange(10.0))

@@ -27,6 +27,7 @@ CLASSIFIERS = [
 REGRESSORS = [
     ImplicitGDRegressor(eta0=0.1),
     ForwardRegressor(forgetting=0.95),
+    ForwardRegressor(alpha=0.1, forward=False),
     MirrorDescentRegressor(divergence="relative_entropy", signed=True),
 ]
 seeds = st.integers(0, 2**32 - 1)

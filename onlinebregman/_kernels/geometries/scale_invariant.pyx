@@ -8,8 +8,8 @@ x that is not 0, as pages of zeros take no time. With theta = G / sqrt(S + M^2),
 
 computed only when a row has a value there. As |g x| <= M, no bet can lose more than half of the wealth. Losses are
 divided by their largest slope, so that |g| <= 1. Where scores have the units of the target, the initial wealth is the
-absolute value of the first target that is not 0. An intercept starts at the first target; the other targets, and the
-initial wealth, are then measured from there.
+absolute value of the first target that is not 0. An intercept starts at the first target, or at 0 if that target had no
+loss; the other targets, and the initial wealth, are then measured from there.
 """
 
 import numpy as np
@@ -195,8 +195,9 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef double* largest = self.loaded(work, LARGEST)
         if self.state.unit == 0:
             if bias[0] != 0 and self.state.target_weight == 0:
-                self.state.target_weight, self.state.target_mean = 1.0, y
-                bias[0] = -y / (weight * g) if g != 0 else 0.0
+                self.state.target_weight = 1.0
+                self.state.target_mean = y if weight * g != 0 else 0.0
+                bias[0] = -y / (weight * g) if weight * g != 0 else 0.0
                 slope[0] = 0.0
                 return 1.0
             self.state.unit = fabs(y - self.state.target_mean)

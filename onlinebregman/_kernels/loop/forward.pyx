@@ -371,13 +371,13 @@ cdef class ForwardLearner(AtomicLearner):
         return OVERFLOWED if ob_nonfinite(self.factor + self.checked, self.size - self.checked) else LEARNED
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        """The predictions with the query in the matrix."""
+        """The predictions with the query in the matrix, or without it."""
         cdef Py_ssize_t q
         cdef double share
         self.load(row, work.vectors)
         self.reduce(work.vectors, &share, 1, self.gamma)
         for q in range(self.m):
-            scores[q] = share * (0.0 - work.vectors[self.d + q])
+            scores[q] = self.prediction(0.0, work.vectors[self.d + q], share, self.forward)
 
     cdef inline double prediction(self, double y, double residual, double share, bint forward) noexcept nogil:
         """The prediction of a row with target y, whose rotation left this residual and this share of its weight."""

@@ -229,11 +229,11 @@ cdef class Learner(AtomicLearner):
             self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
             self.settings.fit_intercept = fit_intercept
             self.settings.average_from = float(average) if average else INFINITY
-            if average:
-                self.geometry.start_averaging()
-            elif self.geometry.averaging:
+            if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
                 self.geometry.stop_averaging()
                 self.run.averaged = self.run.intercept_sum = 0.0
+            if average:
+                self.geometry.start_averaging()
             self.settings.track_regret = track_regret
             if track_regret and self.origin is None:
                 self.origin = self.position

@@ -323,8 +323,8 @@ OB_CLONES static double ob_burg_mass(const double *restrict w, const double *res
 OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *e, ptrdiff_t n) {
     const double largest = 1.0 - DBL_EPSILON / 2;
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const double up = w[i] * (e[i] > 1e300 ? 1e300 : e[i]);
-        double moved = up / (1.0 - w[i] + up);
+        const double up = w[i] * (e[i] > DBL_MAX ? DBL_MAX : e[i]);
+        double moved = e[i] > DBL_MAX ? 1.0 : up / (1.0 - w[i] + up);
         moved = moved < OB_TINY ? OB_TINY : moved;
         v[i] = moved > largest ? largest : moved;
     }
