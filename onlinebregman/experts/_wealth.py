@@ -161,7 +161,7 @@ def best_constant_portfolio(relatives: ArrayLike) -> Portfolio:
     ValueError
         If all assets lose all their value on some day.
     RuntimeError
-        If the optimum is not found: the wealth is not within a factor 1 - 1e-6 of its upper bound.
+        If the optimum is not found: the growth rate, ln(wealth) / n_days, is more than 1e-6 below its upper bound.
 
     References
     ----------

@@ -141,7 +141,9 @@ class WeighsExperts:
         if refused is not None:
             reason, row = refused
             self._refuse(reason, row, forecasts, targets)
-        if before is not None:
+        if before is None:
+            self._history = None  # rows from before a gap are not the last ones
+        else:
             known = self._history or History(np.empty((0, n_experts)))
             self._history = known.extended(before if weights is None else before[weights > 0], self.history)
 

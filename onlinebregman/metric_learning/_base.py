@@ -415,19 +415,20 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
             targets = np.where(senses > 0, near, scales)
             weights = np.where(scales > 0, weights, 0.0)  # 0 for pairs before the bounds were known
         else:  # scaled by the largest target of the stream so far
-            scales = np.maximum(np.maximum.accumulate(targets), self._largest_target)
+            scales = np.maximum.accumulate(np.where(weights > 0, targets, 0.0))
+            scales = np.maximum(scales, self._largest_target)
             self._largest_target = float(scales[-1])
-        return self._learn_block(Block(z, targets, senses, weights, scales), order)
+        return self._learn_block(Block(z, targets, senses, weights, scales), order, data.weights)
 
     def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)
         rows, weights = data.X, data.weights
         similar = np.ascontiguousarray(rows[:, rows.shape[1] // 2 :])
         margins = self._sampler.measured(similar, weights, True, again)[:, 0]
-        return self._learn_block(Block(rows, margins, np.full(len(rows), -1.0), weights, margins), order)
+        return self._learn_block(Block(rows, margins, np.full(len(rows), -1.0), weights, margins), order, weights)
 
-    def _learn_block(self, block: Block, order: np.ndarray | None) -> float:
-        """Learn the instances that are not collapsed, and count the others.
+    def _learn_block(self, block: Block, order: np.ndarray | None, given: np.ndarray) -> float:
+        """Learn the instances that are not collapsed, and count the others whose given weight is positive.
 
         Returns the weighted mean loss before each was learned.
         """
@@ -435,7 +436,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         d, before = self.n_features_in_, self._learner.cumulative_loss
         one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
         targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
-        self.n_collapsed_ += len(collapsed)
+        self.n_collapsed_ += int(np.count_nonzero(given[collapsed]))
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(block.rows, targets, rates)
         if refused is not None:

@@ -148,9 +148,9 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         with few_threads(self.n_features_in_):
             return super()._learn(data, order, again=again)
 
-    def _learn_block(self, block: Block, order: np.ndarray | None) -> float:
+    def _learn_block(self, block: Block, order: np.ndarray | None, given: np.ndarray) -> float:
         with few_threads(self.n_features_in_):
-            return super()._learn_block(block, order)
+            return super()._learn_block(block, order, given)
 
     def _make_learner(self, start: np.ndarray) -> Learner:
         self._unit = float(np.trace(start)) / len(start)

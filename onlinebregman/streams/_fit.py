@@ -55,8 +55,9 @@ def fit_stream(
     scoring : str, callable or None, default=None
         Progressive validation: every batch is predicted before it is learned, and the score is the mean over batches,
         weighted by rows; for means over rows (accuracy, squared error, log loss) this is the score of all predictions.
-        A scorer's name, a scorer(estimator, X, y), or a metric(y_true, y_pred). None: `cumulative_loss_ / t_`, the mean
-        progressive loss that most estimators of this package maintain at no cost.
+        A scorer's name, a scorer(estimator, X, y), or a metric(y_true, y_pred), defined on every batch: if batches may
+        lack classes, `make_scorer(log_loss, labels=classes, response_method="predict_proba")`. None: the mean
+        progressive loss, `cumulative_loss_ / t_`, that most estimators of this package maintain at no cost.
     warm_start : bool, default=False
         True: the copy continues from the state of `estimator`.
     checkpoint : str or path, default=None

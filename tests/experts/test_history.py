@@ -76,3 +76,16 @@ def test_the_history_cannot_be_written_to_and_belongs_to_one_model():
     assert_array_equal(model.weights_history_, fresh.weights_history_)
     with pytest.raises(AttributeError, match="history > 0"):
         ExpertMixtureRegressor().fit(X, y).weights_history_  # noqa: B018
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_rows_learned_without_a_history_leave_no_gap_in_it(plain):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    every = ExpertMixtureRegressor(history=30).fit(X, y).weights_history_
+    model = ExpertMixtureRegressor(history=5).partial_fit(X[:10], y[:10])
+    rows = (X[10:20], y[10:20]) if plain else (X[10:20].tolist(), y[10:20].tolist())
+    model.set_params(history=0).partial_fit(*rows)
+    assert not hasattr(model, "weights_history_")
+    model.set_params(history=15).partial_fit(X[20:], y[20:])
+    assert_array_equal(model.weights_history_, every[20:])

@@ -142,6 +142,29 @@ def test_cutting_a_stream_of_pairs_changes_nothing():
     assert whole.n_collapsed_ == cut.n_collapsed_ == np.sum(pairs[:, 0] == pairs[:, 1])
 
 
+@pytest.mark.parametrize("kind", ["targets", "labels", "triplets"])
+def test_pairs_of_weight_zero_are_ignored(kind):
+    """Their targets do not change the scale of the rate, and those of equal rows are not counted."""
+    rng = np.random.default_rng(6)
+    X, weights = rng.normal(size=(30, 3)), rng.integers(0, 2, size=60) * 1.0
+    rows = rng.integers(0, 30, size=(60, 3 if kind == "triplets" else 2))
+    rows[::5, -1] = rows[::5, 0]
+    targets = {"targets": rng.uniform(1, 5, size=60) * np.where(weights, 1, 10)} if kind == "targets" else {}
+    labels = {"labels": rng.choice([-1, 1], size=60)} if kind == "labels" else {}
+    kept = weights > 0
+    assert not kept[::5].all() and kept[::5].any()
+
+    def learned(part, **more):
+        learner = LogDetMetricLearner()
+        method = learner.partial_fit_triplets if kind == "triplets" else learner.partial_fit_pairs
+        return method(X, rows[part], **{name: values[part] for name, values in {**targets, **labels, **more}.items()})
+
+    weighted, without = learned(slice(None), sample_weight=weights), learned(kept)
+    assert_array_equal(weighted.get_mahalanobis_matrix(), without.get_mahalanobis_matrix())
+    assert weighted.cumulative_loss_ == without.cumulative_loss_
+    assert weighted.n_collapsed_ == without.n_collapsed_ > 0
+
+
 def test_weights_of_pairs():
     X = np.eye(3)
     pairs, targets = [[0, 1], [1, 2]], [1.0, 4.0]
