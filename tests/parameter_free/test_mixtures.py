@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import clone
 
@@ -368,3 +369,13 @@ def test_a_combination_that_overflows_is_refused(unchanged):
     model = ParameterFreeRegressor(members=REGRESSORS[:2]).partial_fit(X, y)
     with unchanged(model, "add up to infinity|overflow|too large"):
         model.partial_fit(X[:1], [1e300])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_rows_have_no_probabilities(value):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = ParameterFreeClassifier(random_features=0, standardize=False).fit(X, X[:, 0] > 0)
+    X[3, 1] = value
+    for rows in (X, csr_array(X)):
+        with pytest.raises(ValueError, match=r"contains infinity .row 3, column 1"):
+            model.predict_proba(rows)

@@ -154,7 +154,7 @@ cdef class MixtureLearner(Ensemble):
         cdef double* own
         cdef Row row
         cdef Workspace work
-        cdef bint finite
+        cdef bint finite = True
         cdef double[::1] out, buffer = np.empty(self.mixer.n_scores + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
@@ -169,9 +169,12 @@ cdef class MixtureLearner(Ensemble):
                 for k in range(self.n):
                     (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
                     own += self.parts[k].n_scores
+                finite = ob_nonfinite(scores, self.mixer.n_scores) == 0  # their probabilities always are
+                if not finite:
+                    break
                 self.mixer.mix(scores, &out[i * width], own)
             free_workspace(&work)
-            finite = ob_nonfinite(&out[0], out.shape[0]) == 0
+            finite = finite and ob_nonfinite(&out[0], out.shape[0]) == 0
         return outputs.reshape(-1, width) if finite else None
 
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
