@@ -16,9 +16,11 @@ from sklearn.utils.validation import has_fit_parameter
 import onlinebregman
 from onlinebregman import (
     EGRegressor,
+    ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MirrorDescentClassifier,
+    MirrorDescentRegressor,
     OnlineExponentialFamily,
     OnlineGaussian,
     PNormClassifier,
@@ -83,6 +85,11 @@ VARIANTS = {
         {"learning_rate": "sqrt", "fit_intercept": False},
         {"standardize": True},
     ],
+    "LearningRateMixture": [
+        {"estimator": MirrorDescentClassifier()},
+        {"estimator": MirrorDescentRegressor(loss="absolute_error"), "eta0s": 3},
+    ],
+    "LearningRatePath": [{"estimator": PNormClassifier(), "eta0s": 3}],
     "LogDetMetricLearner": [
         {"sampling": "random", "loss": "one_sided", "track_regret": True},
         {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
@@ -141,6 +148,8 @@ VARIANTS = {
         {"covariance_type": "diag"},
         {"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0},
     ],
+    "ParameterFreeClassifier": [{"members": [MirrorDescentClassifier(loss="hinge"), PNormClassifier()]}],
+    "ParameterFreeRegressor": [{"members": [ImplicitGDRegressor(), ForwardRegressor(forward=False)]}],
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
