@@ -1,6 +1,7 @@
-"""Learning rates, all of one form: eta_t = scale / t^power for the rows t = 1, 2, ...
+"""Learning rates: eta_t = scale / t^power for the rows t = 1, 2, ..., or any other function of t.
 
-An estimator reads the two numbers `scale` and `power`; the classes name them as the theorems do.
+Estimators compute the package's rates, which are all of that form, from the two numbers `scale` and `power`; the
+classes name them as the theorems do. They call a subclass that defines `__call__`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def _positive(value: float, name: str) -> float:
 
 
 class Schedule:
-    """Learning rate eta_t = scale / t^power.
+    """Learning rate eta_t = scale / t^power, and base class of other rates.
+
+    A subclass that defines `__call__(t)` has the rates that it returns, for an array of row numbers t = 1, 2, ... an
+    array of positive numbers. They should depend on t alone, so that they are the same however a stream is cut. Rows of
+    weight 0 are not counted.
 
     Parameters
     ----------
@@ -41,7 +46,7 @@ class Schedule:
     Attributes
     ----------
     scale, power : float
-        The two numbers, for every schedule.
+        The two numbers, for every schedule that does not define `__call__`.
 
     Examples
     --------
@@ -50,6 +55,18 @@ class Schedule:
     0.5
     >>> Schedule(1.0, 1.0)([1, 2, 4])
     array([1.  , 0.5 , 0.25])
+
+    A rate that rises to 0.1 over the first hundred rows, then falls:
+
+    >>> import numpy as np
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> class WarmUp(Schedule):
+    ...     def __init__(self, rows):
+    ...         self.rows = rows
+    ...
+    ...     def __call__(self, t):
+    ...         return 0.1 * np.minimum(t / self.rows, np.sqrt(self.rows / t))
+    >>> model = ImplicitGDRegressor(learning_rate=WarmUp(100))
     """
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
@@ -74,8 +91,36 @@ class Schedule:
         eta = self.scale / np.power(t, self.power)
         return float(eta) if np.ndim(eta) == 0 else eta
 
+    @property
+    def is_power_law(self) -> bool:
+        """Whether the rates are scale / t^power, and not those of a subclass's own `__call__`."""
+        return type(self).__call__ is Schedule.__call__
+
+    def rates(self, first: int, n: int) -> NDArray[np.float64]:
+        """The rates of the rows first, ..., first + n - 1, shape (n,); ValueError if one is not positive and finite."""
+        t = np.arange(first, first + n, dtype=np.float64)
+        eta = np.array(np.broadcast_to(np.asarray(self(t), dtype=np.float64), t.shape))
+        bad = ~((eta > 0) & (eta < np.inf))
+        if bad.any():
+            raise ValueError(
+                f"The learning rates of {self!r} must be positive finite numbers; got {eta[bad][0]:g} for row "
+                f"t = {t[bad][0]:.0f}."
+            )
+        return eta
+
+    def scaled(self, factor: float) -> Schedule:
+        """The schedule with all rates multiplied by a positive factor.
+
+        Examples
+        --------
+        >>> from onlinebregman.schedules import InverseScaling
+        >>> InverseScaling(0.1).scaled(2.0)
+        Schedule(scale=0.2, power=0.5)
+        """
+        return Schedule(factor * self.scale, self.power) if self.is_power_law else _Scaled(self, factor)
+
     def _parameters(self) -> dict[str, float]:
-        return {"scale": self.scale, "power": self.power}
+        return {"scale": self.scale, "power": self.power} if self.is_power_law else dict(vars(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._parameters().items())})"
@@ -84,7 +129,21 @@ class Schedule:
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.scale, self.power))
+        return hash((type(self), *vars(self).items()))
+
+
+class _Scaled(Schedule):
+    """The rates of another schedule times a factor."""
+
+    def __init__(self, schedule: Schedule, factor: float) -> None:
+        self.schedule = schedule
+        self.factor = factor
+
+    def __call__(self, t):
+        return self.factor * self.schedule(t)
+
+    def __repr__(self) -> str:
+        return f"{self.factor:g} * {self.schedule!r}"
 
 
 class Constant(Schedule):

@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._online.estimator import LifeCycleMixin
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
 from ..persistence import full_parameters, load_model, save_model
-from ..schedules import Schedule
 from ._engines import Cluster, Serial, engine
 from ._shards import Part, chunks_of, cut, is_dask, labels, lengths, rows_of, size
 
@@ -425,9 +424,13 @@ def _speed_up(model: Any, n_shards: int, number: int) -> None:
     parameters = model.get_params(deep=False)
     if "learning_rate" in parameters:
         schedule = model._schedule()
+        if not schedule.is_power_law:
+            raise ValueError(
+                f"mixing must be 'mean' for rates other than scale / t^power, such as {schedule!r}; got 'scaled'."
+            )
         power = schedule.power + model._divergence.rate_power
         factor = n_shards * ((number + 1 / n_shards) / (number + 1)) ** power
-        model.set_params(learning_rate=Schedule(factor * schedule.scale, schedule.power))
+        model.set_params(learning_rate=schedule.scaled(factor))
     elif "eta0" in parameters:
         model.set_params(eta0=n_shards * model.eta0)
     else:

@@ -82,10 +82,7 @@ class LossBoundsMixin(MirrorMixin):
             )
         used = self._used_parameters[0]
         if used.power != 0:
-            raise ValueError(
-                f"There is a bound for constant rates only, not for eta0 / t^{used.power:g}; use "
-                "learning_rate='constant'."
-            )
+            raise ValueError("There is a bound for constant rates only; use learning_rate='constant'.")
         if not 0 <= comparator_loss < np.inf:
             raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
         rate = used.rate if used.scaled else used.rate * self.spread_**2  # eta r^2
@@ -195,7 +192,9 @@ class LossBoundsMixin(MirrorMixin):
         theory = self.learning_rate == "theory"
         bounds = tuple(sorted((self.data_bounds or {}).items())) if theory else None
         schedule = self._schedule()
-        now = UsedParameters(self.update, schedule.scale, schedule.power, self._scaled, bounds)
+        # of other rates nothing is known, except that they are not taken for constant ones
+        scale, power = (schedule.scale, schedule.power) if schedule.is_power_law else (0.0, np.inf)
+        now = UsedParameters(self.update, scale, power, self._scaled, bounds)
         if len(self._used_parameters) < 2 and now not in self._used_parameters:  # with two there is no bound
             self._used_parameters += (now,)
 

@@ -158,4 +158,4 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
 
     def _schedule(self) -> Schedule:
         schedule = super()._schedule()
-        return Schedule(schedule.scale * self._unit, schedule.power) if self.scale_eta else schedule
+        return schedule.scaled(self._unit) if self.scale_eta else schedule

@@ -67,6 +67,9 @@ cdef class Ensemble(AtomicLearner):
     cdef readonly tuple learners
 
 
+cdef object reason(int status)
+
+
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
     """Whether a signal has raised an exception; checked whenever enough numbers have been processed."""
     learner.patience -= work

@@ -10,7 +10,9 @@ from cpython.buffer cimport PyBuffer_Release
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, TOO_LARGE
+from onlinebregman._kernels.loop.state cimport (
+    BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
+)
 from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
@@ -18,6 +20,22 @@ from onlinebregman._kernels.rows.standardizer cimport Standardizer
 cdef extern from "loop/claim.h":
     bint ob_claim(long* flag) noexcept nogil
     void ob_release(long* flag) noexcept nogil
+
+cdef dict REASONS = {
+    NOT_FINITE: "not finite",
+    BAD_TARGET: "bad target",
+    LEFT_DOMAIN: "left domain",
+    NEGATIVE: "negative",
+    OVERFLOWED: "overflowed",
+    FAILED: "failed",
+    LOSS_OVERFLOWED: "loss overflowed",
+    TOO_LARGE: "too large",
+}
+
+
+cdef object reason(int status):
+    """The reason why a row was refused, a key for the estimator's error message."""
+    return REASONS[status]
 
 
 cdef int record_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:

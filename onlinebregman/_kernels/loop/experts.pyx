@@ -6,10 +6,9 @@ cimport cython
 from libc.math cimport INFINITY, exp, isfinite, log
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, reason, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
-from onlinebregman._kernels.loop.learner cimport reason
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.transaction import holds

@@ -15,6 +15,7 @@ cdef class LearnerSavepoint(Savepoint):
     cdef RunState run
     cdef GeometryState state
     cdef tuple validated, origin
+    cdef object schedule
     cdef Loss loss
     cdef double upper
     cdef bint averaging
@@ -31,6 +32,8 @@ cdef class Learner(AtomicLearner):
     cdef RunState run
     cdef Settings settings
     cdef tuple validated      # (name, value) of the validated parameters that the settings follow from
+    cdef object schedule      # the user's own, or None
+    cdef const double[::1] own_rates  # of the rows of a call, by that schedule
     cdef list rates           # (row number, rate) whenever the adaptive rate had fallen by a tenth
     cdef object prediction_model
     cdef bint descends        # whether it makes gradient descent steps, see `is_descent`
@@ -40,8 +43,6 @@ cdef class Learner(AtomicLearner):
     cdef GeometryState state_before
     cdef Py_ssize_t rates_before
 
+    cdef int list_rates(self, Py_ssize_t n) except -1
     cdef object predict_rows(self, Rows rows, bint linked, bint* finite)
     cdef Geometry model(self, bint dense)
-
-
-cdef object reason(int status)

@@ -14,14 +14,13 @@ from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, reason, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport (
-    BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
-    NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE, rate
+    EXPLICIT, GRADIENT, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, OVERFLOWED, dict_of, rate, settings_of
 )
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -34,21 +33,6 @@ cdef extern from "ops/vector.h":
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
-cdef dict REASONS = {
-    NOT_FINITE: "not finite",
-    BAD_TARGET: "bad target",
-    LEFT_DOMAIN: "left domain",
-    NEGATIVE: "negative",
-    OVERFLOWED: "overflowed",
-    FAILED: "failed",
-    LOSS_OVERFLOWED: "loss overflowed",
-    TOO_LARGE: "too large",
-}
-
-
-cdef object reason(int status):
-    """The reason why a row was refused, a key for the estimator's error message."""
-    return REASONS[status]
 
 
 cdef int check_loss(Loss loss) except -1:
@@ -118,8 +102,9 @@ cdef class Learner(AtomicLearner):
         self.before = Snapshot()
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         if state is not None:
-            self.settings, self.run = state["settings"], state["run"]
+            self.settings, self.run = settings_of(state["settings"]), state["run"]
             self.rates, self.origin = list(state["rates"]), state["origin"]
+            self.schedule = state.get("schedule")
             self.standardizer = state["standardizer"]
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
@@ -129,9 +114,11 @@ cdef class Learner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         state = {
-            "settings": self.settings, "run": self.run, "rates": list(self.rates), "origin": self.origin,
+            "settings": dict_of(&self.settings), "run": self.run, "rates": list(self.rates), "origin": self.origin,
             "standardizer": self.standardizer,
         }
+        if self.schedule is not None:
+            state["schedule"] = self.schedule
         return type(self), (self.geometry, self.loss, state)
 
     @property
@@ -185,7 +172,9 @@ cdef class Learner(AtomicLearner):
     @property
     def next_rate(self):
         """The schedule's rate for the next row, or the adaptive one if that is lower."""
-        return min(rate(&self.settings, self.run.t + 1.0), self.geometry.state.rate)
+        cdef double t = self.run.t + 1.0
+        scheduled = rate(&self.settings, t) if self.schedule is None else self.schedule.rates(t, 1)[0]
+        return min(scheduled, self.geometry.state.rate)
 
     @property
     def rate_range(self):
@@ -212,8 +201,8 @@ cdef class Learner(AtomicLearner):
         Parameters
         ----------
         update : {"implicit", "explicit", "importance", "gradient"}
-        schedule : object with `scale` and `power`
-            Rate of row t: scale / t^power.
+        schedule : Schedule
+            Rate of row t: scale / t^power, or that of the user's own schedule.
         fit_intercept : bool
         average : bool or int
             Row after which averaging begins; True is 1.
@@ -226,7 +215,10 @@ cdef class Learner(AtomicLearner):
         self.claim()
         try:
             self.settings.update = UPDATES[update]
-            self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
+            self.schedule = None if schedule.is_power_law else schedule
+            self.settings.rate_scale, self.settings.rate_power = NAN, NAN
+            if schedule.is_power_law:
+                self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
             self.settings.fit_intercept = fit_intercept
             self.settings.average_from = float(average) if average else INFINITY
             if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
@@ -376,6 +368,7 @@ cdef class Learner(AtomicLearner):
         )
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
+        self.list_rates(rows.n_rows)
         self.before.begin(self.geometry, rows, complete or project)
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
@@ -386,6 +379,14 @@ cdef class Learner(AtomicLearner):
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, &self.settings)
         self.descent = Descent(&self.run, &self.settings, &self.geometry.weights[0], self.loss.logistic)
+        return 0
+
+    cdef int list_rates(self, Py_ssize_t n) except -1:
+        """List the rates of the next n rows, if the schedule is the user's own."""
+        self.settings.own_rates = NULL
+        if self.schedule is not None:
+            self.own_rates = self.schedule.rates(self.run.t + 1.0, n)
+            self.settings.own_rates, self.settings.own_rates_from = &self.own_rates[0], self.run.t + 1.0
         return 0
 
     cdef int undo(self, Rows rows) except -1:
@@ -474,6 +475,7 @@ cdef class Learner(AtomicLearner):
     cdef Savepoint make_savepoint(self):
         cdef LearnerSavepoint savepoint = LearnerSavepoint()
         savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
+        savepoint.schedule = self.schedule
         savepoint.validated, savepoint.origin, savepoint.loss = self.validated, self.origin, self.loss
         savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
         savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
@@ -484,6 +486,7 @@ cdef class Learner(AtomicLearner):
     cdef int return_to(self, Savepoint saved) except -1:
         cdef LearnerSavepoint savepoint = saved
         self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
+        self.schedule = savepoint.schedule
         self.validated, self.origin, self.loss = savepoint.validated, savepoint.origin, savepoint.loss
         self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
         self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp

@@ -7,8 +7,8 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, weight_of
-from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn

@@ -30,6 +30,8 @@ cdef struct Settings:
     bint track_regret
     double rate_scale         # rate of row t: rate_scale / t^rate_power
     double rate_power
+    const double* own_rates   # of the rows of a call, by a schedule of the user's own; NULL otherwise
+    double own_rates_from     # t of the first of them
     double average_from       # the row from which weights are averaged
 
 
@@ -51,6 +53,21 @@ cdef struct RunState:         # the learner's state except for its geometry
     double rate_rose          # whether a rate exceeded the one before
 
 
+cdef inline dict dict_of(const Settings* settings):
+    """The settings, for pickling; rates of a call are not kept."""
+    return {
+        "update": settings.update, "fit_intercept": settings.fit_intercept, "track_regret": settings.track_regret,
+        "rate_scale": settings.rate_scale, "rate_power": settings.rate_power, "average_from": settings.average_from,
+    }
+
+
+cdef inline Settings settings_of(dict saved) except *:
+    return Settings(
+        saved["update"], saved["fit_intercept"], saved["track_regret"], saved["rate_scale"], saved["rate_power"],
+        NULL, 0.0, saved["average_from"],
+    )
+
+
 cdef inline double rate(const Settings* settings, double t) noexcept nogil:
     """The schedule's rate of row t."""
     if settings.rate_power == 0:
@@ -59,7 +76,9 @@ cdef inline double rate(const Settings* settings, double t) noexcept nogil:
         return settings.rate_scale / sqrt(t)
     if settings.rate_power == 1:
         return settings.rate_scale / t
-    return settings.rate_scale / pow(t, settings.rate_power)
+    if settings.own_rates == NULL:
+        return settings.rate_scale / pow(t, settings.rate_power)
+    return settings.own_rates[<Py_ssize_t> (t - settings.own_rates_from)]
 
 
 cdef inline void add_slack(RunState* run, double s, double rate) noexcept nogil:

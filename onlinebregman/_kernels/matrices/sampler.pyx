@@ -5,8 +5,8 @@ import numpy as np
 cimport cython
 from libc.math cimport fabs
 
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint
-from onlinebregman._kernels.loop.learner cimport Learner, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
+from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss

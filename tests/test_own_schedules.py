@@ -1,0 +1,167 @@
+"""Rates of the user's own: a subclass of Schedule that defines `__call__`, in every estimator that takes a schedule."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from onlinebregman import (
+    EGRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MEGKernelLearner,
+    MirrorDescentRegressor,
+)
+from onlinebregman.persistence import load_model, save_model
+from onlinebregman.schedules import InverseScaling, Schedule
+
+WITH_VARIANTS = False
+
+
+class Power(Schedule):
+    """The rates of InverseScaling, by its own `__call__`; without the constructor of the base class."""
+
+    def __init__(self, eta0, power_t):
+        self.eta0 = eta0
+        self.power_t = power_t
+
+    def __call__(self, t):
+        return self.eta0 / t**self.power_t
+
+
+class Table(Schedule):
+    """Given rates, and the last of them from then on; the numbers of the base class's constructor do not count."""
+
+    def __init__(self, *values):
+        super().__init__(1e9, 3.0)
+        self.values = values
+
+    def __call__(self, t):
+        return np.array(self.values)[np.minimum(np.asarray(t, dtype=int), len(self.values)) - 1]
+
+
+def takes_schedules(estimator):
+    return Schedule in type(estimator)._parameter_constraints.get("learning_rate", [])
+
+
+@pytest.mark.only(where=takes_schedules)
+def test_they_are_called(estimator, rows, learn, output):
+    X, y = rows
+    estimator.set_params(learning_rate=InverseScaling(0.05, 0.25))
+    expected = output(learn(estimator, X, y), X)
+    found = output(learn(clone(estimator).set_params(learning_rate=Power(0.05, 0.25)), X, y), X)
+    other = output(learn(clone(estimator).set_params(learning_rate=Power(0.1, 0.25)), X, y), X)
+    for name, values in expected.items():
+        assert_allclose(found[name], values, rtol=1e-9, atol=1e-9)
+    assert any(not np.allclose(other[name], values, rtol=1e-6) for name, values in expected.items())
+
+
+@pytest.mark.only(where=takes_schedules)
+def test_cuts_copies_and_zero_weights_change_nothing(estimator, rows, learn, learned):
+    X, y = rows
+    estimator.set_params(learning_rate=Table(0.05, 0.2, 0.1, 0.01, 0.07))
+    if type(estimator).__name__.endswith("MetricLearner"):
+        pytest.skip("draws its pairs by blocks of rows")
+    whole, parts = learn(clone(estimator), X, y), clone(estimator)
+    for start, end in [(0, 1), (1, 2), (2, 3), (3, 25), (25, 26), (26, 40)]:
+        parts = learn(pickle.loads(pickle.dumps(copy.deepcopy(parts))), X[start:end], y[start:end])
+        parts.partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    assert learned(parts, without=["_largest_weight", "_all_weight_one"]) == learned(
+        whole, without=["_largest_weight", "_all_weight_one"]
+    )
+
+
+@pytest.mark.only(where=takes_schedules)
+@pytest.mark.parametrize("bad", [0.0, -0.1, np.nan, np.inf])
+def test_rates_that_are_not_positive_are_refused(estimator, rows, learn, unchanged, bad):
+    X, y = rows
+    learn(estimator, X[:20], y[:20])
+    estimator.set_params(learning_rate=Table(*[0.01] * 21, bad))
+    message = rf"learning rates of (1 \* )?Table\(.*\) must be positive finite numbers; got {bad:g} for row t = 22"
+    if type(estimator).__name__.endswith("MetricLearner"):
+        message = message.replace("22", r"\d+")
+    with unchanged(estimator, message):
+        learn(estimator, X[20:], y[20:])
+
+
+def test_a_wrong_number_of_rates_or_an_error_of_their_own_is_refused(unchanged):
+    class TooMany(Schedule):
+        def __init__(self):
+            pass
+
+        def __call__(self, t):
+            return np.ones(len(t) + 1)
+
+    class Fails(TooMany):
+        def __call__(self, t):
+            raise KeyError("no such rate")
+
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    model = ImplicitGDRegressor().partial_fit(X, X[:, 0])
+    for schedule, error, match in [(TooMany(), ValueError, "broadcast"), (Fails(), KeyError, "no such rate")]:
+        model.set_params(learning_rate=schedule)
+        with unchanged(model, match, error):
+            model.partial_fit(X, X[:, 0])
+
+
+def test_they_can_change_in_mid_stream_and_back():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    y = X @ [1.0, -1.0, 2.0]
+    model = ImplicitGDRegressor(learning_rate=Power(0.3, 0.5))
+    twin = ImplicitGDRegressor(learning_rate=InverseScaling(0.3, 0.5))
+    for start, eta in [(0, None), (10, 0.2), (20, None)]:
+        for each, schedule in ((model, Power(0.3, 0.5)), (twin, InverseScaling(0.3, 0.5))):
+            each.set_params(learning_rate="constant" if eta else schedule, eta0=eta or 1.0)
+            each.partial_fit(X[start : start + 10], y[start : start + 10])
+    assert_allclose(model.coef_, twin.coef_, rtol=1e-12)
+
+
+def test_certificates_hold_for_rates_that_rise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = X @ rng.dirichlet(np.ones(4)) + 0.1 * rng.normal(size=200)
+    rates = Table(*np.linspace(0.01, 0.3, 200))
+    model = EGRegressor(weights="simplex", learning_rate=rates, fit_intercept=False, track_regret=True).partial_fit(
+        X, y
+    )
+    for u in rng.dirichlet(np.ones(4), size=20):
+        comparator = (rates(np.arange(1, 201)) * (X @ u - y) ** 2 / 2).sum()
+        assert model.weighted_loss_ - comparator <= model.regret_certificate(u) + 1e-12
+
+
+def test_fixed_bounds_are_for_constant_rates():
+    X = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
+    model = MEGKernelLearner(learning_rate=Power(0.5, 0.0)).partial_fit(X, [0.1, 0.3])
+    with pytest.raises(ValueError, match="constant rates only"):
+        model.loss_bound(np.eye(3) / 3)
+
+
+def test_values_of_the_rates_and_the_object():
+    own = Power(0.5, 0.5)
+    assert not own.is_power_law and not Table(1.0).is_power_law and InverseScaling().is_power_law
+    assert_allclose(own.rates(3, 4), 0.5 / np.sqrt([3, 4, 5, 6]), rtol=1e-15)
+    assert_allclose(own.scaled(4.0)(np.array([4.0])), [1.0], rtol=1e-15)
+    assert own == Power(0.5, 0.5) != Power(0.5, 0.4) and repr(own) == "Power(eta0=0.5, power_t=0.5)"
+
+
+def test_model_files_name_the_class_they_need_trust_for(tmp_path):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    model = MirrorDescentRegressor(learning_rate=Power(0.5, 0.5)).partial_fit(X, X[:, 0])
+    save_model(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="Power"):
+        load_model(tmp_path / "model")
+    again = load_model(tmp_path / "model", trusted=[Power])
+    assert_allclose(again.partial_fit(X, X[:, 0]).coef_, model.partial_fit(X, X[:, 0]).coef_, rtol=0)
+
+
+def test_metrics_learn_with_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    settings = {"random_state": 0, "max_iter": 3, "tol": None}
+    own = LogDetMetricLearner(learning_rate=Power(0.5, 0.5), **settings).fit(X, y)
+    named = LogDetMetricLearner(learning_rate=InverseScaling(0.5, 0.5), **settings).fit(X, y)
+    assert_allclose(own.get_mahalanobis_matrix(), named.get_mahalanobis_matrix(), rtol=1e-10)
