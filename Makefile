@@ -13,7 +13,7 @@ VENV ?= .venv
 # For pytest, such as PYTEST_ARGS=--cov, which takes twice the time
 PYTEST_ARGS ?=
 BIN = $(abspath $(VENV))/bin
-SOURCES = $(shell find onlinebregman -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name 'meson.build' -o -name py.typed) meson.build pyproject.toml
+SOURCES = $(shell find onlinebregman -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name 'meson.build' -o -name py.typed) meson.build meson.options pyproject.toml
 
 # Oldest versions: build requirements and dependencies as they are stated, with == for >=
 LOWEST =

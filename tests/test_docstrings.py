@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from test_docs import public_names
 
-import onlinebregman
 from onlinebregman._online import docs
 from onlinebregman._online.docs import DocumentedMixin, described_by
 
-FOLDER = Path(onlinebregman.__file__).parent
+SOURCES = Path(__file__).parents[1] / "onlinebregman"
 
 
 def docstrings():
     """All docstrings of the package as they are in the source."""
-    for path in FOLDER.rglob("*.py"):
+    for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 yield ast.get_docstring(node) or ""

@@ -10,5 +10,5 @@ if find_spec(f"{__name__}.loop.learner") is None and _source.exists():
         f"onlinebregman was imported from its source folder, {_source.parents[2]}, which has no compiled modules. "
         "To use an installed onlinebregman, run Python in another folder or with `python -P`; "
         "to work in this one, install it editable: `pip install meson-python Cython ninja numpy scipy`, then "
-        "`pip install --no-build-isolation -e .`"
+        "`pip install --no-build-isolation -Csetup-args=-Dfill_docstrings=false -e .`"
     )

@@ -3,8 +3,10 @@
 In the sections of a docstring a line of names in braces, such as `{tol, shuffle}`, stands for the entries of these
 names. For a class they are taken from its nearest base class that describes them; for a method from the method of that
 name in a base class, from the method without `partial_`, from `fit`, or from `plot` of a display; entries that nearly
-all classes have are in `COMMON`. Functions use `described_by`. Defaults are taken from the signature. Docstrings are
-completed when a class is created, so that `help` shows them in full.
+all classes have are in `COMMON`. Functions use `described_by`. Defaults are taken from the signature.
+
+Docstrings are completed when a class is created, so that `help` shows them in full. The build does the same in the
+files that it installs (`fill_docstrings.py`), for editors, which read them.
 """
 
 from __future__ import annotations

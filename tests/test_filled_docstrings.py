@@ -1,0 +1,68 @@
+"""The build installs Python files whose docstrings are complete, as editors read them without running the package."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import jedi
+import pytest
+from test_docs import public_names
+
+import onlinebregman
+
+SOURCES = Path(__file__).parents[1] / "onlinebregman"
+INSTALLED = Path(onlinebregman.__file__).parent
+SHOWN = ("fit", "partial_fit", "predict", "transform", "plot", "from_estimator")
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory):
+    """The package's Python files as the build writes them."""
+    folder = tmp_path_factory.mktemp("filled") / "onlinebregman"
+    subprocess.run([sys.executable, SOURCES / "fill_docstrings.py", SOURCES, folder], check=True)
+    jedi.settings.cache_directory = str(folder.parent / "cache")  # other processes write to the common one
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_python():
+    """An environment in which no editable installation of the package takes precedence over `filled`."""
+    return jedi.create_environment(sys.base_prefix, safe=False)
+
+
+def without_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.dump(tree)
+
+
+def test_only_docstrings_differ_from_the_sources(filled):
+    paths = [path.relative_to(filled) for path in filled.rglob("*.py")]
+    assert len(paths) > 100
+    for path in paths:
+        assert without_docstrings(filled / path) == without_docstrings(SOURCES / path)
+
+
+def test_those_are_the_files_that_are_installed(filled):
+    if INSTALLED == SOURCES:
+        pytest.skip("an editable installation runs the sources")
+    for path in filled.rglob("*.py"):
+        assert (INSTALLED / path.relative_to(filled)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("value", public_names())
+def test_editors_show_what_help_shows(filled, plain_python, value):
+    shown = [(value.__name__, value)]
+    if inspect.isclass(value):
+        shown += [(f"it.{name}", vars(value)[name]) for name in SHOWN if inspect.isfunction(vars(value).get(name))]
+    code = "\n".join([f"from {value.__module__} import {value.__name__} as it", "it", *(name for name, _ in shown[1:])])
+    folder = filled.parent
+    project = jedi.Project(folder, sys_path=[str(folder)])
+    script = jedi.Script(code, path=folder / "it.py", project=project, environment=plain_python)
+    for line, (_, runtime) in enumerate(shown, 2):
+        (found,) = script.infer(line, len(code.splitlines()[line - 1]))
+        assert found.docstring(raw=True) == inspect.getdoc(runtime)
