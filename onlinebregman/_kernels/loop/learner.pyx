@@ -438,12 +438,12 @@ cdef class Learner(AtomicLearner):
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
         cdef int status
-        if not self.before.complete:
-            self.before.log(self.geometry, row)
         if weight == 0:
             if prior_score != NULL:
                 prior_score[0] = NAN
             return LEARNED
+        if not self.before.complete:
+            self.before.log(self.geometry, row)
         if self.descends:
             status = descend(&self.descent, row, y[0], weight, prior_score)
         else:

@@ -148,10 +148,10 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef int predict_class(self, Learner learner, Py_ssize_t k, const Row* row, double weight) noexcept nogil:
         cdef int status
-        if not learner.before.complete:
-            learner.before.log(learner.geometry, row)
         if weight == 0:
             return LEARNED
+        if not learner.before.complete:
+            learner.before.log(learner.geometry, row)
         open_workspace(&self.works.each[k], row)
         status = predict_row(
             learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.predicted[k]

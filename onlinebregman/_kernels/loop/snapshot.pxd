@@ -9,6 +9,8 @@ cdef class Snapshot:
     cdef double* saved        # memory reused by all calls
     cdef Py_ssize_t capacity, used
     cdef Py_ssize_t logged    # number of rows in the log
+    cdef Py_ssize_t* numbers  # and which rows of the block they are: not all rows are logged
+    cdef Py_ssize_t room      # for how many of them there is memory
 
     cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil

@@ -8,7 +8,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef extern from "ops/row.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -20,12 +20,14 @@ cdef class Snapshot:
 
     def __dealloc__(self):
         free(self.saved)
+        free(self.numbers)
 
     cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1:
         """Start a backup for these rows."""
         cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature
         cdef double* saved
+        cdef Py_ssize_t* numbers
         self.stamped = geometry.penalised and (not geometry.eager or geometry.state.lagging)
         size *= self.vectors(geometry)
         if size > self.capacity:
@@ -33,6 +35,11 @@ cdef class Snapshot:
             if saved == NULL:
                 raise MemoryError()
             self.saved, self.capacity = saved, size
+        if not complete and rows.n_rows > self.room:
+            numbers = <Py_ssize_t*> realloc(self.numbers, rows.n_rows * sizeof(Py_ssize_t))
+            if numbers == NULL:
+                raise MemoryError()
+            self.numbers, self.room = numbers, rows.n_rows
         self.complete, self.start, self.used, self.logged = complete, start, 0, 0
         geometry.backed_up, geometry.needs_backup = complete, False
         if complete:
@@ -42,6 +49,7 @@ cdef class Snapshot:
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil:
         """Save the weights of a row before it is learned."""
         self.move(geometry, row, True)
+        self.numbers[self.logged] = row.number
         self.logged += 1
 
     cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil:
@@ -51,7 +59,7 @@ cdef class Snapshot:
             self.move(geometry, NULL, False)
         while self.logged > 0:
             self.logged -= 1
-            rows.fetch(row_number(rows, self.logged), &row)
+            rows.fetch(self.numbers[self.logged], &row)
             self.move(geometry, &row, False)
 
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:

@@ -148,7 +148,7 @@ cdef class VonNeumannGeometry(Geometry):
 
     def evaluate_row(self, const double[::1] x, double c):
         """tr(W(c) X), minus its derivative in c, and `conjugate`, for one row x."""
-        cdef Row row = Row(&x[0], NULL, x.shape[0])
+        cdef Row row = Row(&x[0], NULL, x.shape[0], 0)
         cdef Workspace work
         cdef double value, slope, gained
         make_workspace(&work, self.vector_length(row.n))
@@ -162,7 +162,7 @@ cdef class VonNeumannGeometry(Geometry):
 
     def move(self, const double[::1] x, double c):
         """W <- W(c) for one row x; returns `conjugate`."""
-        cdef Row row = Row(&x[0], NULL, x.shape[0])
+        cdef Row row = Row(&x[0], NULL, x.shape[0], 0)
         cdef Workspace work
         cdef double gained = 0.0
         make_workspace(&work, self.vector_length(row.n))

@@ -18,5 +18,5 @@ cdef inline const Row* mapped(FourierFeatures features, const Row* row, double* 
     if features is None:
         return row
     features.apply(row, z)
-    image.x, image.index, image.n = z, NULL, features.n_components
+    image.x, image.index, image.n, image.number = z, NULL, features.n_components, row.number
     return image

@@ -6,6 +6,7 @@ cdef struct Row:              # a read-only view of one row; what is computed fr
     const double* x           # the values
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # the number of values
+    Py_ssize_t number         # which row of the block it is, as stored
 
 # A sort key: the column in the upper half, the position of its value in the row in the lower half.
 ctypedef uint64_t Entry
