@@ -64,5 +64,8 @@ def test_editors_show_what_help_shows(filled, plain_python, value):
     project = jedi.Project(folder, sys_path=[str(folder)])
     script = jedi.Script(code, path=folder / "it.py", project=project, environment=plain_python)
     for line, (_, runtime) in enumerate(shown, 2):
-        (found,) = script.infer(line, len(code.splitlines()[line - 1]))
-        assert found.docstring(raw=True) == inspect.getdoc(runtime)
+        found = script.infer(line, len(code.splitlines()[line - 1]))
+        docstrings = [definition.docstring(raw=True) for definition in found]
+        # Stand-ins for what older versions of scikit-learn lack are defined in several branches: jedi lists them all.
+        assert inspect.getdoc(runtime) in docstrings
+        assert len(docstrings) == 1 or runtime.__module__ == "onlinebregman._sklearn_compat"
