@@ -3,6 +3,7 @@
 Estimators are found automatically, see conftest.py. Contracts about their input are in test_contracts_input.py.
 """
 
+import copy
 import importlib
 import inspect
 import pkgutil
@@ -11,9 +12,10 @@ import threading
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import estimator_checks
+from sklearn.utils import estimator_checks, get_tags
 
 import onlinebregman
 
@@ -171,6 +173,38 @@ def test_a_call_of_weight_zero_changes_nothing(weighted, rows, learn, learned):
     assert learned(weighted) == before
     weighted.partial_fit(X[:3], y[:3], sample_weight=[0, 1, 0])
     assert learned(weighted) != before
+
+
+@pytest.mark.parametrize("weights", [(0, 1, 1, 0, 1, 1), (1, 0, 0, 1, 1, 0)], ids=["first", "middle"])
+def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, weights):
+    """A row that is refused while the block is learned: the model is a twin of one that never saw the call."""
+    X, y = rows
+    layouts = [np.asarray]
+    if get_tags(weighted).input_tags.sparse:
+        layouts.append(sparse.csr_array)
+        wide = np.zeros((40, 20, X.shape[1]))  # of few values in columns of their own, which alone are backed up
+        wide[range(40), np.arange(40) % 20] = X
+        X = wide.reshape(40, -1)
+    for layout in layouts:
+        model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])
+        for row in np.flatnonzero(weights)[1:]:
+            for value, must_raise in ((np.inf, True), (1e308, False)):  # a large value can be learned by some
+                bad = X[20:26].copy()
+                bad[row, np.flatnonzero(bad[row])] = value
+                attempt = copy.deepcopy(model)
+                try:
+                    learn(attempt, layout(bad), y[20:26], sample_weight=np.array(weights, dtype=float))
+                except ValueError:
+                    model = attempt
+                    assert learned(model) == learned(twin)
+                else:
+                    assert not must_raise
+        learn(model, layout(X[26:]), y[26:])
+        learn(twin, layout(X[26:]), y[26:])
+        assert learned(model) == learned(twin)
+        results = output(twin, layout(X))
+        for name, result in output(model, layout(X)).items():
+            assert_array_equal(result, results[name])
 
 
 def test_weights_of_one_are_no_weights(weighted, rows, learn, learned):
