@@ -119,6 +119,18 @@ def test_statistics_are_added_up_in_one_round():
     assert density.score(lazy(X)) == pytest.approx(density.estimator_.score(X))
 
 
+@pytest.mark.parametrize("targets", [y, np.column_stack([y, X[:, 0] - 3.0])], ids=["one target", "two targets"])
+def test_intercepts_without_a_penalty_are_added_up(targets):
+    weights = np.r_[np.zeros(40), rng.uniform(0.5, 2.0, size=80)]  # the first shard does not determine the intercept
+    for given in ([], [weights]):
+        mixed = DistributedOnline(ForwardRegressor(penalize_intercept=False)).fit(*lazy(X, targets + 5.0, *given))
+        once = ForwardRegressor(penalize_intercept=False).fit(X, targets + 5.0, *given)
+        for name in ("coef_", "intercept_", "noise_variance_"):
+            assert_allclose(getattr(mixed.estimator_, name), getattr(once, name), rtol=1e-10)
+        assert mixed.estimator_.t_ == once.t_
+        assert_allclose(mixed.predict(X), once.predict(X), rtol=1e-10)
+
+
 def test_sequential_is_the_loop():
     model = DistributedOnline(SGDRegressor(shuffle=False), mode="sequential", n_rounds=2).fit(*lazy(X, y))
     loop = SGDRegressor(shuffle=False)

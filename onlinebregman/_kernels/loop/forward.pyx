@@ -149,6 +149,8 @@ cdef class ForwardLearner(AtomicLearner):
         states = [other[3] for other in others]
         A, b, squares = (first + sum(other[i] - first for other in others) for i, first in enumerate((A, b, squares)))
         state = {name: value + sum(each[name] - value for each in states) for name, value in state.items()}
+        empty = np.diagonal(A) == 0.0  # only of an intercept without a penalty, before the first row
+        A[empty, empty] = 1.0
         scale = np.sqrt(np.diagonal(A))
         try:
             lower = np.linalg.cholesky(A / np.multiply.outer(scale, scale)) * scale[:, np.newaxis]
@@ -158,6 +160,7 @@ cdef class ForwardLearner(AtomicLearner):
             ) from None
         root = np.diagonal(lower)
         d, U, g = root ** 2, lower.T / root[:, np.newaxis], np.linalg.solve(lower, b) / root[:, np.newaxis]
+        d[empty] = 0.0
         left = np.maximum(squares - (g * g * d[:, np.newaxis]).sum(axis=0), 0.0)
         factor = np.concatenate([np.r_[d[k], U[k, k + 1:], g[k]] for k in range(self.d)] + [left])
         state["hindsight"] = left.sum() / 2  # the minimum of the penalised loss
