@@ -13,9 +13,11 @@ class BayesMixture(MixtureClassifier):
     """Bayes mixture of experts that give class probabilities: its log loss is at most that of the best expert + ln K.
 
     The forecast is q = sum v_k p_k, and after observing y, v_k ~ v_k p_k(y): Bayes' rule. The losses of the mixture add
-    up to -ln sum prior_k exp(-L_k), for any stream, so that
+    up to -ln sum prior_k exp(-L_k), for any stream of rows of weight 1, so that
 
         loss of the mixture  <=  L_k + ln(1 / prior_k)    for every expert k.
+
+    This also holds for weights below 1; larger ones add a cost, which `regret_bound_` includes.
 
     With `share` > 0 a fraction of the total weight is redistributed after each row, which is Bayes' rule for a best
     expert that may change at any time: the loss is at most that of the best *sequence* of experts + `tracking_bound`.
@@ -34,7 +36,7 @@ class BayesMixture(MixtureClassifier):
     expert_losses_ : ndarray of shape (n_experts,)
         Log losses of the experts; infinite for one that gave an observed label probability 0.
     regret_bound_ : float
-        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight 1.
+        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight <= 1.
     {estimators_, classes_, t_, n_features_in_, feature_names_in_}
 
     See Also

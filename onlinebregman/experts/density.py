@@ -24,12 +24,14 @@ from ._weights import Array
 
 
 class DensityMixture(Density, ExpertMixture):
-    """Bayes mixture of density estimators: for any rows, its log loss is at most that of the best expert + ln K.
+    """Bayes mixture of density estimators: its log loss is at most that of the best expert + ln K.
 
     The forecast is the density q(x) = sum v_k p_k(x), and after observing x, v_k ~ v_k p_k(x): Bayes' rule. The losses
-    of the mixture add up to -ln sum prior_k exp(-L_k), for any stream, so that
+    of the mixture add up to -ln sum prior_k exp(-L_k), for any stream of rows of weight 1, so that
 
         loss of the mixture  <=  L_k + ln(1 / prior_k)    for every expert k.
+
+    This also holds for weights below 1; larger ones add a cost, which `regret_bound_` includes.
 
     With `share` > 0 a fraction of the total weight is redistributed after each row, which is Bayes' rule for a best
     expert that may change at any time: the loss is at most that of the best *sequence* of experts + `tracking_bound`.
@@ -53,7 +55,7 @@ class DensityMixture(Density, ExpertMixture):
     expert_losses_ : ndarray of shape (n_experts,)
         Log-losses of the experts; infinite for one that gave density 0 to a row.
     regret_bound_ : float
-        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight 1.
+        Bound on `cumulative_loss_` minus the loss of the best expert: ln K for equal priors and rows of weight <= 1.
     {estimators_, t_, n_features_in_, feature_names_in_}
 
     See Also

@@ -51,7 +51,8 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         switches divided by the number of rows. If positive, the learning rate must be a number or "theory".
     data_bounds : dict or None
         Bounds on forecasts and targets, for learning_rate="theory": "y", the pair of the smallest and the largest
-        value, and "n_rows", the number of rows (not needed for the average of squared losses).
+        value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for the average of
+        squared losses).
     {prior, history}
 
     Attributes

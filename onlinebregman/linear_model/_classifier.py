@@ -93,6 +93,10 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows.
 
+        Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models and
+        the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`, values
+        beyond five deviations, which count as five.
+
         Parameters
         ----------
         {X}

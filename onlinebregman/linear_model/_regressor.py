@@ -90,6 +90,9 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         -------
         y : ndarray of shape (n_samples,)
             Predictions: h(X @ coef_ + intercept_) with h the link of the loss, the identity for the squared loss.
+            Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models
+            and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
+            values beyond five deviations, which count as five.
         """
         return self._scores(X, linked=True)
 

@@ -266,7 +266,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Forward predictions, or X @ coef_.T + intercept_ if `forward` is False; the link of that for other losses
-            than the squared one.
+            than the squared one. With `standardize`, values beyond five deviations count as five; with
+            `random_features`, X stands for the features.
         y_std : ndarray of the same shape, if `return_std`
             Standard deviations of the targets of rows of weight 1, including noise and the uncertainty of the weights:
             sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.

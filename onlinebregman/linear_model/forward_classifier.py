@@ -166,7 +166,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Scores X @ coef_.T + intercept_ of rows.
+        """Scores X @ coef_.T + intercept_ of rows, or of their random features.
+
+        With `standardize`, values beyond five deviations count as five.
 
         Parameters
         ----------

@@ -261,8 +261,9 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
     `loss_bound_`, and gap is of the order of sqrt(min L_k ln K) or less.
 
     For a classifier, the mixture is the mean of the probabilities of the models with the same weights, L_k the log
-    losses and rate = 1 (Bayes' rule), so that gap = 0 and its log loss is at most min L_k + ln K. Scores of losses
-    without probabilities are calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
+    losses and rate = 1 (Bayes' rule), so that for rows of weight at most 1 gap = 0 and its log loss is at most
+    min L_k + ln K; for larger weights `loss_bound_` includes the gap. Scores of losses without probabilities are
+    calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
 
     Parameters
     ----------
@@ -328,7 +329,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         -------
         y : ndarray of shape (n_samples,)
             Predictions: the link of the loss at X @ coef_ + intercept_, in adaptive divergences at the mean score of
-            the models; for a classifier, labels.
+            the models; for a classifier, labels. With `standardize`, values beyond five deviations count as five.
         """
         if self._classifies():
             p = self._outputs(X)
