@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -252,6 +253,40 @@ def test_a_weight_at_the_end_of_its_interval_stays_inside():
     model = MirrorDescentRegressor(divergence="binary_entropy", penalty="l2", alpha=2.0, init=w, eta0=1.0)
     coef = model.partial_fit(np.zeros((1, 2)), [0.0]).coef_
     assert_allclose(coef, L2(2.0).prox(BinaryEntropy(), w, 1.0), rtol=1e-12)
+
+
+def exact_binary_step(w, l1, l2):
+    """logit v + l2 v = logit w - l1 in 60 digits: Newton in the logit of v, inside a bracket; v is rounded at last."""
+    with localcontext(prec=60):
+        w, l1, l2 = Decimal(w), Decimal(l1), Decimal(l2)
+        high = w.ln() - (1 - w).ln() - l1
+        goal, low = high, high - l2
+        t, step = (low + high) / 2, l2
+        for _ in range(400):
+            v = 1 / (1 + (-t).exp())
+            excess = t - goal + l2 * v
+            low, high = (low, t) if excess > 0 else (t, high)
+            newton = -excess / (1 + l2 * v * (1 - v))
+            if abs(newton) < Decimal("1e-45"):
+                break
+            good = low < t + newton < high and abs(newton) <= abs(step) / 2
+            step = newton if good else (low + high) / 2 - t
+            t += step
+        assert abs(newton) < Decimal("1e-45")
+        return float(1 / (1 + (-t).exp()))
+
+
+@pytest.mark.parametrize("gap", [2.0**-53, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
+def test_weights_near_1_keep_their_digits(gap, ratio):
+    """Also where the step takes them far from 1, in one coordinate or in many."""
+    w, alphas = 1.0 - gap, [1e-3, 0.1, 1.0, 10.0, 30.0, 40.0, 100.0, 600.0]
+    for alpha in alphas:
+        penalty = ElasticNet(alpha, ratio)
+        exact = min(exact_binary_step(w, penalty.l1, penalty.l2), np.nextafter(1.0, 0.0))
+        for point in ([w], [0.5, w, 1e-300]):
+            v = penalty.prox(BinaryEntropy(), point, 1.0)[point.index(w)]
+            assert abs(v - exact) <= 6 * np.spacing(np.nextafter(exact, 0.0))
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])

@@ -14,6 +14,7 @@ from scipy.special import expit, logit, wrightomega, xlogy
 
 from ._base import SeparableDivergence, VectorDivergence
 from ._numerics import (
+    EPS,
     SLACK,
     TINY,
     Array,
@@ -419,6 +420,45 @@ class BinaryEntropy(SeparableDivergence):
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         return self.inverse_mirror(logit(as_array(w)) - c * as_array(x))
+
+    def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
+        """argmin of D(u, w) + l1 sum u + l2 sum u^2/2 over u: u / (1 - u) = e^(-l1 - l2 u) w / (1 - w)."""
+        self.check_domain(w)
+        w, half = as_array(w), np.exp(-l1 / 2)  # in two halves: the product may be normal where e^-l1 is not
+        return self._shrink_odds(w / (1 - w) * half * half, l2)
+
+    def _shrink(self, w: Array, mu: float) -> Array:
+        return self._shrink_odds(w / (1 - w), mu)
+
+    def _shrink_odds(self, odds: Array, mu: float) -> Array:
+        """u with u / (1 - u) = odds e^-s, s = mu u: Newton in s inside a bracket, as u next to 1 has few digits."""
+        odds = np.maximum(odds, TINY)
+
+        def point(s: ArrayLike) -> tuple[Array, Array]:  # u and 1 - u
+            ratio = odds * np.exp(-as_array(s))
+            rest = 1 / (1 + ratio)
+            return np.where(ratio > 1, 1 - rest, ratio * rest), rest
+
+        s = np.zeros_like(odds)
+        if mu > 0:
+            s = np.minimum(wrightomega(np.log(odds) + np.log(mu)), mu)  # where u is small or near 1, the root
+            low, high, step = np.zeros_like(s), 2 * s, s
+            for _ in range(200):
+                u, rest = point(s)
+                excess = s - mu * u
+                low, high = np.where(excess < 0, s, low), np.where(excess > 0, s, high)
+                newton = -excess / (1 + mu * u * rest)
+                solved = np.abs(newton) <= 4 * EPS * s + TINY
+                # half a bracket instead of steps that leave it or do not become shorter: Newton alone may go in circles
+                good = (low < s + newton) & (s + newton < high) & (np.abs(newton) <= np.abs(step) / 2)
+                step = np.where(solved, 0.0, np.where(good, newton, (low + high) / 2 - s))
+                if solved.all():
+                    break
+                s = s + step
+        u, rest = point(s)
+        if mu > 0:
+            u = np.where(s * rest > 1, s / mu, u)  # the better conditioned of two equal forms
+        return np.clip(u, TINY, np.nextafter(1.0, 0.0))
 
     def default_start(self, n_features: int) -> Array:
         """1/2 for all weights, the minimum of F."""
