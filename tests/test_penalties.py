@@ -287,6 +287,16 @@ def test_weights_near_1_keep_their_digits(gap, ratio):
         for point in ([w], [0.5, w, 1e-300]):
             v = penalty.prox(BinaryEntropy(), point, 1.0)[point.index(w)]
             assert abs(v - exact) <= 6 * np.spacing(np.nextafter(exact, 0.0))
+        compiled = MirrorDescentRegressor(divergence="binary_entropy", penalty=penalty, init=[w], eta0=1.0)
+        (v,) = compiled.partial_fit([[0.0]], [0.0]).coef_
+        terms = abs(np.log(w / gap)) + penalty.l1 + penalty.l2  # it solves in the logit of v, which is a sum of these
+        assert_allclose(v, exact, rtol=2 * np.finfo(float).eps * (1 + terms))
+
+
+def test_the_step_near_1_does_not_go_in_circles():
+    w, penalty = 1.0 - 1e-6, ElasticNet(36.002988872455182, 0.3)
+    model = MirrorDescentRegressor(divergence="binary_entropy", penalty=penalty, init=[w], eta0=1.0)
+    assert_allclose(model.partial_fit([[0.0]], [0.0]).coef_, exact_binary_step(w, penalty.l1, penalty.l2), rtol=1e-13)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])

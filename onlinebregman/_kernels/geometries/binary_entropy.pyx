@@ -17,7 +17,7 @@ cdef extern from "ops/entropy.h":
 
 cdef extern from "ops/penalty.h":
     double OB_TINY
-    double ob_binary_ridge(double w, double l2) noexcept nogil
+    double ob_binary_ridge(double w, double l1, double l2) noexcept nogil
 
 
 cdef class BinaryEntropyGeometry(Geometry):
@@ -58,8 +58,7 @@ cdef class BinaryEntropyGeometry(Geometry):
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """logit v + l2 v = logit w - l1"""
         cdef double up = w * exp(-l1)
-        w = max(up / (1.0 - w + up), OB_TINY)
-        return w if l2 == 0 else max(ob_binary_ridge(w, l2), OB_TINY)
+        return max(up / (1.0 - w + up) if l2 == 0 else ob_binary_ridge(w, l1, l2), OB_TINY)
 
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
         cdef double r = (v - w) / w, s = (w - v) / (1.0 - w)

@@ -50,10 +50,12 @@ static double ob_entropy_ridge(double w, double l2) {
     return t < 1.0 ? w * exp(-t) : t / l2; /* the better conditioned of two equal forms */
 }
 
-/* ln(v / (1 - v)) + l2 v = ln(w / (1 - w)): Newton's method in the logit of v, inside a bracket */
-static double ob_binary_ridge(double w, double l2) {
-    const double goal = log(w) - log1p(-w);
-    double low = goal - l2, high = goal, t = goal - l2 * w / (1.0 + l2 * w * (1.0 - w)), v = w;
+/* ln(v / (1 - v)) + l2 v = ln(w / (1 - w)) - l1: Newton's method in the logit of v, inside a bracket, which is halved
+   where steps do not become shorter: Newton alone may go in circles */
+static double ob_binary_ridge(double w, double l1, double l2) {
+    const double goal = log(w) - log1p(-w) - l1, up = w * exp(-l1);
+    double v = up / (1.0 - w + up), low = goal - l2, high = goal, before = INFINITY;
+    double t = goal - l2 * v / (1.0 + l2 * v * (1.0 - v));
     for (int k = 0; k < 200; ++k) {
         if (!(low < t && t < high))
             t = 0.5 * (low + high);
@@ -67,7 +69,8 @@ static double ob_binary_ridge(double w, double l2) {
             low = t;
         if (fabs(step) <= 2.0 * DBL_EPSILON * fabs(t) || fabs(excess) <= 2.0 * DBL_EPSILON * (fabs(goal) + l2 * v))
             break;
-        t -= step;
+        t = fabs(step) <= 0.5 * before ? t - step : 0.5 * (low + high);
+        before = fabs(step);
     }
     return v;
 }
