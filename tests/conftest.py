@@ -62,6 +62,7 @@ VARIANTS = {
     "ExpertMixtureRegressor": [
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
+        {"strategy": "aggregating", "learning_rate": "theory", "share": 0.01, "data_bounds": {"y": (-100.0, 100.0)}},
     ],
     "ForwardClassifier": [
         {"forgetting": 0.9, "alpha": 0.1},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
-from onlinebregman._kernels.loop.experts import BrierLearner, LogLearner, MeanLearner
+from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
@@ -313,6 +313,9 @@ FORGED = {
     "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
     "a prior of other experts": lambda: Hedge(2, prior=np.ones(3) / 3),
     "a prior of nothing": lambda: Hedge(2, prior=np.array([1.0, 0.0])),
+    "a gradient of the Aggregating Algorithm": lambda: AggregatingLearner(Hedge(2), True, 0.0, 1.0),
+    "an empty range": lambda: AggregatingLearner(Hedge(2), False, 1.0, 1.0),
+    "other forecasts": lambda: AggregatingLearner(Hedge(2), False, 0.0, 1.0).predict(SQUARE),
     "no classes": lambda: BrierLearner(Hedge(2), False, 0),
     "weights of other experts": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((3, 2))),
     "weights of fewer rows": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((2, 3))),

@@ -26,7 +26,7 @@ from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from onlinebregman._kernels.loop.experts import BrierLearner, LogLearner, MeanLearner
+from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
@@ -270,9 +270,10 @@ def examples():
         found[Hedge].learn(losses, 2.0)
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.3]])
     found[MeanLearner] = MeanLearner(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), True, SquaredLoss())
+    found[AggregatingLearner] = AggregatingLearner(Hedge(3, 0.5, 0.1), False, 0.0, 2.0)
     found[LogLearner] = LogLearner(Hedge(3, prior=np.array([0.5, 0.3, 0.2])), False, False)
     found[BrierLearner] = BrierLearner(Hedge(1), False, 3)
-    for kind in (MeanLearner, LogLearner, BrierLearner):
+    for kind in (MeanLearner, AggregatingLearner, LogLearner, BrierLearner):
         found[kind].learn(rows, np.array([1.0, 2.0]))
     found[Unmixed] = Unmixed(3)
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))

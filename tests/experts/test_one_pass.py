@@ -57,6 +57,9 @@ MIXTURES = [
     ),
     ExpertMixtureRegressor(REGRESSORS),
     ExpertMixtureRegressor(REGRESSORS, strategy="eg", loss="absolute_error"),
+    ExpertMixtureRegressor(
+        REGRESSORS, strategy="aggregating", learning_rate="theory", share=0.01, data_bounds={"y": (-3.0, 3.0)}
+    ),
     DensityMixture(DENSITIES),
 ]
 
@@ -97,7 +100,7 @@ def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
             assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6], MIXTURES[8]])
+@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6], MIXTURES[8], MIXTURES[9]])
 def test_a_refused_row_changes_nothing(model, state):
     model = learned(model, [0, 30, 40])
     before, y = state(model), Y[kind_of(model)]

@@ -20,6 +20,12 @@ cdef class MeanLearner(ExpertLearner):
     cdef readonly Loss loss
 
 
+cdef class AggregatingLearner(ExpertLearner):
+    cdef readonly double lo, hi    # the range of targets
+
+    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil
+
+
 cdef class LogLearner(ExpertLearner):
     cdef readonly bint logarithms
 

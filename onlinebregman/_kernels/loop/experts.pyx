@@ -15,6 +15,9 @@ from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
+cdef extern from "ops/hedge.h":
+    double ob_log_odds_of_ends(const double* w, const double* z, double* t, Py_ssize_t n) noexcept nogil
+
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
 
@@ -173,6 +176,62 @@ cdef class MeanLearner(ExpertLearner):
             if not isfinite(self.losses[k]):
                 return INFINITY
         return self.loss.value(mean, y)
+
+
+@cython.final
+cdef class AggregatingLearner(ExpertLearner):
+    """Forecasts of targets in [lo, hi], by the Aggregating Algorithm for the squared loss; forecasts are clipped.
+
+    With B = hi - lo, the generalised prediction g(y) = -ln(sum v_k exp(-rate (p_k - y)^2 / 2)) / rate is at the rate
+    4 / B^2 at least the loss of the forecast
+
+        a = (lo + hi) / 2 + (g(lo) - g(hi)) / B,
+
+    for all y in [lo, hi]. At the same or a lower rate of the weights, g(y) is at most their mix loss.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+        False.
+    lo, hi : float
+    """
+
+    def __cinit__(self, hedge, gradient, double lo, double hi):
+        if gradient or not lo < hi:
+            raise ValueError(f"gradient must be False, and lo below hi; got {gradient}, {lo} and {hi}")
+        self.lo, self.hi = lo, hi
+
+    def _arguments(self):
+        return self.lo, self.hi
+
+    def predict(self, const double[:, ::1] forecasts):
+        """The mixture's forecasts for rows of the experts' forecasts."""
+        cdef Py_ssize_t i
+        cdef double[::1] buffer = np.zeros(3 * self.hedge.lanes), mixed = np.empty(forecasts.shape[0])
+        check_columns(forecasts.shape[1], self.n_features)
+        self.hedge.weigh(&buffer[0])
+        for i in range(forecasts.shape[0]):
+            mixed[i] = self.forecast(&forecasts[i, 0], &buffer[0], &buffer[self.hedge.lanes])
+        return np.asarray(mixed)
+
+    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil:
+        """The mixture's forecast; `work` has 2 `lanes` numbers."""
+        cdef Py_ssize_t k
+        cdef double middle = self.lo + (self.hi - self.lo) / 2, half = (self.hi - self.lo) / 2
+        for k in range(self.hedge.n_experts):
+            work[k] = min(max((forecasts[k] - middle) / half, -1.0), 1.0)
+        return middle + half / 2 * ob_log_odds_of_ends(v, work, work + self.hedge.lanes, self.hedge.n_experts)
+
+    cdef double compare(self, const double* forecasts, double y) noexcept nogil:
+        cdef Py_ssize_t k
+        if not self.lo <= y <= self.hi:
+            return INFINITY
+        for k in range(self.hedge.n_experts):
+            if not isfinite(forecasts[k]):
+                return INFINITY
+            self.losses[k] = (min(max(forecasts[k], self.lo), self.hi) - y) ** 2 / 2
+        return (self.forecast(forecasts, self.v, self.work) - y) ** 2 / 2
 
 
 @cython.final

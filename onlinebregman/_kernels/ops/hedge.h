@@ -93,6 +93,20 @@ OB_CLONES static double ob_mix_loss(const double *restrict w, const double *rest
     return least - log(ob_inner(w, t, n));
 }
 
+/* ln(sum w exp(-(z - 1)^2 / 2) / sum w exp(-(z + 1)^2 / 2)); t is a buffer of the same length */
+OB_CLONES static double ob_log_odds_of_ends(const double *restrict w, const double *restrict z, double *restrict t,
+                                            ptrdiff_t n) {
+    double sums[2];
+    for (int side = 0; side < 2; ++side) {
+        const double end = side ? -1.0 : 1.0;
+        for (ptrdiff_t i = 0; i < n; i += OB_LANES)
+            for (int k = 0; k < OB_LANES; ++k)
+                t[i + k] = ob_exp_soon(-0.5 * ((z[i + k] - end) * (z[i + k] - end)));
+        sums[side] = ob_inner(w, t, n);
+    }
+    return log(sums[0] / sums[1]);
+}
+
 /* The log losses of two classes for scores a; sign = 1 for the second class, -1 for the first */
 OB_CLONES static void ob_log_losses(double *restrict losses, const double *restrict a, double sign, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LANES)

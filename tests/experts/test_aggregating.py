@@ -1,0 +1,226 @@
+"""The Aggregating Algorithm for the squared loss: its formula, its bound on every stream, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from onlinebregman import ExpertMixtureRegressor, ImplicitGDRegressor, MirrorDescentRegressor
+
+SLACK = 1e-9
+
+
+def aggregating(lo=0.0, hi=1.0, **parameters):
+    parameters = {"learning_rate": "theory", **parameters}
+    return ExpertMixtureRegressor(strategy="aggregating", data_bounds={"y": (lo, hi)}, **parameters)
+
+
+def replica(X, y, lo, hi, weights, prior, share, rate):
+    """Forecasts, losses and final weights by the formulas: generalised predictions at both ends of the range."""
+    mixable, v = 4 / (hi - lo) ** 2, np.array(prior)
+
+    def generalised(end, p):
+        return -np.log(v @ np.exp(-mixable * (p - end) ** 2 / 2)) / mixable
+
+    forecasts, own, experts = [], 0.0, np.zeros(X.shape[1])
+    for p, target, weight in zip(np.clip(X, lo, hi), y, weights, strict=True):
+        a = (lo + hi) / 2 + (generalised(lo, p) - generalised(hi, p)) / (hi - lo)
+        losses = weight * (p - target) ** 2 / 2
+        forecasts.append(a)
+        if weight == 0:  # the row is ignored, and no weight is shared
+            continue
+        own, experts = own + weight * (a - target) ** 2 / 2, experts + losses
+        v = v * np.exp(-rate * losses)
+        v = (1 - share) * v / v.sum() + share * prior
+    return np.array(forecasts), own, experts, v
+
+
+@st.composite
+def streams(draw):
+    """(X, y) within a range [lo, hi], or forecasts beyond it: noise, extremes, or an adversary of the mixture."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_rows, n_experts = draw(st.integers(1, 60)), draw(st.integers(1, 6))
+    lo, length = draw(st.sampled_from([-3.0, 0.0, 100.0])), draw(st.sampled_from([0.01, 1.0, 50.0]))
+    X, y = rng.uniform(size=(n_rows, n_experts)), rng.uniform(size=n_rows)
+    if draw(st.booleans()):
+        X, y = np.rint(X), np.rint(y)
+    if draw(st.booleans()):
+        X = 2 * X - 0.5
+    if draw(st.booleans()):  # the end at which the mixture loses most, beyond what the weights say it may
+        v = np.full(n_experts, 1 / n_experts)
+        for t, p in enumerate(np.clip(X, 0, 1)):
+            both = [np.exp(-2 * (p - end) ** 2) for end in (0, 1)]
+            a = 0.5 + np.log((v @ both[1]) / (v @ both[0])) / 4
+            y[t] = float(a < 0.5) if v.max() < 0.9 else float(p[v.argmax()] < 0.5)
+            v = v * np.exp(-2 * (p - y[t]) ** 2)
+            v = v / v.sum()
+    hi = lo + length
+    return lo + length * X, np.clip(lo + length * y, lo, hi), lo, hi
+
+
+@settings(max_examples=60)
+@given(streams(), st.integers(0, 10**6), st.sampled_from([0.0, 0.05]), st.sampled_from(["theory", 0.3, 30.0]))
+def test_the_numbers_are_those_of_the_formulas(data, seed, share, rate):
+    X, y, lo, hi = data
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.ones(X.shape[1])) + 1e-3
+    prior, weights = prior / prior.sum(), rng.choice([0.0, 0.3, 1.0, 2.0], size=len(y))
+    rate = rate if rate == "theory" else rate / (hi - lo) ** 2
+    number = 4 / (hi - lo) ** 2 if rate == "theory" else rate
+    model = aggregating(lo, hi, learning_rate=rate, share=share, prior=prior)
+    forecasts, own, experts, v = replica(X, y, lo, hi, weights, prior, share, number)
+    near = {"rtol": 1e-8, "atol": 1e-10 * (hi - lo) ** 2}
+    for t in range(len(y)):
+        if model.__sklearn_is_fitted__():
+            assert_allclose(model.predict(X[t : t + 1]), forecasts[t : t + 1], rtol=0, atol=1e-9 * (hi - lo))
+        model.partial_fit(X[t : t + 1], y[t : t + 1], weights[t : t + 1])
+    assert_allclose(model.cumulative_loss_, own, **near)
+    assert_allclose(model.expert_losses_, experts, **near)
+    assert_allclose(model.weights_, v, rtol=1e-8, atol=1e-12)
+    whole = aggregating(lo, hi, learning_rate=rate, share=share, prior=prior).partial_fit(X, y, weights)
+    assert whole.cumulative_loss_ == model.cumulative_loss_
+    assert_array_equal(whole.weights_, model.weights_)
+
+
+@settings(max_examples=150)
+@given(streams(), st.sampled_from([1.0, 0.3, 3.0]), st.integers(0, 10**6))
+def test_the_bound_is_a_quarter_of_that_of_the_average(data, largest, seed):
+    """B^2 ln K / 4 against the best expert, for weights up to 1; for larger ones at a rate divided by the largest."""
+    X, y, lo, hi = data
+    rng = np.random.default_rng(seed)
+    weights = largest * rng.choice([1.0, rng.uniform(0.01, 1)], size=len(y))
+    rate = "theory" if largest <= 1 else 4 / ((hi - lo) ** 2 * largest)
+    model = aggregating(lo, hi, learning_rate=rate).partial_fit(X, y, weights)
+    bound = max(largest, 1) * (hi - lo) ** 2 * np.log(X.shape[1]) / 4
+    slack = SLACK * (hi - lo) ** 2
+    assert model.cumulative_loss_ - model.expert_losses_.min() <= bound + slack
+    assert model.cumulative_loss_ - (weights @ (X - y[:, np.newaxis]) ** 2 / 2).min() <= bound + slack
+    assert_allclose(model.regret_bound_, bound, atol=slack)
+
+
+@settings(max_examples=60)
+@given(streams(), st.integers(0, 10**6), st.sampled_from([1.0, 8.0, 100.0, "adaptive"]))
+def test_any_rate_any_weights_and_any_prior_keep_the_bound_of_the_run(data, seed, factor):
+    X, y, lo, hi = data
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.ones(X.shape[1])) + 1e-3
+    rate = factor if factor == "adaptive" else factor / (hi - lo) ** 2
+    model = aggregating(lo, hi, learning_rate=rate, prior=prior)
+    model.partial_fit(X, y, rng.choice([0.5, 1.0, 3.0], size=len(y)))
+    assert model.cumulative_loss_ - model.expert_losses_.min() <= model.regret_bound_ + SLACK * (hi - lo) ** 2
+    if factor == 1.0:  # every expert with its own prior weight
+        gap = model._learner.hedge.gap
+        bounds = model.expert_losses_ - np.log(prior / prior.sum()) / rate + gap
+        assert model.cumulative_loss_ <= bounds.min() + SLACK * (hi - lo) ** 2
+
+
+@settings(max_examples=60)
+@given(streams(), st.sampled_from([0.01, 0.2]), st.integers(0, 3))
+def test_fixed_share_tracks_the_best_sequence(data, share, n_switches):
+    X, y, lo, hi = data
+    model = aggregating(lo, hi, share=share).partial_fit(X, y)
+    losses = (np.clip(X, lo, hi) - y[:, np.newaxis]) ** 2 / 2
+    assert model._learner.hedge.gap <= SLACK * (hi - lo) ** 2
+    rng = np.random.default_rng(n_switches)
+    n_switches = min(n_switches, len(y) - 1)
+    for _ in range(20):
+        starts = np.sort(rng.choice(np.arange(1, len(y)), n_switches, replace=False)) if n_switches else []
+        sequence = rng.integers(X.shape[1], size=n_switches + 1)[np.searchsorted(starts, np.arange(len(y)), "right")]
+        switches = int((np.diff(sequence) != 0).sum())
+        of_sequence = losses[np.arange(len(y)), sequence].sum()
+        assert model.cumulative_loss_ <= of_sequence + model.tracking_bound(switches) + SLACK * (hi - lo) ** 2
+
+
+def test_the_average_does_not_keep_that_bound():
+    """One of 100 experts is right: the average loses 3 times as much, or at the same rate more than the mix losses."""
+    X, y = np.tile(np.eye(100)[0], (60, 1)), np.ones(60)
+    bound = np.log(100) / 4
+    average = ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (0, 1)}).partial_fit(X, y)
+    assert average.cumulative_loss_ > 3 * bound
+    faster = ExpertMixtureRegressor(learning_rate=4.0).partial_fit(X, y)
+    assert faster.regret_bound_ > 1.01 * bound
+    model = aggregating().partial_fit(X, y)
+    assert 0.9 * bound < model.cumulative_loss_ <= model.regret_bound_ <= bound + SLACK
+
+
+def test_a_single_expert_is_followed_and_forecasts_beyond_the_range_are_clipped():
+    X, y = np.array([[0.2], [0.9], [-5.0], [7.0]]), np.array([0.0, 1.0, 0.5, 1.0])
+    model = aggregating().partial_fit(X, y)
+    clipped = np.clip(X[:, 0], 0, 1)
+    assert_allclose(model.predict(X), clipped, atol=1e-15)
+    assert_allclose(model.cumulative_loss_, ((clipped - y) ** 2).sum() / 2)
+    assert_allclose(model.expert_losses_, model.cumulative_loss_)
+    assert model.regret_bound_ == pytest.approx(0.0, abs=1e-15)
+
+
+@settings(max_examples=30)
+@given(streams(), st.integers(0, 60))
+def test_a_stream_may_be_cut_anywhere(data, cut):
+    X, y, lo, hi = data
+    whole, parts = aggregating(lo, hi).partial_fit(X, y), aggregating(lo, hi)
+    for part in (slice(0, cut), slice(cut, None)):
+        if len(y[part]):
+            parts.partial_fit(X[part], y[part])
+    assert whole.cumulative_loss_ == parts.cumulative_loss_
+    assert_array_equal(whole.predict(X), parts.predict(X))
+
+
+@pytest.mark.parametrize("history", [0, 5])
+@pytest.mark.parametrize("target, said", [(1.5, "1.5"), (-1e300, "-1e\\+300"), (np.nextafter(1, 2), r"1\.0{14}\d+")])
+def test_targets_beyond_the_range_are_refused(history, target, said, unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 3)), rng.uniform(size=30)
+    model = aggregating(history=history).partial_fit(X, y)
+    wrong = y.copy()
+    wrong[7] = target
+    with unchanged(model, rf"row 7 must be within data_bounds\['y'\] = \(0\.0, 1\.0\); got {said}\. .*data_bounds"):
+        model.partial_fit(X, wrong)
+
+
+def test_the_declared_range_is_that_with_which_learning_started():
+    X, y = np.random.default_rng(0).uniform(size=(2, 30, 3))
+    model = aggregating().partial_fit(X, y[:, 0])
+    reference = aggregating().partial_fit(X, y[:, 0])
+    model.set_params(data_bounds={"y": (-9, 9)}, strategy="average")
+    for each in (model, reference):
+        each.partial_fit(X, y[:, 1])
+    assert_array_equal(model.predict(X), reference.predict(X))
+    assert model.cumulative_loss_ == reference.cumulative_loss_
+
+
+@pytest.mark.parametrize(
+    "parameters, match",
+    [
+        ({"data_bounds": None}, "strategy='aggregating' needs data_bounds with y"),
+        ({"data_bounds": None, "learning_rate": 1.0}, "strategy='aggregating' needs data_bounds with y"),
+        ({"data_bounds": {"y": (1, 1)}}, "needs data_bounds with y"),
+        ({"data_bounds": {"y": (0, np.inf)}, "learning_rate": "adaptive"}, "needs data_bounds with y"),
+        ({"loss": "absolute_error"}, "loss must be 'squared_error' with strategy='aggregating'"),
+        ({"share": 0.1, "learning_rate": "adaptive"}, "must be a number or 'theory' with share = 0.1"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(parameters, match, unchanged):
+    model = aggregating().set_params(**parameters)
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, match):
+            method([[0.0, 1.0]], [0.5])
+
+
+@pytest.mark.parametrize("second", [ImplicitGDRegressor(eta0=0.05), MirrorDescentRegressor(average=True)])
+def test_online_models_as_experts_are_forecast_and_mixed_row_by_row(second):
+    """In the compiled pass and beside it, with predictions that are those before each row was learned."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = np.clip(X @ [0.5, -0.5, 0.2, 0.0] + 0.2 * rng.normal(size=80), -1, 1)
+    experts = [("slow", ImplicitGDRegressor(eta0=0.01)), ("second", second)]
+    make = lambda: aggregating(-1.0, 1.0, estimators=experts)  # noqa: E731
+    whole, single, loss = make().partial_fit(X, y), make().partial_fit(X[:1], y[:1]), 0.0
+    loss = single.cumulative_loss_
+    for t in range(1, 80):
+        a = single.predict(X[t : t + 1])[0]
+        single.partial_fit(X[t : t + 1], y[t : t + 1])
+        loss += (a - y[t]) ** 2 / 2
+    assert_allclose(single.cumulative_loss_, loss, rtol=1e-12)
+    assert whole.cumulative_loss_ == single.cumulative_loss_
+    assert whole.cumulative_loss_ <= whole.expert_losses_.min() + np.log(2) + SLACK
