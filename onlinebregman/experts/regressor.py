@@ -32,9 +32,9 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
 
     The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts. If the
     range of the targets is known, the Aggregating Algorithm (`strategy="aggregating"`) has a quarter of the average's
-    regret bound: it has the same weights, but its forecast is not quite their mean, see Notes. `share` >
-    0 redistributes a fraction of the total weight after each row (fixed share), which makes it nearly as good as the
-    best *sequence* of experts with few switches. Each row is forecast before it is learned.
+    regret bound: it updates weights like the average, at a higher rate, and its forecast is not quite the weighted
+    mean, see Notes. `share` > 0 redistributes a fraction of the total weight after each row (fixed share), which makes
+    it nearly as good as the best *sequence* of experts with few switches. Each row is forecast before it is learned.
 
     Parameters
     ----------
@@ -56,8 +56,9 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         switches divided by the number of rows. If positive, the learning rate must be a number or "theory".
     data_bounds : dict or None
         Bounds on forecasts and targets, for learning_rate="theory": "y", the pair of the smallest and the largest
-        value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for the average of
-        squared losses).
+        value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for squared losses,
+        unless the strategy is "eg"). strategy="aggregating" needs "y" at any rate: targets beyond it are refused,
+        forecasts clipped.
     {prior, history}
 
     Attributes
