@@ -69,6 +69,7 @@ VARIANTS = {
         {"fit_intercept": False},
         {"standardize": True},
         {"penalize_intercept": False, "handle_unknown": "add"},
+        {"update": "aioli", "radius": 3.0},
     ],
     "ForwardRegressor": [
         {"forward": False},

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.loop.aioli import AioliLearner
 from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
@@ -301,6 +302,7 @@ FORGED = {
     "features of other rows": lambda: ForwardLearner(2, (), 1.0, True, features=FourierFeatures(SQUARE, np.ones(3))),
     "no targets": lambda: ForwardLearner(2, (0,), 1.0, True),
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True),
+    "three classes": lambda: AioliLearner(2, 3, 1.0, True),
     "one class": lambda: SoftmaxLearner(2, 1, 1.0, True),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"]),
     "too few states": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], None, [{}]),

@@ -26,6 +26,7 @@ from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
+from onlinebregman._kernels.loop.aioli import AioliLearner
 from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
@@ -256,6 +257,8 @@ def examples():
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
+    found[AioliLearner] = AioliLearner(3, 2, 0.5, True, None, None, None, 1.0, None, 0.5, 2.0)
+    found[AioliLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]), None, 0.9)
     found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True)
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.aioli import AioliLearner
 from .._kernels.loop.softmax import SoftmaxLearner
-from .._online.estimator import Call, Examples
+from .._online.estimator import Call, Examples, NoBound
 from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
-from .._sklearn_compat import StrOptions
+from .._sklearn_compat import Interval, StrOptions
 from ._forward import ForwardEstimator, largest_feature
 
 
@@ -32,8 +34,17 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
         A  <-  forgetting * A + h x x'.
 
+    For two classes there is a second update, AIOLI [4]_, with a bound on the regret for every stream (`regret_bound`).
+
     Parameters
     ----------
+    update : {"implicit", "aioli"}
+        "implicit": the steps above. "aioli", for two classes: the weights minimise the penalty plus a quadratic
+        approximation of each loss, and the score of a row also takes its two possible losses into account, see Notes.
+        Read when learning starts, like `radius`.
+    radius : float
+        For update="aioli": the norm of the weights (`coef_` and `intercept_` together) up to which the losses are
+        approximated from below, and `regret_bound` holds.
     {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
     handle_unknown : {"error", "add"}
         What to do with labels that are not among the classes. "error": raise an error. "add": add the class, from its
@@ -82,9 +93,17 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     curvature h depends on the probabilities of one output, except for the squared loss, whose curvature is 1
     (`ForwardRegressor`).
 
-    The loss of a row of weight h is multiplied by h; rows of weight 0 are ignored. There is no `regret_bound_`:
-    second-order steps on the log loss have a logarithmic regret only with constants that grow exponentially with the
-    size of the weights.
+    The loss of a row of weight h is multiplied by h; rows of weight 0 are ignored. There is no bound on the regret of
+    implicit steps: of learners whose score is linear in the row, none has a logarithmic regret without a constant that
+    grows exponentially with the size of the weights ([5]_).
+
+    update="aioli" has one, as its score z is not linear in x. With w the minimum of F, the sum of the penalty and the
+    approximations of the losses so far, and A the Hessian of F, z minimises F(u) + L(u.x, 1) + L(u.x, 0) over u.x:
+
+        z = w.x - q tanh(z / 2),    q = x'A^-1 x,
+
+    which is nearer to 0 than w.x where the rows so far say little about the direction x; `coef_` is w. A row then adds
+    to F its loss with the slope at z and the curvature L''(z) / (1 + max(radius |x| - |z|, 0) / 2).
 
     References
     ----------
@@ -93,6 +112,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     .. [2] E. Hazan, A. Agarwal, S. Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", Machine
        Learning 69, 2007.
     .. [3] G. J. Bierman, "Measurement Updating Using the U-D Factorization", Automatica 12, 1976.
+    .. [4] R. Jezequel, P. Gaillard, A. Rudi, "Efficient Improper Learning for Online Logistic Regression", COLT 2020.
+    .. [5] E. Hazan, T. Koren, K. Y. Levy, "Logistic Regression: Tight Bounds for Stochastic and Online Optimization",
+       COLT 2014.
 
     Examples
     --------
@@ -115,6 +137,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     _parameter_constraints: dict = {
         **ForwardEstimator._parameter_constraints,
+        "update": [StrOptions({"implicit", "aioli"})],
+        "radius": [Interval(Real, 0, None, closed="neither")],
         "handle_unknown": [StrOptions({"error", "add"})],
     }
 
@@ -125,6 +149,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def __init__(
         self,
         *,
+        update: Literal["implicit", "aioli"] = "implicit",
+        radius: float = 1.0,
         alpha: float = 1.0,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
@@ -166,7 +192,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Scores X @ coef_.T + intercept_ of rows, or of their random features.
+        """Scores X @ coef_.T + intercept_ of rows, or of their random features; nearer to 0 with update="aioli".
 
         With `standardize`, values beyond five deviations count as five.
 
@@ -230,7 +256,52 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         scores = self._predict(X, linked=False)
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
+    def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:
+        """Bound on `cumulative_loss_` minus the loss of other weights u on the same rows, for update="aioli".
+
+        It is alpha |u|^2 / 4 plus what the losses of this run exceeded the minimum of F by (see Notes of the class),
+        for rows of any weight. For T rows of norm at most R and weight at most 1, that is with N weights at most
+
+            alpha |u|^2 / 4 + (1 + radius * R / 2) N ln(1 + T R^2 / (2 alpha N)).
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,) or (random_features,)
+            The weights u, for standardised rows if `standardize` is True.
+        intercept : float, default=0.0
+            Their intercept, a coordinate of u with the feature 1; 0 if none is learned.
+
+        Returns
+        -------
+        bound : float
+            Infinite if rows were learned with `forgetting` < 1.
+
+        Raises
+        ------
+        ValueError
+            If the model was learned by another update, or the norm of u is larger than `radius`.
+        """
+        learner = self._fitted_learner()
+        if not isinstance(learner, AioliLearner):
+            raise NoBound("regret_bound is for update='aioli'; there is none for the implicit update.")
+        self._check_one_run()
+        u, b, n = np.asarray(coef, dtype=np.float64), float(intercept), learner.coef.shape[1]
+        if u.shape != (n,):
+            raise ValueError(f"coef must have shape ({n},); got {u.shape}.")
+        if b and not learner.fit_intercept:
+            raise ValueError(f"intercept must be 0, as none is learned; got {b:g}.")
+        norm = float(np.hypot(np.linalg.norm(u), b))
+        if not norm <= learner.radius:
+            raise ValueError(
+                f"The norm of coef and intercept must be at most radius = {learner.radius:g}; got {norm:g}. Fit with a "
+                "larger radius."
+            )
+        return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
+
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        improper = self.update == "aioli" if call.first else isinstance(self._learner, AioliLearner)
+        if improper and self.handle_unknown == "add":
+            raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
         if call.first:
             self.__dict__.pop("_begun_classes", None)
         if self.handle_unknown == "add":
@@ -241,15 +312,13 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def _begin(self, data: Examples) -> None:
         n_features = data.X.shape[1]
         n_classes = len(self._learned_classes)
-        learner = SoftmaxLearner(
-            n_features,
-            n_classes,
-            self.alpha,
-            self.fit_intercept,
-            forgetting=self.forgetting,
-            features=self._features(n_features),
-            intercept_alpha=self._intercept_alpha(),
-        )
+        improper = self.update == "aioli"
+        if improper and n_classes > 2:
+            raise ValueError(f"update='aioli' is for two classes; got {n_classes}. Use update='implicit'.")
+        scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
+        start = n_features, n_classes, scale * self.alpha, self.fit_intercept, None, None, None
+        others = self.forgetting, self._features(n_features), scale * self._intercept_alpha()
+        learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
         self._learner = self._standardize(learner, data.X)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:

@@ -10,6 +10,7 @@ cdef enum:
 cdef struct SecondOrderState:  # the state in addition to weights and metric
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
+    double slack              # of the bound on the regret, where there is one
 
 
 cdef class SecondOrderLearner(AtomicLearner):
@@ -47,4 +48,5 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil
     cdef void score(self, const Row* row, double* a) noexcept nogil
+    cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil
     cdef void move(self, const double* v, double* g, double weight) noexcept nogil

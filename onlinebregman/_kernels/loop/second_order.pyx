@@ -302,7 +302,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double* v = scratch(work, 1)
         cdef double* buffer = v + self.vector_stride()
         cdef double* a = scratch(work, 2)
-        cdef double h
+        cdef double h, q
         cdef Row image
         cdef Py_ssize_t c
         cdef int status
@@ -312,15 +312,17 @@ cdef class SecondOrderLearner(AtomicLearner):
             return LEARNED
         row = mapped(self.features, row, scratch(work, 4), &image)
         self.score(row, a)
-        if scores != NULL:
-            memcpy(scores, a, self.m * sizeof(double))
         self.passed = True
         self.size = ob_turn(
             &self.memory[self.vectors()], f, gain, self.scale(), row.x, row.index, row.n,
             self.n_inputs if self.fit_intercept else -1, v, buffer, self.padded, not self.backed_up,
         )
+        q = ob_dot(gain, f, self.padded)
+        self.foresee(row, q, a)
+        if scores != NULL:
+            memcpy(scores, a, self.m * sizeof(double))
         self.state.t += 1.0
-        status = self.respond(a, y, weight, ob_dot(gain, f, self.padded), work, &h)
+        status = self.respond(a, y, weight, q, work, &h)
         if status != LEARNED:
             return status
         if not ob_bierman(
@@ -350,6 +352,9 @@ cdef class SecondOrderLearner(AtomicLearner):
         if self.fit_intercept:
             for c in range(self.m):
                 a[c] += self.weights()[c * self.d + self.n_inputs]
+
+    cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil:
+        """Replace the scores a = W x by those of the prediction, where these are others; q is x'A^-1 x."""
 
     cdef void move(self, const double* v, double* g, double weight) noexcept nogil:
         """W -= weight * g v'"""

@@ -11,7 +11,6 @@ import copy
 
 import numpy as np
 
-cimport cython
 from libc.math cimport INFINITY, isfinite
 from libc.string cimport memcpy
 
@@ -29,9 +28,6 @@ cdef extern from "ops/vector.h":
 
 cdef extern from "ops/softmax.h":
     double OB_NO_CLASS
-    ctypedef struct ob_softmax:  # of the scores of n classes
-        Py_ssize_t classes, n, y
-        double* e
     void ob_softmax_of(ob_softmax* p, const double* z) noexcept nogil
     double ob_softmax_loss(const ob_softmax* p, const double* z) noexcept nogil
     void ob_softmax_probabilities(const ob_softmax* p, double* s) noexcept nogil
@@ -42,7 +38,6 @@ cdef extern from "ops/softmax.h":
 cdef double LEAST_CURVATURE = 1e-6
 
 
-@cython.final
 cdef class SoftmaxLearner(SecondOrderLearner):
     """Learns rows with the numbers of their classes, one after the other.
 
@@ -69,11 +64,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         The entry of A for the intercept before the first row; None: alpha.
     """
 
-    cdef readonly Py_ssize_t n_classes
-    cdef Py_ssize_t n_lanes   # the number of scores, padded to whole registers
-
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
-                  forgetting=1.0, FourierFeatures features=None, intercept_alpha=None):
+                  forgetting=1.0, FourierFeatures features=None, intercept_alpha=None, *of_subclass):
         self.standardizer = standardizer
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")

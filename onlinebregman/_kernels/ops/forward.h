@@ -200,6 +200,32 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
     return size;
 }
 
+/* x'A^-1 x, A^-1 = U D U' after the pending step of U (see `ob_turn`), which is not applied: with the old products f =
+ * U'x the new ones are f_j - move_j v'x, and v'x += gain_j f_j. */
+OB_CLONES static double ob_leverage(const double *restrict u, const double *restrict move, const double *restrict gain,
+                                    const double *restrict d, const double *restrict x,
+                                    const ptrdiff_t *restrict index, ptrdiff_t m, ptrdiff_t one, ptrdiff_t n) {
+    double vx = 0.0, total = 0.0;
+    for (ptrdiff_t j = 0; j < n; j += 4) {
+        double f[4] = {0.0, 0.0, 0.0, 0.0};
+        for (ptrdiff_t i = 0; i <= m; ++i) {
+            const ptrdiff_t k = i == m ? one : index == NULL ? i : index[i];
+            if (k < 0 || k >= j + 4)
+                continue;
+            const double *column = u + k / 8 * OB_TILE + k % 8, value = i == m ? 1.0 : x[i];
+            for (int c = 0; c < 4; ++c)
+                f[c] += column[8 * c] * value;
+        }
+        for (int c = 0; c < 4; ++c) {
+            const double now = f[c] - move[j + c] * vx;
+            vx += gain[j + c] * f[c];
+            total += d[j + c] * (now * now);
+        }
+        u += OB_TILE * ((j + 4 + 7) / 8);
+    }
+    return total;
+}
+
 /* The scalars of Bierman's rank-one update of U D U', from f = U'x and b = D f: with e_j = gamma + h sum_(k <= j) b_k
  * f_k
  *

@@ -1,0 +1,15 @@
+from onlinebregman._kernels.loop.second_order cimport SecondOrderLearner
+from onlinebregman._kernels.rows.rows cimport Rows
+
+cdef extern from "ops/softmax.h":
+    ctypedef struct ob_softmax:  # of the scores of n classes
+        Py_ssize_t classes, n, y
+        double* e
+
+
+cdef class SoftmaxLearner(SecondOrderLearner):
+    cdef readonly Py_ssize_t n_classes
+    cdef Py_ssize_t n_lanes   # the number of scores, padded to whole registers
+
+    cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil
+    cdef object predict_rows(self, Rows rows, bint linked)

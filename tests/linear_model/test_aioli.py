@@ -1,0 +1,268 @@
+"""AIOLI, the improper update of ForwardClassifier: its formulas, its bound on every stream, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import expit, log_expit
+from softmax_replica import some_rows
+
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def aioli(**parameters):
+    return ForwardClassifier(update="aioli", **parameters)
+
+
+class Replica:
+    """The algorithm by its formulas: w, the minimum of the sum F of the surrogates and the penalty, and A = F''."""
+
+    def __init__(self, d, alpha, radius, gamma=1.0):
+        self.A, self.w, self.radius, self.gamma = alpha / 2 * np.eye(d), np.zeros(d), radius, gamma
+        self.loss = self.constant = 0.0  # and F(0)
+
+    def score(self, x):
+        """The score of argmin F(w) + l(w.x, 1) + l(w.x, -1)."""
+        a, q = x @ self.w, x @ np.linalg.solve(self.A, x)
+        return brentq(lambda z: z - a + q * np.tanh(z / 2), -abs(a) - 1, abs(a) + 1, xtol=1e-14, rtol=1e-14)
+
+    def learn(self, x, y, weight=1.0):
+        sign, z = 2 * y - 1, self.score(x)
+        self.loss -= weight * log_expit(sign * z)
+        reach = self.radius * np.linalg.norm(x)
+        slope, h = -sign * expit(-sign * z), expit(z) * expit(-z)
+        kappa = h / (1 + max(reach - abs(z), 0) / 2)
+        more = weight * kappa * np.outer(x, x)
+        self.w = np.linalg.solve(self.A + more, self.A @ self.w + weight * (kappa * z - slope) * x)
+        self.A = self.gamma * self.A + more
+        self.constant += weight * (-log_expit(sign * z) - slope * z + kappa * z * z / 2)
+
+
+def surrogate_gap(a, z, reach):
+    """L(a) minus its quadratic approximation at z, which is to be at most the loss within the reach."""
+    h = expit(z) * expit(-z)
+    return (
+        np.logaddexp(0, a)
+        - np.logaddexp(0, z)
+        - expit(z) * (a - z)
+        - h / (1 + max(reach - abs(z), 0) / 2) * (a - z) ** 2 / 2
+    )
+
+
+@settings(max_examples=200)
+@given(st.floats(0, 60), st.floats(-80, 80))
+def test_the_surrogate_is_below_the_loss_of_every_comparator(reach, z):
+    a = np.linspace(-reach, reach, 2001)
+    assert surrogate_gap(a, z, reach).min() >= -1e-13 * (1 + reach + abs(z))
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    d=st.integers(1, 12),
+    alpha=st.floats(-2, 2).map(lambda power: 10.0**power),
+    radius=st.sampled_from([0.1, 1.0, 20.0]),
+    gamma=st.sampled_from([1.0, 0.9]),
+    fit_intercept=st.booleans(),
+    weighted=st.booleans(),
+)
+def test_it_is_the_algorithm_by_its_formulas(seed, d, alpha, radius, gamma, fit_intercept, weighted):
+    X, y = some_rows(40, d, 2, seed)
+    weights = np.random.default_rng(seed).choice([0.1, 1.0, 7.3], size=len(y)) if weighted else np.ones(len(y))
+    rows = np.c_[X, np.ones(len(y))] if fit_intercept else X
+    replica = Replica(rows.shape[1], alpha, radius, gamma)
+    model = aioli(alpha=alpha, radius=radius, forgetting=gamma, fit_intercept=fit_intercept)
+    for i, x in enumerate(rows):
+        if i:
+            z = replica.score(x)
+            assert_allclose(model.decision_function(X[i : i + 1]), z, rtol=1e-8, atol=1e-10)
+            assert_allclose(model.predict_proba(X[i : i + 1])[0], [expit(-z), expit(z)], rtol=1e-8)
+        replica.learn(x, y[i], weights[i])
+        model.partial_fit(X[i : i + 1], y[i : i + 1], [0, 1], weights[i : i + 1])
+        w = replica.w
+        got = np.r_[model.coef_[0], model.intercept_] if fit_intercept else model.coef_[0]
+        assert_allclose(got, w, rtol=1e-8, atol=1e-9 * np.abs(w).max())
+    assert_allclose(model._learner.covariance, np.linalg.inv(replica.A), rtol=1e-8, atol=1e-9 / alpha)
+    assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
+    if gamma == 1:  # what the losses exceed the minimum of the surrogates by
+        least = replica.constant - w @ replica.A @ w / 2
+        assert model.regret_bound(np.zeros(d)) == pytest.approx(replica.loss - least, rel=1e-7, abs=1e-8)
+
+
+@st.composite
+def adversaries(draw):
+    """(X, y, weights, radius, alpha): separable labels, noise, labels against the model, or few after many."""
+    rng = np.random.default_rng(draw(seeds))
+    n, d = draw(st.integers(1, 80)), draw(st.integers(1, 4))
+    radius, alpha = draw(st.sampled_from([0.1, 1.0, 10.0, 100.0])), draw(st.sampled_from([1e-3, 0.1, 1.0]))
+    X = rng.normal(size=(n, d)) * draw(st.sampled_from([0.1, 1.0, 10.0]))
+    kind = draw(st.sampled_from(["noise", "separable", "one direction", "late", "against"]))
+    y = (rng.uniform(size=n) < 0.5).astype(int)
+    if kind == "separable":
+        y = (X @ rng.normal(size=d) > 0).astype(int)
+    elif kind in ("one direction", "late"):
+        X = np.tile(X[:1], (n, 1))
+        y = (rng.uniform(size=n) < rng.choice([0.02, 0.5])).astype(int) if kind != "late" else np.arange(n) % n // 2 % 2
+    elif kind == "against":
+        replica = Replica(d, alpha, radius)
+        for t, x in enumerate(X):
+            y[t] = int(replica.score(x) < 0)
+            replica.learn(x, y[t])
+    weights = rng.uniform(0, 2, size=n) if draw(st.booleans()) else np.ones(n)
+    return X, y, weights + 1e-3, radius, alpha
+
+
+@settings(max_examples=200)
+@given(adversaries(), seeds, st.booleans())
+def test_the_regret_is_below_its_bounds(stream, seed, fit_intercept):
+    X, y, weights, radius, alpha = stream
+    weights = np.minimum(weights, 2.0)
+    rng = np.random.default_rng(seed)
+    model = aioli(alpha=alpha, radius=radius, fit_intercept=fit_intercept)
+    model.partial_fit(X, y, classes=[0, 1], sample_weight=weights)
+    rows = np.c_[X, np.ones(len(y))] if fit_intercept else X
+    w = np.r_[model.coef_[0], model.intercept_] if fit_intercept else model.coef_[0]
+    n, largest = rows.shape[1], np.linalg.norm(rows, axis=1).max()
+    for u in (w, -w, rng.normal(size=n), np.zeros(n)):
+        u = u * min(1, radius * (1 - 1e-12) / max(np.linalg.norm(u), 1e-300)) * rng.choice([1.0, 1.0, 0.3])
+        comparator = u[:-1] if fit_intercept else u, u[-1] if fit_intercept else 0.0
+        regret = model.cumulative_loss_ + weights @ log_expit((2 * y - 1) * (rows @ u))
+        bound = model.regret_bound(*comparator)
+        assert regret <= bound + 1e-8 * (1 + model.cumulative_loss_)
+        logarithm = n * np.log1p(weights.sum() * largest**2 / (2 * alpha * n))
+        printed = alpha / 4 * u @ u + (1 + radius * largest / 2) * logarithm
+        assert bound <= printed * (1 + 1e-9)
+
+
+def test_the_update_of_a_proper_learner_is_another():
+    X, y = some_rows(200, 5, 2)
+    proper, improper = ForwardClassifier().fit(X, y), aioli().fit(X, y)
+    assert np.abs(proper.predict_proba(X) - improper.predict_proba(X)).max() > 0.01
+    linear = X @ improper.coef_[0] + improper.intercept_[0]
+    assert (np.abs(improper.decision_function(X)) < np.abs(linear)).all()  # nearer to 0 than the linear score
+    assert ((improper.decision_function(X) > 0) == (linear > 0)).all()
+    assert_allclose(improper.predict_log_proba(X), np.log(improper.predict_proba(X)), rtol=1e-12)
+    assert improper.score(X, y) > 0.85
+
+
+def test_larger_weights_of_rows_are_in_the_bound_of_the_run():
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(100, 3)), rng.integers(2, size=100), rng.uniform(0, 30, size=100)
+    model = aioli().partial_fit(X, y, sample_weight=weights, classes=[0, 1])
+    u = rng.normal(size=3)
+    u /= 1.001 * np.linalg.norm(u)
+    regret = model.cumulative_loss_ + weights @ log_expit((2 * y - 1) * (X @ u))
+    assert regret <= model.regret_bound(u)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("parameters", [{}, {"random_features": 10, "random_state": 0}, {"standardize": True}])
+def test_a_stream_can_be_cut_anywhere(form, parameters, state):
+    X, y = some_rows(60, 9, 2)
+    X = X * (np.abs(X) > 0.5)
+    whole = aioli(**parameters).partial_fit(form(X), y, classes=[0, 1])
+    cut = aioli(**parameters)
+    for start, end in [(0, 1), (1, 2), (2, 9), (9, 30), (30, 60)]:
+        cut.partial_fit(form(X[start:end]), y[start:end], classes=[0, 1] if start == 0 else None)
+    assert state(cut._learner) == state(whole._learner)
+    assert_allclose(whole.predict_proba(form(X)), cut.predict_proba(form(X)), rtol=0)
+
+
+@pytest.mark.parametrize("d", [3, 8, 30])
+def test_sparse_rows_are_learned_as_dense_ones(d):
+    X, y = some_rows(100, d, 2)
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.7] = 0.0
+    dense, thin = aioli().fit(X, y), aioli().fit(sparse.csr_array(X), y)
+    assert_allclose(thin.coef_, dense.coef_, rtol=1e-10, atol=1e-11)
+    for model in (dense, thin):
+        assert_allclose(model.predict_proba(sparse.csr_array(X)), dense.predict_proba(X), rtol=1e-10)
+
+
+def test_losses_are_those_of_the_predictions_before():
+    X, y = some_rows(80, 6, 2)
+    model, loss = aioli(radius=5.0).partial_fit(X[:1], y[:1], classes=[0, 1]), np.log(2)
+    for t in range(1, 80):
+        loss -= model.predict_log_proba(X[t : t + 1])[0, y[t]]
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+    assert model.cumulative_loss_ == pytest.approx(loss, rel=1e-12)
+
+
+def test_a_mixture_predicts_with_it():
+    X, y = some_rows(120, 4, 2)
+    members = [aioli(radius=radius) for radius in (0.3, 3.0)]
+    mixture = ParameterFreeClassifier(members=members, stacking=False, share=0.0)
+    mixture.partial_fit(X, y, classes=[0, 1])
+    apart = [aioli(radius=radius).partial_fit(X, y, classes=[0, 1]) for radius in (0.3, 3.0)]
+    assert_allclose(mixture.cumulative_losses_, [model.cumulative_loss_ for model in apart], rtol=1e-10)
+    v = mixture.weights_
+    assert_allclose(mixture.predict_proba(X), sum(v[k] * apart[k].predict_proba(X) for k in range(2)), rtol=1e-9)
+
+
+def test_comparators_must_be_within_the_radius():
+    X, y = some_rows(30, 3, 2)
+    model = aioli(radius=2.0).fit(X, y)
+    assert model.regret_bound([0.0, 2.0, 0.0]) - model.regret_bound([0.0, 0.0, 0.0]) == pytest.approx(1.0)
+    assert model.regret_bound([0.0, 0.0, 0.0], 2.0) - model.regret_bound([0.0, 0.0, 0.0]) == pytest.approx(1.0)
+    model.set_params(radius=9.0)  # read when learning starts
+    with pytest.raises(ValueError, match=r"norm of coef and intercept must be at most radius = 2; got 2\.8"):
+        model.regret_bound([0.0, 2.0, 0.0], 2.0)
+    with pytest.raises(ValueError, match=r"coef must have shape \(3,\)"):
+        model.regret_bound([0.0, 2.0])
+    with pytest.raises(ValueError, match="must be at most radius = 2; got nan"):
+        model.regret_bound([0.0, np.nan, 0.0])
+    free = aioli(penalize_intercept=False, fit_intercept=True).fit(X, y)
+    rise = free.regret_bound(np.zeros(3), 1.0) - free.regret_bound(np.zeros(3))
+    assert rise == pytest.approx(1e-4 / 4)
+    with pytest.raises(ValueError, match="intercept must be 0"):
+        aioli(fit_intercept=False).fit(X, y).regret_bound(np.zeros(3), 1.0)
+
+
+def test_where_there_is_no_bound():
+    X, y = some_rows(30, 3, 2)
+    with pytest.raises(ValueError, match="update='aioli'"):
+        ForwardClassifier().fit(X, y).regret_bound(np.zeros(3))
+    assert aioli(forgetting=0.99).fit(X, y).regret_bound(np.zeros(3)) == np.inf
+
+
+@pytest.mark.parametrize(
+    "parameters, match",
+    [
+        ({"handle_unknown": "add"}, "handle_unknown must be 'error' with update='aioli'"),
+        ({"radius": 0.0}, "'radius' parameter"),
+        ({"update": "explicit"}, "'update' parameter"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(parameters, match, unchanged):
+    X, y = some_rows(30, 3, 2)
+    model = aioli().set_params(**parameters)
+    with unchanged(model, match):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
+def test_two_classes_are_needed(unchanged):
+    X, y = some_rows(30, 3, 3)
+    model = aioli()
+    with unchanged(model, r"update='aioli' is for two classes; got 3\. Use update='implicit'"):
+        model.fit(X, y)
+    model = aioli().fit(X, y > 0)
+    with unchanged(model.set_params(handle_unknown="add"), "handle_unknown must be 'error'"):
+        model.partial_fit(X, np.full(30, 2))
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_rows_too_large_are_refused(size, unchanged):
+    X, y = some_rows(30, 3, 2)
+    model = aioli().fit(X, y)
+    wrong = X.copy()
+    wrong[7, 1] = size
+    with unchanged(model, "Row 7"):
+        model.partial_fit(wrong, y)
+    with pytest.raises(ValueError, match="score of row 7"):
+        model.predict(wrong)
+    large = X * 1e100
+    assert np.isfinite(aioli().partial_fit(large, y, classes=[0, 1]).predict_proba(large)).all()
