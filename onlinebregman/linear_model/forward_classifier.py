@@ -85,8 +85,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
 
     A^-1 is kept as triangular factors that each row updates ([3]_): it stays positive definite for any rows, and
     features of very different scales are no problem. Time and memory are O(n_features^2) per row, for all classes
-    together, and O(n_features) per class for a prediction. With forgetting, A^-1 grows up to 1e100 in directions
-    without rows.
+    together, and O(n_features) per class for a prediction, or O(n_features^2) with update="aioli". With forgetting,
+    A^-1 grows up to 1e100 in directions without rows.
 
     Several outputs (y with several columns) need one classifier each, with
     :class:`sklearn.multioutput.MultiOutputClassifier` and its `partial_fit`. They cannot share the matrix: the
@@ -94,8 +94,8 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     (`ForwardRegressor`).
 
     The loss of a row of weight h is multiplied by h; rows of weight 0 are ignored. There is no bound on the regret of
-    implicit steps: of learners whose score is linear in the row, none has a logarithmic regret without a constant that
-    grows exponentially with the size of the weights ([5]_).
+    implicit steps: learners with a score w.x, and weights w of norm at most B chosen before the row, have a logarithmic
+    regret only with a factor that is exponential in B ([5]_).
 
     update="aioli" has one, as its score z is not linear in x. With w the minimum of F, the sum of the penalty and the
     approximations of the losses so far, and A the Hessian of F, z minimises F(u) + L(u.x, 1) + L(u.x, 0) over u.x:
@@ -259,10 +259,12 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on `cumulative_loss_` minus the loss of other weights u on the same rows, for update="aioli".
 
-        It is alpha |u|^2 / 4 plus what the losses of this run exceeded the minimum of F by (see Notes of the class),
+        It is the penalty of u plus what the losses of this run exceeded the minimum of F by (see Notes of the class),
         for rows of any weight. For T rows of norm at most R and weight at most 1, that is with N weights at most
 
             alpha |u|^2 / 4 + (1 + radius * R / 2) N ln(1 + T R^2 / (2 alpha N)).
+
+        An intercept counts as a weight with the feature 1; without a penalty on it the last term is larger.
 
         Parameters
         ----------
@@ -291,7 +293,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         if b and not learner.fit_intercept:
             raise ValueError(f"intercept must be 0, as none is learned; got {b:g}.")
         norm = float(np.hypot(np.linalg.norm(u), b))
-        if not norm <= learner.radius:
+        if not norm <= learner.radius * (1 + 1e-12):  # which a vector divided by its norm may exceed by rounding
             raise ValueError(
                 f"The norm of coef and intercept must be at most radius = {learner.radius:g}; got {norm:g}. Fit with a "
                 "larger radius."

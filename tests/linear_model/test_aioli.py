@@ -1,5 +1,7 @@
 """AIOLI, the improper update of ForwardClassifier: its formulas, its bound on every stream, and what it refuses."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -208,6 +210,8 @@ def test_comparators_must_be_within_the_radius():
     model = aioli(radius=2.0).fit(X, y)
     assert model.regret_bound([0.0, 2.0, 0.0]) - model.regret_bound([0.0, 0.0, 0.0]) == pytest.approx(1.0)
     assert model.regret_bound([0.0, 0.0, 0.0], 2.0) - model.regret_bound([0.0, 0.0, 0.0]) == pytest.approx(1.0)
+    u = np.ones(3) / np.sqrt(3.0) * (2.0 * (1 + 1e-15))  # of the norm 2 up to rounding
+    assert np.linalg.norm(u) > 2 and model.regret_bound(u) == pytest.approx(model.regret_bound([0.0, 2.0, 0.0]))
     model.set_params(radius=9.0)  # read when learning starts
     with pytest.raises(ValueError, match=r"norm of coef and intercept must be at most radius = 2; got 2\.8"):
         model.regret_bound([0.0, 2.0, 0.0], 2.0)
@@ -227,6 +231,37 @@ def test_where_there_is_no_bound():
     with pytest.raises(ValueError, match="update='aioli'"):
         ForwardClassifier().fit(X, y).regret_bound(np.zeros(3))
     assert aioli(forgetting=0.99).fit(X, y).regret_bound(np.zeros(3)) == np.inf
+    forgot = aioli(forgetting=0.99).partial_fit(X[:1], y[:1], [0, 1]).set_params(forgetting=1.0).partial_fit(X, y)
+    assert forgot.regret_bound(np.zeros(3)) == np.inf
+
+
+def test_the_functions_of_parallel_runs_add_up():
+    X, y = some_rows(90, 4, 2)
+    start = aioli(radius=5.0).partial_fit(X[:30], y[:30], [0, 1])
+    parts = [copy.copy(start).partial_fit(X[i : i + 30], y[i : i + 30]) for i in (30, 60)]
+    mixed = start._mixed(parts, [0.5, 0.5])
+    A0, A1, A2, A = (np.linalg.inv(model._learner.covariance) for model in (start, *parts, mixed))
+    w0, w1, w2, w = (np.r_[model.coef_[0], model.intercept_] for model in (start, *parts, mixed))
+    assert_allclose(A, A1 + A2 - A0, rtol=1e-10)
+    assert_allclose(A @ w, A1 @ w1 + A2 @ w2 - A0 @ w0, rtol=1e-10)
+    mixed.partial_fit(X, y)
+    with pytest.raises(ValueError, match="must be for one run over all rows"):  # with one penalty for all of them
+        mixed.regret_bound(np.zeros(4))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_bound_of_standardised_rows(form):
+    X, y = some_rows(60, 3, 2)
+    X = np.abs(X) * [1e-3, 1.0, 1e4] + [1.0, 0.0, 0.0]
+    model, rows = aioli(standardize=True, radius=3.0), []
+    for i in range(60):
+        if i:  # as the row is standardised before it is learned
+            known = model.mean_ * (form is np.asarray), model.scale_
+            rows.append(np.r_[np.clip((X[i] - known[0]) / known[1], -5, 5), 1.0])
+        model.partial_fit(form(X[i : i + 1]), y[i : i + 1], [0, 1])
+    u = np.array([1.0, -2.0, 0.5, 1.5])
+    regret = model.cumulative_loss_ - np.log(2) + log_expit((2 * y[1:] - 1) * (np.array(rows) @ u)).sum()
+    assert regret <= model.regret_bound(u[:3], u[3])
 
 
 @pytest.mark.parametrize(
