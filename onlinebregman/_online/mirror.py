@@ -123,10 +123,11 @@ class MirrorMixin(DocumentedMixin):
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         """See `LifeCycleMixin._mixed`: theta = sum share_s theta_s with theta_s = f(w_s)."""
-        if getattr(self, "track_regret", False):
+        if getattr(self, "track_regret", False) and self._divergence.adaptive:
             raise TypeError(
-                f"{type(self).__name__} cannot be mixed with track_regret=True, since a certificate is for one run; "
-                "use track_regret=False."
+                f"{type(self).__name__} cannot be mixed with track_regret=True and {self._divergence!r}, since the "
+                "certificates of several shards have a mean in one divergence only, and each row changes this one; use "
+                "track_regret=False, or a divergence that is not adaptive."
             )
         mixed = copy.copy(self)
         mixed._parallel = True

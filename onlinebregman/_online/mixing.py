@@ -7,6 +7,10 @@ Weights are averaged in the mirror space, which keeps them in the domain,
 
 For numbers of rows and sums over rows (losses, statistics, the state of an adaptive geometry) the increments on all
 shards are added, q = q_0 + sum (q_s - q_0). Sums are taken in the order of the shards.
+
+D(u, f^-1(theta)) = F(u) + F*(theta) - theta.u is convex in theta, so that D(u, w) <= sum n_s D(u, w_s) / n: the mean of
+the regret certificates of the shards is one for the mixture, and the next round continues from it. Therefore the sums
+of certificates are averaged like the weights.
 """
 
 from __future__ import annotations
@@ -60,6 +64,11 @@ def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any
     return Moments(float(weight), center + gap, second - weight * square(gap))
 
 
+# The intercept, and the sums of the regret certificate.
+_BY_SHARE = ("intercept", "weighted_loss", "slack", "rate_sum", "plain_slack", "plain_rows")
+# All shards start with the same rate; the next round must not start with a larger one than any of them ended with.
+_RATES: dict[str, Callable] = {"first_rate": max, "last_rate": min, "rate_rose": max}
+
 # --- learners ---------------------------------------------------------------------------------------------------------
 
 
@@ -70,11 +79,13 @@ def mixed_learner(
     geometry: Geometry,
     standardizer: Standardizer | None = None,
 ) -> Learner:
-    """A learner with the mixed geometry: intercepts are averaged like weights, everything else is added."""
+    """A learner with the mixed geometry: `_BY_SHARE` is averaged like the weights, everything else is added."""
     _, _, state = start.__reduce__()[1]
     runs = [part.__reduce__()[1][2]["run"] for part in parts]
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
-    run["intercept"] = float(mean(shares, [each["intercept"] for each in runs]))
+    run.update({name: float(mean(shares, [each[name] for each in runs])) for name in _BY_SHARE})
+    learned = [each for each, share in zip(runs, shares, strict=True) if share > 0]
+    run.update({name: pick(each[name] for each in learned) for name, pick in _RATES.items()})
     return Learner(geometry, start.loss, {**state, "run": run, "standardizer": standardizer})
 
 

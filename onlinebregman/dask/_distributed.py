@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
-import dask
-import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -24,15 +20,40 @@ from .._online.estimator import LifeCycleMixin
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
 from ..persistence import full_parameters, load_model, save_model
 from ._engines import Cluster, Serial, engine
-from ._shards import Part, chunks_of, cut, is_dask, labels, lengths, rows_of, size
+from ._predictions import PredictMixin
+from ._shards import cut
+from ._tasks import begin, facts, learn
 
 
-def _has(method: str) -> Callable[[Any], bool]:
-    """A check whether the model, or before fitting the estimator, has this method."""
-    return lambda self: hasattr(vars(self).get("estimator_", self.estimator), method)
+def _certifies(self: DistributedOnline) -> bool:
+    """Whether there are regret certificates of this model."""
+    model = vars(self).get("estimator_", self.estimator)
+    if getattr(model, "_adds_up", False):
+        raise AttributeError(
+            f"Models of {type(model).__name__} are sums, which are added up in one round instead of averaged: there is "
+            "no mean of certificates. Theorems about one pass over all rows hold in mode='sequential'."
+        )
+    return hasattr(model, "regret_certificate")
 
 
-class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
+class _Job(NamedTuple):
+    """Shards where an engine has loaded them, their names in errors, and their shares in the weight of all rows."""
+
+    run: Serial | Cluster
+    shards: list[Any]
+    where: list[str]
+    rows: Sequence[int]
+    shares: Sequence[float]
+    classes: Any
+
+
+def _each(run: Serial | Cluster, function: Callable, *arguments: Any, shards: list[Any], where: list[str]) -> list[Any]:
+    """function(*arguments, shard) of all shards at once, in their order."""
+    tasks = [run.run(name, function, *arguments, shard) for shard, name in zip(shards, where, strict=True)]
+    return [run.result(task, name) for task, name in zip(tasks, where, strict=True)]
+
+
+class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
     """One model learned by many workers from shards of the data: parameter mixing in the mirror space.
 
     In each round every shard s, of rows of weight n_s, n in all, is learned in one online pass by a copy of the model,
@@ -204,69 +225,176 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         RuntimeError
             If a shard cannot be learned by any worker, or was lost.
         """
-        if not hasattr(self.estimator, "partial_fit"):
-            raise TypeError(f"estimator must have partial_fit; got a {type(self.estimator).__name__}.")
-        if y is None and is_classifier(self.estimator):
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        shards = cut(X, y, sample_weight, self.n_shards)
-        with engine(self.client, self.retries) as run:
-            where = [f"Shard {number} of {len(shards)}" for number in range(len(shards))]
-            shards = [run.load(name, shard, self.persist) for name, shard in zip(where, shards, strict=True)]
-            search = is_classifier(self.estimator) and classes is None
-            facts = self._each(run, _facts, search, shards=shards, where=[f"{name}, at the start" for name in where])
-            rows, weights, found = zip(*facts, strict=True)
-            if not sum(weights) > 0:
-                raise ValueError("All sample_weight are zero: there is no row to learn from.")
-            if search:
-                check_classification_targets(classes := np.unique(np.concatenate(found)))
-            parameters = full_parameters(self.estimator)
-            signature = [repr(self.estimator), self.mode, self.mixing, list(rows), parameters]
+        with self._loaded(X, y, sample_weight, classes, search=classes is None) as job:
+            signature = [repr(self.estimator), self.mode, self.mixing, list(job.rows), full_parameters(self.estimator)]
             model, done = self._resumed(signature)
-            if self.mode == "sequential":
-                rounds = self._pass_by_pass(run, shards, where, model, classes, done)
-            else:
-                rounds = self._mix(run, shards, where, model, classes, weights, done)
+            once = self.mode == "mixing" and getattr(self.estimator, "_adds_up", False)
+            rounds = self._rounds(job, model, range(done, 1 if once else self.n_rounds))
             for model in rounds:
                 done += 1
                 if self.checkpoint is not None:
                     save_model(model, self.checkpoint, extra={"signature": signature, "rounds": done})
-        self.estimator_: Any = model
-        self.n_shards_, self.n_rounds_ = len(shards), done
-        for name in ("n_features_in_", "feature_names_in_", "classes_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-            elif hasattr(self, name):
-                delattr(self, name)
-        return self
+        return self._set_model(model, len(job.shards), done)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: ArrayLike | None = None
+    ) -> Self:
+        """One more round, over the shards of these rows, which may be new ones; without a checkpoint.
+
+        `n_rounds` calls with the same rows have the result of `fit`, bit for bit. A chunk of rows with its own shards
+        in each call is a stream of them. With mixing="scaled", decreasing rates are scaled as in rounds of equally many
+        rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            Rows, their targets or labels, and their weights.
+        classes : array-like of shape (n_classes,), default=None
+            All labels, for a classifier: at the first call.
+
+        Returns
+        -------
+        self : DistributedOnline
+            This estimator; it is unchanged if an error is raised.
+        """
+        model, done = (self.estimator_, self.n_rounds_) if self.__sklearn_is_fitted__() else (None, 0)
+        if classes is not None and hasattr(model, "classes_") and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes = {np.unique(classes).tolist()} is not the same as on the first call to partial_fit, "
+                f"{self.classes_.tolist()}; omit it."
+            )
+        with self._loaded(X, y, sample_weight, classes, search=False) as job:
+            (model,) = self._rounds(job, model, range(done, done + 1))
+        return self._set_model(model, len(job.shards), done + 1)
+
+    # --- regret ---------------------------------------------------------------------------------------------------
+
+    @available_if(_certifies)
+    def regret_certificate(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
+        """Bound on the regret of the rounds against a comparator, without assumptions on the data.
+
+        For every comparator u of the estimator's own `regret_certificate`, and share_s the share of shard s in the
+        weight of all rows of its round,
+
+            sum_rounds sum_s share_s sum_{t in s} eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_first) - D(u, w_last) + S,
+
+        the right side, with w_t the weights of the shard before row t, w_first those before the first round, w_last the
+        mixed ones, and S = sum share_s S_s the mean of the sums that the estimator would have on each shard alone. The
+        left side starts with `weighted_loss_`. Mixing does not increase the right side, as D(u, f^-1(theta)) is convex
+        in theta: the user guide has the proof ("Regret"). In mode "sequential" there is one run, and this is its
+        certificate.
+
+        Parameters
+        ----------
+        *comparator, **named : array-like
+            The comparator, as in `regret_certificate` of the estimator: `coef` and `intercept` of a linear model.
+
+        Returns
+        -------
+        bound : float or ndarray of shape (n_learners,)
+            The right side, for the rounds so far.
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked (`track_regret=True` of the estimator), or there is no certificate for the
+            comparator.
+        """
+        check_is_fitted(self)
+        return self.estimator_.regret_certificate(*comparator, **named)
+
+    @available_if(_certifies)
+    def regret_bound(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
+        """Bound on the regret of the rounds, in which all rows of all shards count by their weights only.
+
+        It follows from `regret_certificate` where all shards have the same share, by division by that and by the rates:
+
+            sum_t h_t (L_t(w_t) - L_t(u))  <=  S D(u, w_first) / eta - ...,
+
+        over S shards; see `regret_bound` of the estimator, also for rates that decrease. The left side starts with
+        `cumulative_loss_`. For a constant rate and mixing="scaled" it is `regret_certificate` divided by eta0.
+
+        Parameters
+        ----------
+        *comparator, **named : array-like
+            The comparator, and what else `regret_bound` of the estimator takes.
+
+        Returns
+        -------
+        bound : float or ndarray of shape (n_learners,)
+            The right side, for the rounds so far.
+
+        Raises
+        ------
+        ValueError
+            If shards differ in weight, or rounds in the number of shards, and in the cases of the estimator.
+        """
+        check_is_fitted(self)
+        return self.estimator_.regret_bound(*comparator, **named)
+
+    @property
+    def weighted_loss_(self) -> Any:
+        """Sum of share times rate times weight times loss of all rows in all rounds: see `regret_certificate`."""
+        check_is_fitted(self)
+        return self.estimator_.weighted_loss_
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight times loss of all rows in all rounds, each predicted by the model of its shard before it."""
+        check_is_fitted(self)
+        return self.estimator_.cumulative_loss_
 
     # --- rounds ---------------------------------------------------------------------------------------------------
 
-    def _mix(self, run: Serial | Cluster, shards, where, model, classes, weights, done) -> Iterable[Any]:
-        """The model after each round: copies of it learn the shards, and are mixed."""
-        shares = [weight / sum(weights) for weight in weights]
-        if model is None:
-            model = self._begun(run, shards[0], where[0], classes)
-        scales = self.mixing == "scaled" and len(shards) > 1 and not model._adds_up
-        for number in range(done, 1 if model._adds_up else self.n_rounds):
-            names = [f"{name}, in round {number}" for name in where]
-            scaled = (len(shards), number) if scales else None
-            parts = self._each(run, _learn, model, None, scaled, shards=shards, where=names)
-            model = model._mixed(parts, shares)  # theta = sum n_s theta_s / n
+    @contextmanager
+    def _loaded(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, search: bool) -> Iterator[_Job]:
+        """The shards of these rows; `search` for the labels, if it is a classifier."""
+        if not hasattr(self.estimator, "partial_fit"):
+            raise TypeError(f"estimator must have partial_fit; got a {type(self.estimator).__name__}.")
+        if y is None and is_classifier(self.estimator):
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        search = search and is_classifier(self.estimator)
+        shards = cut(X, y, sample_weight, self.n_shards)
+        with engine(self.client, self.retries) as run:
+            where = [f"Shard {number} of {len(shards)}" for number in range(len(shards))]
+            shards = [run.load(name, shard, self.persist) for name, shard in zip(where, shards, strict=True)]
+            found = _each(run, facts, search, shards=shards, where=[f"{name}, at the start" for name in where])
+            rows, weights, labels = zip(*found, strict=True)
+            if not sum(weights) > 0:
+                raise ValueError("All sample_weight are zero: there is no row to learn from.")
+            if search:
+                check_classification_targets(classes := np.unique(np.concatenate(labels)))
+            yield _Job(run, shards, where, rows, [weight / sum(weights) for weight in weights], classes)
+
+    def _rounds(self, job: _Job, model: Any, numbers: Iterable[int]) -> Iterator[Any]:
+        """The model after each of the rounds with these numbers; None before the first one."""
+        if self.mode == "sequential":
+            model = clone(self.estimator) if model is None else model
+        elif model is None:
+            model = self._begun(job)
+        step = self._passed if self.mode == "sequential" else self._mixed
+        for number in numbers:
+            model = step(job, model, number)
             yield model
 
-    def _pass_by_pass(self, run: Serial | Cluster, shards, where, model, classes, done) -> Iterable[Any]:
-        """The model after each pass over all shards, learned one after the other."""
-        model = clone(self.estimator) if model is None else model
-        for number in range(done, self.n_rounds):
-            for shard, name in zip(shards, where, strict=True):
-                name = f"{name}, in round {number}"
-                model = run.run(name, _learn, model, classes, None, shard)
-            model = run.result(model, f"Round {number}")
-            yield model
+    def _mixed(self, job: _Job, model: Any, number: int) -> Any:
+        """The model after a round: copies of it learn the shards, and are mixed."""
+        scales = self.mixing == "scaled" and len(job.shards) > 1 and not model._adds_up
+        scaled = (len(job.shards), number) if scales else None
+        names = [f"{name}, in round {number}" for name in job.where]
+        parts = _each(job.run, learn, model, None, scaled, shards=job.shards, where=names)
+        return model._mixed(parts, job.shares)  # theta = sum n_s theta_s / n
 
-    def _begun(self, run: Serial | Cluster, shard, where: str, classes) -> Any:
+    def _passed(self, job: _Job, model: Any, number: int) -> Any:
+        """The model after a pass over all shards, learned one after the other."""
+        for shard, name in zip(job.shards, job.where, strict=True):
+            model = job.run.run(f"{name}, in round {number}", learn, model, job.classes, None, shard)
+        return job.run.result(model, f"Round {number}")
+
+    def _begun(self, job: _Job) -> Any:
         """A model that has learned nothing, ready for rows like those of the first shard; TypeError if none mixes."""
-        name = f"{where}, at the start"
+        name = f"{job.where[0]}, at the start"
         if not hasattr(self.estimator, "_mixed"):
             raise TypeError(
                 f"mode='mixing' is for estimators of onlinebregman; got a {type(self.estimator).__name__}. Use "
@@ -275,13 +403,18 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         mixes = type(self.estimator)._mixed is not LifeCycleMixin._mixed
         if not (mixes and has_fit_parameter(self.estimator, "sample_weight")):
             return clone(self.estimator)._mixed([], [])  # raises the error that says why
-        model = run.result(run.run(name, _begin, clone(self.estimator), classes, shard), name)
+        model = job.run.result(job.run.run(name, begin, clone(self.estimator), job.classes, job.shards[0]), name)
         return model._mixed([model], [1.0])
 
-    def _each(self, run, function: Callable, *arguments, shards: list[Any], where: list[str]) -> list[Any]:
-        """function(*arguments, shard) of all shards at once, in their order."""
-        tasks = [run.run(name, function, *arguments, shard) for shard, name in zip(shards, where, strict=True)]
-        return [run.result(task, name) for task, name in zip(tasks, where, strict=True)]
+    def _set_model(self, model: Any, n_shards: int, done: int) -> Self:
+        self.estimator_: Any = model
+        self.n_shards_, self.n_rounds_ = n_shards, done
+        for name in ("n_features_in_", "feature_names_in_", "classes_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return self
 
     def _resumed(self, signature: list[Any]) -> tuple[Any, int]:
         """The model of the checkpoint and its number of rounds; None and 0 without a checkpoint."""
@@ -299,85 +432,6 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"checkpoint={str(path)!r} must be of the same {name}, {new:.500}; got one of {old:.500}.")
         return model, extra["rounds"]
 
-    # --- predictions -----------------------------------------------------------------------------------------------
-
-    @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of the model: a lazy dask array for a dask collection, otherwise an array.
-
-        Parameters
-        ----------
-        X : dask array or data frame, or {array-like, sparse matrix}, of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : dask array or ndarray of shape (n_samples,)
-            Predictions.
-        """
-        return self._call_method("predict", X)
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes; see `predict`."""
-        return self._call_method("predict_proba", X)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Scores of the classes; see `predict`."""
-        return self._call_method("decision_function", X)
-
-    @available_if(_has("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Log-densities of rows; see `predict`."""
-        return self._call_method("score_samples", X)
-
-    @available_if(_has("transform"))
-    def transform(self, X: Any) -> Any:
-        """Transformed rows; see `predict`."""
-        return self._call_method("transform", X)
-
-    @available_if(_has("transform"))
-    def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
-        """`fit`, then `transform` of the same rows."""
-        return self.fit(X, y, **parameters).transform(X)
-
-    @available_if(_has("score"))
-    def score(self, X: Any, y: Any = None) -> float:
-        """The score of the model: accuracy for a classifier, R^2 for a regressor, mean log-density for a density.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-            Rows and their targets or labels.
-
-        Returns
-        -------
-        score : float
-            For a dask collection, computed where its chunks are stored.
-        """
-        check_is_fitted(self)
-        if not is_dask(X):
-            return self.estimator_.score(X, y)
-        if is_classifier(self.estimator_) or is_regressor(self.estimator_):
-            y, predicted = dask.compute(y, self.predict(X))
-            return float((accuracy_score if is_classifier(self.estimator_) else r2_score)(y, predicted))
-        return float(self.score_samples(X).mean().compute())
-
-    def _call_method(self, method: str, X: Any) -> Any:
-        check_is_fitted(self)
-        if not is_dask(X):
-            return getattr(self.estimator_, method)(X)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            example = _call_method(self.estimator_, method, None, np.ones((1, self.estimator_.n_features_in_)))
-        model, call = dask.delayed(self.estimator_, pure=False), dask.delayed(_call_method, pure=False)
-        blocks = [
-            da.from_delayed(call(model, method, example[:0], chunk), (length, *example.shape[1:]), example.dtype)
-            for chunk, length in zip(chunks_of(X), lengths(X), strict=True)
-        ]
-        return da.concatenate(blocks, allow_unknown_chunksizes=True)
-
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in vars(self)
 
@@ -387,59 +441,3 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
         for name in ("estimator_type", *kinds):
             setattr(tags, name, getattr(own, name))
         return tags
-
-
-# --- tasks, which run where a shard is ------------------------------------------------------------------------------
-
-
-def _facts(search: bool, parts: list[Part]) -> tuple[int, float, np.ndarray | None]:
-    """The number of rows, the sum of their weights, and, if `search`, the labels."""
-    return *size(parts), labels(parts) if search else None
-
-
-def _begin(model: Any, classes: Any, parts: list[Part]) -> Any:
-    """The model after rows of weight 0: ready for rows like these, without having learned any."""
-    first, given = parts[0], {} if classes is None else {"classes": classes}
-    return copy.deepcopy(model).partial_fit(first.X, first.y, sample_weight=np.zeros(rows_of(first.X)), **given)
-
-
-def _learn(model: Any, classes: Any, scaled: tuple[int, int] | None, parts: list[Part]) -> Any:
-    """A copy of the model after one pass over the rows; `scaled`: the number of shards and the round, see _speed_up."""
-    model = copy.deepcopy(model)  # other tasks of this process start from the same object
-    if scaled is not None:
-        _speed_up(model, *scaled)
-    for part in parts:
-        given = {} if part.weights is None else {"sample_weight": part.weights}
-        if classes is not None and not hasattr(model, "classes_"):
-            given["classes"] = classes
-        model.partial_fit(part.X, part.y, **given)
-    return model
-
-
-def _speed_up(model: Any, n_shards: int, number: int) -> None:
-    """Scale the rate so that the round ends at n_shards times the rate at which a pass over all rows would end.
-
-    For a rate eta t^-p the factor in round r is S ((r n + n / S) / (r n + n))^p, as a shard has n / S of the n rows.
-    """
-    parameters = model.get_params(deep=False)
-    if "learning_rate" in parameters:
-        schedule = model._schedule()
-        if not schedule.is_power_law:
-            raise ValueError(
-                f"mixing must be 'mean' for rates other than scale / t^power, such as {schedule!r}; got 'scaled'."
-            )
-        power = schedule.power + model._divergence.rate_power
-        factor = n_shards * ((number + 1 / n_shards) / (number + 1)) ** power
-        model.set_params(learning_rate=schedule.scaled(factor))
-    elif "eta0" in parameters:
-        model.set_params(eta0=n_shards * model.eta0)
-    else:
-        raise ValueError(
-            f"mixing must be 'mean' for {type(model).__name__}, which has no learning rate to scale; got 'scaled'."
-        )
-
-
-def _call_method(model: Any, method: str, nothing: Any, X: Any) -> Any:
-    """What the model makes of a chunk, as an array also under `set_output`; `nothing` for a chunk without rows."""
-    values = getattr(model, method)(X) if rows_of(X) else nothing
-    return values.to_numpy() if hasattr(values, "to_numpy") else values

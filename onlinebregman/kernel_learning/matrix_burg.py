@@ -274,6 +274,7 @@ class MatrixBurgRegressor(
         ValueError
             If U is not such a matrix, or steps of this run were skipped (`n_left_out_`).
         """
+        self._check_one_run()
         U = self._comparator(kernel)
         divergence = self._divergence.divergence(U, self._first)
         return adaptive_rate_bound(self._learner.rate_range, divergence, comparator_loss)
@@ -306,7 +307,6 @@ class MatrixBurgRegressor(
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A validated matrix to compare with; ValueError if steps of this run were skipped."""
-        self._check_one_run()
         if self.n_left_out_:
             raise ValueError(
                 f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "

@@ -204,7 +204,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
         """The current values of what determines the comparators of regret certificates; see `Terms`."""
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
-        return {"held_intercept": held}
+        return {"held_intercept": held, "share": 1.0}
 
     def _learn(
         self,
@@ -228,6 +228,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         mixed = super()._mixed(parts, shares)
         mixed._all_weight_one = all(part._all_weight_one for part in parts)
+        if _parts(mixed._learner)[0].origin is not None:
+            terms = self._terms_of_certificate(self._learner) | {"share": _common(shares)}
+            mixed._tracked = self._tracked.then(self.t_, **terms)
         return mixed
 
     def _mixed_learner(self, start, parts, shares, standardizer=None) -> Learner | MultiLearner:
@@ -243,8 +246,11 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return mixed
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:
-        terms = self._start.signed, self._start.constraint, self._learned_penalty, self._learned_loss
-        return make_geometry(self._divergence, self._divergence.inverse_mirror(theta), *terms)
+        signed, _, constraint = self._start
+        weights = self._divergence.inverse_mirror(theta)
+        if constraint is not None:
+            weights = constraint.project(self._divergence, weights)
+        return make_geometry(self._divergence, weights, signed, constraint, self._learned_penalty, self._learned_loss)
 
     def _scores(self, X, linked: bool = False) -> np.ndarray:
         """Scores X w + b of rows, or if `linked` the predictions, by the loss's link."""
@@ -301,7 +307,14 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
         """The bound on the regret itself of one learner."""
-        return self._unweighted_certificate(*self._run_and_comparator(number, coef, intercept), largest)
+        learner, u, intercept = self._run_and_comparator(number, coef, intercept)
+        share, *others = self._tracked.learned("share", learner.t) or (1.0,)
+        if others or share is None:
+            raise ValueError(
+                "There is no bound on the regret itself if rows count differently, by the shares of shards of unequal "
+                "weight or number; use regret_certificate, in which they do."
+            )
+        return self._unweighted_certificate(learner, u, intercept, largest) / share
 
     def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]
@@ -354,6 +367,12 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _common(shares: Sequence[float]) -> float | None:
+    """The share of all shards that have learned; None if theirs differ by more than rounding."""
+    positive = [share for share in shares if share > 0]
+    return min(positive) if max(positive) - min(positive) <= 1e-12 * max(positive) else None
 
 
 def _parts(learner: Learner | MultiLearner) -> list[Learner]:
