@@ -36,7 +36,7 @@ REFUSED = {
 
 def reason_of(estimator):
     """Why models with these parameters cannot be mixed; None if they can."""
-    if getattr(estimator, "track_regret", False):
+    if getattr(estimator, "track_regret", False) and estimator.divergence_.adaptive:
         return REFUSED.get(type(estimator).__name__, "track_regret")
     if getattr(estimator, "forgetting", 1.0) != 1.0:
         return "no common order"

@@ -73,6 +73,8 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
     Shards are consecutive chunks of the data, independent of the cluster, and are mixed in their order: the model is
     the same, bit for bit, on any number of workers, after the loss of some, and without a cluster.
 
+    With `track_regret=True` of the estimator the rounds have a regret certificate: the mean of those of the shards.
+
     Parameters
     ----------
     estimator : estimator object
@@ -144,6 +146,14 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
     (array([1., 2., 3.]), 8)
     >>> model.predict(lazy[0])
     dask.array<concatenate, shape=(8000,), dtype=float64, chunksize=(1000,), chunktype=numpy.ndarray>
+
+    The regret of a stream of rows, each part of it in eight shards, against weights that are known:
+
+    >>> model = DistributedOnline(ImplicitGDRegressor(learning_rate="constant", track_regret=True), n_shards=8)
+    >>> for rows in np.split(np.arange(8000), 5):
+    ...     model = model.partial_fit(X[rows], y[rows])
+    >>> bool(0 < model.cumulative_loss_ <= model.regret_bound([1.0, 2.0, 3.0]))
+    True
     """
 
     _parameter_constraints: dict = {

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the cluster its
 
 LEARNERS = [
     ImplicitGDRegressor(standardize=True, average=True),
-    MirrorDescentClassifier(divergence="relative_entropy", signed=True),
+    MirrorDescentClassifier(divergence="relative_entropy", signed=True, track_regret=True),
     LogDetMetricLearner(random_state=0),
     ForwardRegressor(),
 ]

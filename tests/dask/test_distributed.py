@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -251,8 +252,8 @@ def test_wrong_parameters_are_refused():
         DistributedOnline(ScaleInvariantRegressor()).fit(X, y)
     with pytest.raises(TypeError, match="Use mode='sequential'"):
         DistributedOnline(SGDRegressor()).fit(X, y)
-    with pytest.raises(TypeError, match="track_regret"):
-        DistributedOnline(ImplicitGDRegressor(track_regret=True)).fit(X, y)
+    with pytest.raises(TypeError, match="track_regret=True and NormalizedAdaGrad"):
+        DistributedOnline(MirrorDescentRegressor(track_regret=True)).fit(X, y)
 
 
 def test_an_error_names_the_shard_and_leaves_the_model():
@@ -294,6 +295,135 @@ def test_a_checkpoint_of_other_parameters_that_an_abbreviated_repr_does_not_show
     first.fit(*rows)
     with pytest.raises(ValueError, match="must be of the same parameters"):
         second.fit(*rows)
+
+
+# --- rounds one by one ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["mixing", "sequential"])
+@pytest.mark.parametrize("targets", [y, labels], ids=["regressor", "classifier"])
+def test_rounds_one_by_one_are_a_fit(mode, targets, learned):
+    kind = MirrorDescentRegressor if targets is y else MirrorDescentClassifier
+    first = {} if targets is y else {"classes": ["a", "b", "c"]}
+    learner = kind(divergence="squared_euclidean", learning_rate="sqrt", standardize=True, track_regret=True)
+    whole = DistributedOnline(learner, n_rounds=3, mode=mode).fit(*lazy(X, targets))
+    model = DistributedOnline(learner, mode=mode).partial_fit(*lazy(X, targets), **first)
+    model.partial_fit(*lazy(X, targets), **first).partial_fit(*lazy(X, targets))
+    assert learned(model.estimator_) == learned(whole.estimator_)
+    assert (model.n_rounds_, model.n_shards_, model.estimator_.t_) == (3, 4, 360)
+    u = X[0] if targets is y else X[:3]
+    assert_array_equal(model.regret_certificate(u), whole.regret_certificate(u))
+
+
+def test_statistics_of_more_rows_are_added_up():
+    model = DistributedOnline(ForwardRegressor()).partial_fit(*lazy(X[:60], y[:60], chunks=(30, 30)))
+    model.partial_fit(X[60:], y[60:])
+    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y).coef_, rtol=1e-10)
+    assert (model.n_rounds_, model.n_shards_) == (2, 1)
+
+
+def test_an_error_in_a_round_leaves_the_model():
+    model = DistributedOnline(ImplicitGDRegressor(track_regret=True)).partial_fit(*lazy(X, y))
+    before = pickle.dumps(model)
+    for rows, targets, message in (
+        (X, np.where(np.arange(120) == 45, np.nan, y), "NaN"),
+        (X[:, :3], y, "3 features"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(*lazy(rows, targets))
+    with pytest.raises(ValueError, match="All sample_weight are zero"):
+        model.partial_fit(X, y, np.zeros(120))
+    assert pickle.dumps(model) == before
+    classifier = DistributedOnline(MirrorDescentClassifier())
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        classifier.partial_fit(*lazy(X, labels))
+    classifier.partial_fit(*lazy(X, labels), classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="is not the same as on the first call to partial_fit"):
+        classifier.partial_fit(*lazy(X, labels), classes=["a", "b"])
+
+
+# --- regret -----------------------------------------------------------------------------------------------------------
+
+
+def squared(w):
+    return ((X @ w - y) ** 2).sum() / 2
+
+
+@pytest.mark.parametrize("mixing", ["mean", "scaled"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        EGRegressor(total=4.0, learning_rate="constant", eta0=0.02),
+        ImplicitGDRegressor(learning_rate="constant", eta0=0.05),
+        MirrorDescentRegressor(divergence="p_norm", penalty="l1", alpha=0.01, learning_rate="constant", eta0=0.05),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_the_regret_of_every_round_is_below_its_bound(learner, mixing):
+    """Rows sorted by the target: each shard wants another model."""
+    order, u = np.argsort(y), np.array([1.0, -2.0, 0.5, 0.0])
+    learner = clone(learner).set_params(track_regret=True)
+    model, alone = DistributedOnline(learner, n_shards=4, mixing=mixing), clone(learner)
+    rate, bounds = learner.eta0 * (4 if mixing == "scaled" else 1), []
+    for r in range(1, 6):
+        model.partial_fit(X[order], y[order])
+        regret, bound = model.cumulative_loss_ - r * squared(u), model.regret_bound(u)
+        assert regret <= bound
+        assert_allclose(model.weighted_loss_, rate / 4 * model.cumulative_loss_, rtol=1e-10)
+        assert_allclose(bound, model.regret_certificate(u) * 4 / rate, rtol=1e-10)
+        bounds.append(bound)
+    assert bounds[-1] != bounds[0]
+    # one shard in one round is a run; so is a mode in which shards follow one another
+    alone.partial_fit(X, y)
+    for one in (
+        DistributedOnline(learner, n_rounds=1).fit(X, y),
+        DistributedOnline(learner, n_rounds=1, mode="sequential").fit(*lazy(X, y)),
+    ):
+        assert_allclose(one.regret_certificate(u, 0.3), alone.regret_certificate(u, 0.3), rtol=1e-9)
+        assert_allclose(one.regret_bound(u, intercept=0.3), alone.regret_bound(u, intercept=0.3), rtol=1e-9)
+
+
+def test_shards_and_rows_count_by_their_weights():
+    weights = np.r_[np.zeros(30), rng.uniform(0.0, 2.0, size=90)]
+    learner = EGRegressor(weights="simplex", learning_rate="constant", eta0=0.02, track_regret=True)
+    model = DistributedOnline(learner, n_rounds=3, mixing="mean").fit(*lazy(X, y, weights))
+    u = np.full(4, 0.25)
+    left, shares = 0.0, [weights[s].sum() / weights.sum() for s in shards()]
+    for s, share in zip(shards(), shares, strict=True):
+        left += 3 * share * 0.02 * (weights[s] @ (X[s] @ u - y[s]) ** 2) / 2
+    assert model.weighted_loss_ - left <= model.regret_certificate(u)
+    with pytest.raises(ValueError, match="rows count differently, by the shares of shards of unequal weight"):
+        model.regret_bound(u)
+    even = np.repeat([1 / 40, 1 / 10, 1 / 30, 1 / 40], LENGTHS)  # all shards have the weight 1, up to rounding
+    model = DistributedOnline(learner, n_rounds=3, mixing="mean").fit(*lazy(X, y, even))
+    assert model.cumulative_loss_ - 3 * (even @ (X @ u - y) ** 2) / 2 <= model.regret_bound(u)
+
+
+def test_checkpoints_and_pickles_keep_the_certificate(tmp_path):
+    learner, u = ImplicitGDRegressor(learning_rate="constant", track_regret=True), np.ones(4)
+    settings = {"checkpoint": tmp_path / "model.zip", "mixing": "mean"}
+    whole = DistributedOnline(learner, n_rounds=4, mixing="mean").fit(*lazy(X, y, chunks=(60, 60)))
+    DistributedOnline(learner, n_rounds=2, **settings).fit(*lazy(X, y, chunks=(60, 60)))
+    resumed = DistributedOnline(learner, n_rounds=4, **settings).fit(*lazy(X, y, chunks=(60, 60)))
+    for model in (resumed, pickle.loads(pickle.dumps(whole)), load_model(tmp_path / "model.zip")):
+        assert model.regret_certificate(u, 0.5) == whole.regret_certificate(u, 0.5)
+        assert model.weighted_loss_ == whole.weighted_loss_
+    assert resumed.regret_bound(u, 0.5) == whole.regret_bound(u, 0.5)
+
+
+def test_what_has_no_certificate_says_why():
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=1)
+    for ask in (lambda: model.regret_certificate(X[0]), lambda: model.cumulative_loss_, lambda: model.weighted_loss_):
+        with pytest.raises(NotFittedError):
+            ask()
+    with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
+        model.fit(*lazy(X, y)).regret_certificate(X[0])
+    sums = DistributedOnline(ForwardRegressor()).fit(*lazy(X, y))
+    assert not hasattr(sums, "regret_certificate") and not hasattr(sums, "regret_bound")
+    with pytest.raises(AttributeError) as error:
+        sums.regret_certificate(X[0])
+    assert "are sums, which are added up in one round instead of averaged" in str(error.value.__cause__)
+    assert not hasattr(DistributedOnline(SGDRegressor(), mode="sequential"), "regret_certificate")
 
 
 def test_transformed_chunks_are_arrays_also_under_set_output():
