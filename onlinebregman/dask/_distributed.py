@@ -25,15 +25,19 @@ from ._shards import cut
 from ._tasks import begin, facts, learn
 
 
-def _certifies(self: DistributedOnline) -> bool:
-    """Whether there are regret certificates of this model."""
-    model = vars(self).get("estimator_", self.estimator)
-    if getattr(model, "_adds_up", False):
-        raise AttributeError(
-            f"Models of {type(model).__name__} are sums, which are added up in one round instead of averaged: there is "
-            "no mean of certificates. Theorems about one pass over all rows hold in mode='sequential'."
-        )
-    return hasattr(model, "regret_certificate")
+def _certified(method: str) -> Callable[[Any], bool]:
+    """A check whether the model has this method, which bounds its regret, and is not one that is added up."""
+
+    def check(self: DistributedOnline) -> bool:
+        model = vars(self).get("estimator_", self.estimator)
+        if getattr(model, "_adds_up", False):
+            raise AttributeError(
+                f"Models of {type(model).__name__} are sums, which are added up in one round instead of averaged: "
+                "there is no mean of certificates. Theorems about one pass over all rows hold in mode='sequential'."
+            )
+        return hasattr(model, method)
+
+    return check
 
 
 class _Job(NamedTuple):
@@ -253,8 +257,8 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         """One more round, over the shards of these rows, which may be new ones; without a checkpoint.
 
         `n_rounds` calls with the same rows have the result of `fit`, bit for bit. A chunk of rows with its own shards
-        in each call is a stream of them. With mixing="scaled", decreasing rates are scaled as in rounds of equally many
-        rows.
+        in each call is a stream of them. The parameters of the estimator are those of the first call. With
+        mixing="scaled", decreasing rates are scaled as in rounds of equally many rows.
 
         Parameters
         ----------
@@ -280,7 +284,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
 
     # --- regret ---------------------------------------------------------------------------------------------------
 
-    @available_if(_certifies)
+    @available_if(_certified("regret_certificate"))
     def regret_certificate(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
         """Bound on the regret of the rounds against a comparator, without assumptions on the data.
 
@@ -314,7 +318,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.regret_certificate(*comparator, **named)
 
-    @available_if(_certifies)
+    @available_if(_certified("regret_bound"))
     def regret_bound(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
         """Bound on the regret of the rounds, in which all rows of all shards count by their weights only.
 
@@ -383,12 +387,12 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
             model = clone(self.estimator) if model is None else model
         elif model is None:
             model = self._begun(job)
-        step = self._passed if self.mode == "sequential" else self._mixed
+        step = self._pass if self.mode == "sequential" else self._mix
         for number in numbers:
             model = step(job, model, number)
             yield model
 
-    def _mixed(self, job: _Job, model: Any, number: int) -> Any:
+    def _mix(self, job: _Job, model: Any, number: int) -> Any:
         """The model after a round: copies of it learn the shards, and are mixed."""
         scales = self.mixing == "scaled" and len(job.shards) > 1 and not model._adds_up
         scaled = (len(job.shards), number) if scales else None
@@ -396,7 +400,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         parts = _each(job.run, learn, model, None, scaled, shards=job.shards, where=names)
         return model._mixed(parts, job.shares)  # theta = sum n_s theta_s / n
 
-    def _passed(self, job: _Job, model: Any, number: int) -> Any:
+    def _pass(self, job: _Job, model: Any, number: int) -> Any:
         """The model after a pass over all shards, learned one after the other."""
         for shard, name in zip(job.shards, job.where, strict=True):
             model = job.run.run(f"{name}, in round {number}", learn, model, job.classes, None, shard)

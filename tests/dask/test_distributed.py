@@ -424,6 +424,8 @@ def test_what_has_no_certificate_says_why():
         sums.regret_certificate(X[0])
     assert "are sums, which are added up in one round instead of averaged" in str(error.value.__cause__)
     assert not hasattr(DistributedOnline(SGDRegressor(), mode="sequential"), "regret_certificate")
+    matrices = DistributedOnline(LogDetMetricLearner(track_regret=True, random_state=0), n_shards=2, n_rounds=2)
+    assert np.isfinite(matrices.fit(X, labels).regret_certificate(np.eye(4))) and not hasattr(matrices, "regret_bound")
 
 
 def test_transformed_chunks_are_arrays_also_under_set_output():
