@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 class Constraint(ParametricObject, ABC):
     """Closed convex set of weights: the contract.
 
-    A subclass defines `project` and `contains`, and may give bounds on all of its points as `lower`, `upper` and
-    `total`. Objects are equal if their types and parameters are.
+    A subclass defines `project` and `contains`, and may give bounds on all of its points as `lower`, `upper`, `total`
+    and `ball`. Objects are equal if their types and parameters are.
 
     Attributes
     ----------
@@ -33,6 +33,8 @@ class Constraint(ParametricObject, ABC):
         Bounds on each weight that hold for the whole set; infinite where none are known.
     total : float or None
         The sum of the weights; None if it differs between points of the set.
+    ball : tuple (float, float) or None
+        Order p and radius of a ball norm_p(w) <= radius that contains the set; None if none is known.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Constraint(ParametricObject, ABC):
     lower: float | Array = -np.inf
     upper: float | Array = np.inf
     total: float | None = None
+    ball: tuple[float, float] | None = None
 
     @abstractmethod
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
@@ -199,6 +202,11 @@ class L1Ball(Constraint):
     def __init__(self, radius: float = 1.0) -> None:
         self.radius: float = check_radius(radius)
 
+    @property
+    def ball(self) -> tuple[float, float]:
+        """The order of the norm, and the radius."""
+        return 1.0, self.radius
+
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius."""
         return self._call(divergence, "project_l1_ball", "project on", w, self.radius)
@@ -230,6 +238,11 @@ class L2Ball(Constraint):
 
     def __init__(self, radius: float = 1.0) -> None:
         self.radius: float = check_radius(radius)
+
+    @property
+    def ball(self) -> tuple[float, float]:
+        """The order of the norm, and the radius."""
+        return 2.0, self.radius
 
     def project(self, divergence: Divergence, w: ArrayLike) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius."""

@@ -33,6 +33,8 @@ n_samples : int
     Number of rows.
 power_t : float
     Exponent of "invscaling".
+largest_divergence : float
+    An upper bound on D(U, W_t) for all t and all these U. Not needed while the rate was constant.
 track_regret : bool
     Accumulate what `regret_certificate` needs.
 random_state : int, RandomState instance or None
@@ -55,6 +57,9 @@ self : object
     The estimator.
 bound : float
     The right side, from the row at which `track_regret` was set.
+gap : float
+    Upper bound on the loss of the model minus that of the best comparator, from the row at which `track_regret` was
+    set.
 probabilities : ndarray of shape (n_samples, n_classes)
     They sum to 1.
 """

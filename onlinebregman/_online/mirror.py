@@ -13,12 +13,12 @@ from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.learner import Learner
 from .._kernels.rows.standardizer import Standardizer
 from ..constraints import Constraint
-from ..divergences import (
-    Divergence,
-)
+from ..divergences import Divergence
+from ..divergences._numerics import TINY
 from ..losses import Loss, SquaredLoss
 from ..penalties import Penalty
 from ..schedules import Schedule, resolve_schedule
+from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
 from .estimator import Examples
@@ -173,10 +173,13 @@ class MirrorMixin(DocumentedMixin):
         with np.errstate(over="ignore", invalid="ignore"):
             return a_number(self._bound(learner, u, np.float64(intercept)))
 
-    def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
-        """`_certificate`, if it does not overflow."""
+    def _check_tracked(self, learner: Learner) -> None:
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+
+    def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
+        """`_certificate`, if it does not overflow."""
+        self._check_tracked(learner)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         adaptive = learner.geometry.adaptive
         gap = learner.geometry.nearer_by(u, intercept) if adaptive else self._nearer_by(u, start, end)
@@ -227,6 +230,68 @@ class MirrorMixin(DocumentedMixin):
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
         """D(u, start) - D(u, end) for two positions of the learner."""
         return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
+
+    def _nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
+        """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start)."""
+        divergence = self._divergence
+        # the last float inside the domain, where weights have underflowed to its edge
+        inside = [np.clip(w, divergence.lower + TINY, np.nextafter(divergence.upper, 0.0)) for w in (start, end)]
+        g = divergence.mirror(inside[1]) - divergence.mirror(inside[0])
+        return divergence.divergence(end, start) - float(np.vdot(end, g)), g
+
+    def _optimality_gap(
+        self,
+        learner: Learner,
+        comparators: Comparators,
+        largest_intercept: float | None = None,
+        held_intercept: float | None = 0.0,
+        largest_divergence: float | None = None,
+    ) -> float:
+        """The largest bound on sum weight_t (L_t(w_t) - L_t(u) - R(u)) over a set of comparators.
+
+        Certificates are affine in u = (coef, intercept), so that their maximum is a value of the support function of
+        the set. The intercept lies within `largest_intercept` of 0, unless it was held.
+        """
+        self._check_tracked(learner)
+        first, last, rose = learner.tracked_rates
+        if first == 0:
+            return 0.0
+        adaptive = learner.geometry.adaptive
+        if rose or (adaptive and first != last):
+            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
+            raise ValueError(f"There is no bound on the regret itself if {why}; use learning_rate='constant'.")
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        if adaptive:
+            constant, g, slope = learner.geometry.nearer_by_terms
+        else:
+            constant, g = self._nearer_by_terms(start, end)
+            constant += (start_intercept**2 - end_intercept**2) / 2
+            slope = end_intercept - start_intercept
+        farthest = comparators.support(g)
+        if farthest == np.inf:
+            raise ValueError(
+                f"The bound is infinite over all comparators ({self._divergence.domain}); give a radius, "
+                f"for those with norm_{comparators.order:g}(u) <= radius, or learn within a constraint."
+            )
+        if held_intercept is not None:
+            farthest += held_intercept * slope
+        elif slope != 0:
+            if largest_intercept is None or not 0 <= largest_intercept < np.inf:
+                raise ValueError(
+                    "The bound is infinite over all intercepts; give largest_intercept, a finite bound >= 0 on the "
+                    f"sizes of those to compare with; got {largest_intercept}."
+                )
+            farthest += largest_intercept * abs(slope)
+        slack, _ = learner.unweighted_slack
+        gap = (constant + farthest) / first + slack
+        if first != last:
+            if largest_divergence is None or not 0 < largest_divergence < np.inf:
+                raise ValueError(
+                    "largest_divergence must be a finite bound on D(u, w_t) for all t and all comparators u, as rates "
+                    f"fell; got {largest_divergence}. With learning_rate='constant' it is not needed."
+                )
+            gap += largest_divergence * (1 / last - 1 / first)
+        return a_number(float(gap))
 
     def _schedule(self) -> Schedule:
         """The learning rates."""

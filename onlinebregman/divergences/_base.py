@@ -29,6 +29,8 @@ class Divergence(ABC):
         Ends of the domain of one coordinate of a vector.
     total : float or None
         The sum of every vector of the domain; None if it is not constant.
+    norm : float
+        Order of the norm in which comparators are measured, as in `largest_divergence`.
     homogeneous : bool
         Is F(s w) = s^2 F(w) for all s? Then D(s u, s w) = s^2 D(u, w), and weights start at 0.
     adaptive : bool
@@ -61,6 +63,7 @@ class Divergence(ABC):
     lower: float = -np.inf
     upper: float = np.inf
     total: float | None = None
+    norm: float = 2.0
     homogeneous: bool = False
     adaptive: bool = False
     constant_rate: float | None = None

@@ -55,6 +55,7 @@ class RelativeEntropy(SeparableDivergence):
 
     domain = "w > 0"
     lower: float = 0.0
+    norm: float = 1.0
     _remedy = "use positive weights (floor zeros at a small number, write signed weights as a difference of two)"
 
     def potential(self, w: ArrayLike) -> float:
@@ -129,6 +130,7 @@ class SimplexEntropy(VectorDivergence):
     """
 
     lower: float = 0.0
+    norm: float = 1.0
     _remedy = "use positive weights (floor zeros at a small number, then project_simplex)"
 
     def __init__(self, total: float = 1.0) -> None:
@@ -314,6 +316,7 @@ class Burg(SeparableDivergence):
 
     domain = "w > 0"
     lower: float = 0.0
+    norm: float = 1.0
     _closed = False
     _remedy = "use positive weights, floor zeros at a small number"
 

@@ -170,6 +170,8 @@ class VonNeumann(MatrixDivergence):
 
     _definite = True
 
+    norm: float = 1.0
+
     def __init__(self, trace: float | None = None) -> None:
         self.trace: float | None = None if trace is None else check_total(trace)
 
@@ -279,6 +281,7 @@ class LogDet(MatrixDivergence):
     """
 
     domain = "W positive definite"
+    norm: float = 1.0
     _definite = True
     _closed = False
 

@@ -64,6 +64,11 @@ class PNorm(VectorDivergence):
         """The dual exponent p / (p - 1), between 1 and 2."""
         return self.p / (self.p - 1)
 
+    @property
+    def norm(self) -> float:  # type: ignore[override]
+        """Weights are measured by the q-norm."""
+        return self.q
+
     @staticmethod
     def _norm(v: Array, r: float) -> float:
         largest = float(np.abs(v).max(initial=0.0))

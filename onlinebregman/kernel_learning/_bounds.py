@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_symmetric
@@ -161,6 +162,30 @@ class LossBoundsMixin(MirrorMixin):
         """
         learner = self._fitted_learner()
         return self._certificate(learner, self._comparator(kernel))
+
+    def optimality_gap(self, *, largest_divergence: float | None = None) -> float:
+        """Bound on the regret of this run against the best kernel, which need not be known.
+
+        The largest value of `regret_certificate` over the constant rate, for all positive semidefinite U of trace one:
+        the largest eigenvalue of log W_{T+1} - log W_1, plus terms without U. Whatever the data, the loss of the run
+        minus it is at most that of the best kernel. With `scale_eta` losses are divided by the square of the spread at
+        which they were learned; that of pairs is 1.
+
+        Parameters
+        ----------
+        {largest_divergence}
+
+        Returns
+        -------
+        {gap}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing.
+        """
+        kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)
+        return self._optimality_gap(self._fitted_learner(), kernels, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A kernel to compare with: symmetric, positive semidefinite, of trace one."""

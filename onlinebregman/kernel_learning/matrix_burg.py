@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
+from .._online.comparators import Comparators
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.factors import factor
 from .._online.mirror import MirrorMixin
@@ -305,13 +306,34 @@ class MatrixBurgRegressor(
         U = self._comparator(kernel)
         return self._certificate(self._learner, U)
 
+    def optimality_gap(self, *, largest_divergence: float | None = None) -> float:
+        """Bound on the regret of this run against the best matrix, which need not be known.
+
+        The largest value of `regret_certificate` over the rate, for all symmetric U with eigenvalues from 0 to 1: the
+        sum of the positive eigenvalues of W_1^-1 - W_{T+1}^-1, plus terms without U. Whatever the data,
+        `cumulative_loss_` minus it is at most the loss of the best matrix.
+
+        Parameters
+        ----------
+        {largest_divergence}
+
+        Returns
+        -------
+        {gap}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, steps of this run were skipped (`n_left_out_`), or rates fell (`eta_history_`)
+            and `largest_divergence` is missing.
+        """
+        self._check_steps()
+        matrices = Comparators(0.0, 1.0, None, self._divergence.norm)
+        return self._optimality_gap(self._learner, matrices, largest_divergence=largest_divergence)
+
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A validated matrix to compare with; ValueError if steps of this run were skipped."""
-        if self.n_left_out_:
-            raise ValueError(
-                f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "
-                "bound in their direction; scale rows and targets so that smaller matrices fit them."
-            )
+        self._check_steps()
         U = check_symmetric(kernel, "kernel", self.n_features_in_)
         values = np.linalg.eigvalsh(U)
         if not (values[0] > 0 and values[-1] <= 1 + 1e-12):
@@ -320,6 +342,14 @@ class MatrixBurgRegressor(
                 "must be above 0 and at most 1."
             )
         return U
+
+    def _check_steps(self) -> None:
+        """ValueError if steps of this run were skipped."""
+        if self.n_left_out_:
+            raise ValueError(
+                f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "
+                "bound in their direction; scale rows and targets so that smaller matrices fit them."
+            )
 
     @property
     def weighted_loss_(self) -> float:

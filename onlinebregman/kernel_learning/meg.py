@@ -52,10 +52,14 @@ class VonNeumannMirrorMixin(MirrorMixin):
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
         """The learner's positions are log W, and tr(U log U) cancels."""
         self._divergence.check_domain(u, closed=True)
-        gap = float(np.vdot(u, end - start))
+        constant, g = self._nearer_by_terms(start, end)
+        return float(np.vdot(u, g)) + constant
+
+    def _nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
+        constant = 0.0
         if self._divergence.trace is None:
-            gap += float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
-        return gap
+            constant = float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
+        return constant, end - start
 
 
 class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, EpochEstimator):

@@ -15,6 +15,7 @@ from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
+from .._online.comparators import Comparators
 from .._online.compiled import make_geometry
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.mirror import MirrorMixin
@@ -318,11 +319,28 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]
-        if learner.origin is None:
-            self._certificate(learner, np.empty(0))  # raises the error
+        self._check_tracked(learner)
         u = self._comparator(coef)
         self._check_intercept(intercept, learner.t, number)
         return learner, u, intercept
+
+    def _gap(
+        self, number: int, radius: float | None, largest_intercept: float | None, largest_divergence: float | None
+    ) -> float:
+        """The optimality gap of one learner."""
+        learner = _parts(self._fitted_learner())[number]
+        self._check_tracked(learner)
+        held = self._held_intercepts(learner.t, number)
+        if held:
+            self._check_intercept(held[0], learner.t, number)
+        comparators = self._comparators().within(radius)
+        return self._optimality_gap(
+            learner, comparators, largest_intercept, held[0] if held else None, largest_divergence
+        )
+
+    def _comparators(self) -> Comparators:
+        """The comparators of the certificate; of signed weights, their w+ followed by w-."""
+        return Comparators.of(self._divergence, self._start.constraint)
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
@@ -355,13 +373,17 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         """While the intercept is not learned, a comparator must have the same one."""
         if not np.isfinite(intercept):
             raise ValueError(f"intercept must be a finite number; got {intercept}.")
-        held = [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
+        held = self._held_intercepts(t, number)
         if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
             raise ValueError(
                 "intercept must be that of the run where it was not learned, "
                 f"{' and '.join(f'{value!r}' for value in held)}; got {intercept:g}"
                 + ("." if len(set(held)) == 1 else ", and no certificate holds for both.")
             )
+
+    def _held_intercepts(self, t: int, number: int) -> list[float]:
+        """The different intercepts of the tracked rows for which none was learned."""
+        return [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

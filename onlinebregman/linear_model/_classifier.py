@@ -161,8 +161,16 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """A bound for each learner, from its row of coef and its entry of the others; their sum for a joint loss."""
         n = len(self._fitted_learner().learners)
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self.n_features_in_))
-        of_each = [np.broadcast_to(np.asarray(other, dtype=np.float64), n) for other in others]
-        bounds = [bound(*parts) for parts in zip(range(n), coefs, *of_each, strict=True)]
+        return self._each(lambda number, *others: bound(number, coefs[number], *others), *others)
+
+    def _each(self, bound: Callable, *arguments: ArrayLike | None) -> np.ndarray:
+        """A bound for each learner, from its number and its entry of the arguments; their sum for a joint loss."""
+        n = len(self._fitted_learner().learners)
+        of_each = [
+            [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
+            for argument in arguments
+        ]
+        bounds = [bound(*parts) for parts in zip(range(n), *of_each, strict=True)]
         return np.array([sum(bounds)] if self._joint else bounds)
 
     def regret_bound(
@@ -207,6 +215,52 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         """
         largest = np.nan if largest_divergence is None else largest_divergence
         return self._each_bound(self._regret_bound, coef, intercept, largest)
+
+    def optimality_gap(
+        self,
+        radius: ArrayLike | None = None,
+        *,
+        largest_intercept: ArrayLike | None = None,
+        largest_divergence: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Bound on the regret of this run against the best comparator, which need not be known.
+
+        The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
+        their maximum is that of <u, f(w_{T+1}) - f(w_1)>. Whatever the data, the loss of each learner minus its gap is
+        at most
+
+            min over u of sum h_t L_t(u)
+
+        with h_t the weights of the rows. With a penalty R that is min over u of sum h_t L_t(u) + R(u), the objective of
+        the penalised problem.
+
+        Comparators are the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius
+        is needed.
+
+        Parameters
+        ----------
+        radius : float or array-like of shape (n_learners,), default=None
+            Compare with weights of norm_p(coef) <= radius only, for each learner: p = 2 in the squared Euclidean and
+            adaptive geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that
+            are bounded.
+        largest_intercept : float or array-like of shape (n_learners,), default=None
+            Compare with intercepts of at most this size only. Not needed if none is learned.
+        largest_divergence : float or array-like of shape (n_learners,), default=None
+            Upper bounds on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
+            the rate was constant.
+
+        Returns
+        -------
+        gap : ndarray of shape (n_learners,)
+            Upper bounds on the loss of each learner minus that of its best comparator, as in `regret_certificate`.
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate increased in mid-stream, or a bound is infinite without one of the
+            arguments.
+        """
+        return self._each(self._gap, radius, largest_intercept, largest_divergence)
 
     @read_only
     def weighted_loss_(self) -> np.ndarray:

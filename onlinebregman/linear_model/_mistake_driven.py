@@ -140,4 +140,4 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         """There is no regret certificate."""
         raise AttributeError(f"{type(self).__name__} has a mistake_bound, but no regret certificate.")
 
-    regret_certificate = regret_bound = regret_bound_ = weighted_loss_ = property(_not_tracked)
+    regret_certificate = regret_bound = optimality_gap = regret_bound_ = weighted_loss_ = property(_not_tracked)

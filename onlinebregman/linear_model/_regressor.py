@@ -171,6 +171,65 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         largest = np.nan if largest_divergence is None else float(largest_divergence)
         return self._regret_bound(0, coef, float(intercept), largest)
 
+    def optimality_gap(
+        self,
+        radius: float | None = None,
+        *,
+        largest_intercept: float | None = None,
+        largest_divergence: float | None = None,
+    ) -> float:
+        """Bound on the regret of this run against the best comparator, which need not be known.
+
+        The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
+        their maximum is that of <u, f(w_{T+1}) - f(w_1)>. Whatever the data,
+
+            cumulative_loss_ - optimality_gap()  <=  min over u of sum h_t L_t(u)
+
+        with h_t the weights of the rows, if regret was tracked from the first row on, without `average`. With a penalty
+        R the right side is min over u of sum h_t L_t(u) + R(u), the objective of the penalised problem.
+
+        Comparators are the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius
+        is needed.
+
+        Parameters
+        ----------
+        radius : float, default=None
+            Compare with weights of norm_p(coef) <= radius only: p = 2 in the squared Euclidean and adaptive
+            geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that are
+            bounded.
+        largest_intercept : float, default=None
+            Compare with intercepts of at most this size only. Not needed if none is learned.
+        largest_divergence : float, default=None
+            An upper bound on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
+            the rate was constant.
+
+        Returns
+        -------
+        {gap}
+
+        Raises
+        ------
+        ValueError
+            If regret was not tracked, a rate increased in mid-stream, or the bound is infinite without one of the
+            arguments.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onlinebregman import EGRegressor
+        >>> from onlinebregman.model_selection import offline_comparator
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(1000, 10))
+        >>> y = X @ rng.dirichlet(np.ones(10)) + 0.1 * rng.normal(size=1000)
+        >>> model = EGRegressor(
+        ...     weights="simplex", learning_rate="constant", eta0=0.1, fit_intercept=False, track_regret=True
+        ... ).partial_fit(X, y)
+        >>> best = offline_comparator(X, y, domain="simplex")
+        >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
+        1.05 <= 6.72
+        """
+        return self._gap(0, radius, largest_intercept, largest_divergence)
+
     @property
     def weighted_loss_(self) -> float:
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""

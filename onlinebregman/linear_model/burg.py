@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.start import starting_weights
 from .._online.theory import adaptive_rate_bound
@@ -209,6 +210,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
         divergence = self._divergence.divergence(u, np.minimum(start, upper)) + intercept**2 / 2
         return adaptive_rate_bound(learner.rate_range, divergence, comparator_loss)
+
+    def _comparators(self) -> Comparators:
+        return super()._comparators()._replace(upper=min(self._tracked.of("upper", self.t_)))
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         u = super()._comparator(coef)

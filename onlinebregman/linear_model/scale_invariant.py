@@ -178,6 +178,7 @@ class ScaleInvariantMixin(MirrorMixin):
         """Not available: there is a regret_certificate for every run, without rates."""
         raise AttributeError(f"{type(self).__name__} has a regret_certificate and a regret_bound for each comparator.")
 
+    optimality_gap: property = property(_not_tracked)
     weighted_loss_: property = property(_not_tracked)
     regret_bound_: property = property(_not_tracked)
 

@@ -16,9 +16,8 @@ from .._kernels.matrices.percentiles import Percentiles
 from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
-from .._online.mirror import MirrorMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense
+from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
@@ -28,11 +27,12 @@ from ._mahalanobis import MahalanobisTransformer
 from ._memory import learn_plain, numbers_of, random_numbers
 from ._pairs import Block, differences
 from ._prior import PRIORS, prior_matrix
+from ._regret import MetricRegretMixin
 
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
 
 
-class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
+class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstimator):
     """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices.
 
     Parameters
@@ -267,46 +267,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MirrorMixin, EpochEstimator):
         return self._partial_fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
 
     # --- results --------------------------------------------------------------------------------------------------
-
-    def regret_certificate(self, U: ArrayLike) -> float:
-        """Bound on the regret of this run against a fixed metric, without assumptions on the data.
-
-        For every positive definite U
-
-            sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + S,
-
-        the right side, with eta_t the rate of instance t (its weight and scale included), L_t its loss, and S
-        accumulated during the run, sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t) for implicit steps. The left
-        side starts with `weighted_loss_`.
-
-        Parameters
-        ----------
-        U : array-like of shape (n_features, n_features)
-            The metric to compare with: symmetric positive semidefinite, positive definite for the LogDet divergence,
-            and with the trace of the learner, if that is fixed.
-
-        Returns
-        -------
-        {bound}
-
-        Raises
-        ------
-        ValueError
-            If U is not such a metric, or regret was not tracked.
-        """
-        learner, U = self._fitted_learner(), check_symmetric(U, "U", self.n_features_in_)
-        values = np.linalg.eigvalsh(U)
-        if not values[0] >= -1e-12 * np.abs(values).max():
-            raise ValueError(
-                f"U must be positive semidefinite; got a matrix with the eigenvalue {values[0]:g}. Project it "
-                "(SquaredFrobenius().project_psd)."
-            )
-        return self._certificate(learner, U)
-
-    @property
-    def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rates times losses before each step, since regret is tracked."""
-        return self._fitted_learner().weighted_loss
 
     @property
     def n_updates_(self) -> int:

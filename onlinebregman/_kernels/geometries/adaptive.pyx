@@ -190,8 +190,13 @@ cdef class AdaptiveGeometry(Geometry):
 
     def nearer_by(self, u, double intercept):
         """Sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""
-        pulls = np.asarray(self.weights)[self.blocks * self.n_features:]
-        return self.state.gained - pulls @ u - self.state.pulled * intercept
+        gained, slopes, slope = self.nearer_by_terms
+        return gained + slopes @ u + slope * intercept
+
+    @property
+    def nearer_by_terms(self):
+        """The constant of `nearer_by`, and its slopes in u and in the intercept."""
+        return self.state.gained, -np.asarray(self.weights)[self.blocks * self.n_features:], -self.state.pulled
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
         cdef double* pulls = &self.weights[self.blocks * self.n_features]
