@@ -63,7 +63,7 @@ class Comparators(NamedTuple):
         For a symmetric matrix g it is the largest tr(U g): the two have common eigenvectors (von Neumann).
         """
         if g.ndim == 2:
-            g = np.linalg.eigvalsh(g)
+            g = np.asarray(np.linalg.eigvalsh(g), dtype=np.float64)
         low, high = (np.broadcast_to(end, g.shape).astype(np.float64) for end in (self.lower, self.upper))
         if self.total is None:
             return self._in_ball(g, low, high)

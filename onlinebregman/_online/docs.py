@@ -33,6 +33,9 @@ n_samples : int
     Number of rows.
 power_t : float
     Exponent of "invscaling".
+weighted : bool
+    Multiply losses by the rates of their rows, too, as in `regret_certificate` and `weighted_loss_`: for rates that
+    change.
 largest_divergence : float
     An upper bound on D(U, W_t) for all t and all these U. Not needed while the rate was constant.
 track_regret : bool

@@ -202,12 +202,9 @@ class MirrorMixin(DocumentedMixin):
         """`_unweighted_certificate`, if it does not overflow."""
         weighted = self._certificate(learner, u, intercept)
         first, last = map(np.float64, learner.tracked_rates[:2])
-        rose = learner.tracked_rates[2]
         if first == 0:
             return 0.0
-        if rose or (learner.geometry.adaptive and first != last):
-            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
-            raise ValueError(f"There is no bound on the regret itself if {why}; use regret_certificate.")
+        self._check_rates(learner, "regret_certificate")
         slack, rows = learner.unweighted_slack
         if learner.geometry.adaptive:
             return float((weighted - learner.slack) / first + slack)
@@ -243,25 +240,21 @@ class MirrorMixin(DocumentedMixin):
         self,
         learner: Learner,
         comparators: Comparators,
+        *,
+        weighted: bool,
+        largest_divergence: float | None,
         largest_intercept: float | None = None,
         held_intercept: float | None = 0.0,
-        largest_divergence: float | None = None,
     ) -> float:
-        """The largest bound on sum weight_t (L_t(w_t) - L_t(u) - R(u)) over a set of comparators.
+        """The largest bound on sum weight_t (L_t(w_t) - L_t(u) - R(u)) over a set of comparators u.
 
-        Certificates are affine in u = (coef, intercept), so that their maximum is a value of the support function of
-        the set. The intercept lies within `largest_intercept` of 0, unless it was held.
+        The certificate is affine in u = (coef, intercept), so that its maximum is a value of the support function of
+        the set. Of rates that fall, the inequality of `_unweighted_certificate` without D(u, w_{T+1}) (1 / eta_T - 1 /
+        eta_1), which is not affine. An intercept that was held is that of all comparators.
         """
         self._check_tracked(learner)
-        first, last, rose = learner.tracked_rates
-        if first == 0:
-            return 0.0
-        adaptive = learner.geometry.adaptive
-        if rose or (adaptive and first != last):
-            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
-            raise ValueError(f"There is no bound on the regret itself if {why}; use learning_rate='constant'.")
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if adaptive:
+        if learner.geometry.adaptive:
             constant, g, slope = learner.geometry.nearer_by_terms
         else:
             constant, g = self._nearer_by_terms(start, end)
@@ -282,16 +275,29 @@ class MirrorMixin(DocumentedMixin):
                     f"sizes of those to compare with; got {largest_intercept}."
                 )
             farthest += largest_intercept * abs(slope)
+        if weighted:
+            return a_number(float(constant + farthest + learner.slack))
+        first, last = map(np.float64, learner.tracked_rates[:2])
+        if first == 0:
+            return 0.0
+        self._check_rates(learner, "weighted=True")
         slack, _ = learner.unweighted_slack
         gap = (constant + farthest) / first + slack
         if first != last:
             if largest_divergence is None or not 0 < largest_divergence < np.inf:
                 raise ValueError(
                     "largest_divergence must be a finite bound on D(u, w_t) for all t and all comparators u, as rates "
-                    f"fell; got {largest_divergence}. With learning_rate='constant' it is not needed."
+                    f"fell; got {largest_divergence}. With weighted=True or learning_rate='constant' it is not needed."
                 )
             gap += largest_divergence * (1 / last - 1 / first)
         return a_number(float(gap))
+
+    def _check_rates(self, learner: Learner, remedy: str) -> None:
+        """ValueError if rates increased, or those of an adaptive divergence changed."""
+        first, last, rose = learner.tracked_rates
+        if rose or (learner.geometry.adaptive and first != last):
+            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
+            raise ValueError(f"There is no bound on the regret itself if {why}; use {remedy}.")
 
     def _schedule(self) -> Schedule:
         """The learning rates."""

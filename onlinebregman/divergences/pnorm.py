@@ -65,7 +65,7 @@ class PNorm(VectorDivergence):
         return self.p / (self.p - 1)
 
     @property
-    def norm(self) -> float:  # type: ignore[override]
+    def norm(self) -> float:
         """Weights are measured by the q-norm."""
         return self.q
 

@@ -163,7 +163,7 @@ class LossBoundsMixin(MirrorMixin):
         learner = self._fitted_learner()
         return self._certificate(learner, self._comparator(kernel))
 
-    def optimality_gap(self, *, largest_divergence: float | None = None) -> float:
+    def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
         """Bound on the regret of this run against the best kernel, which need not be known.
 
         The largest value of `regret_certificate` over the constant rate, for all positive semidefinite U of trace one:
@@ -173,7 +173,7 @@ class LossBoundsMixin(MirrorMixin):
 
         Parameters
         ----------
-        {largest_divergence}
+        {largest_divergence, weighted}
 
         Returns
         -------
@@ -185,7 +185,9 @@ class LossBoundsMixin(MirrorMixin):
             If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing.
         """
         kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)
-        return self._optimality_gap(self._fitted_learner(), kernels, largest_divergence=largest_divergence)
+        return self._optimality_gap(
+            self._fitted_learner(), kernels, weighted=weighted, largest_divergence=largest_divergence
+        )
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A kernel to compare with: symmetric, positive semidefinite, of trace one."""

@@ -306,7 +306,7 @@ class MatrixBurgRegressor(
         U = self._comparator(kernel)
         return self._certificate(self._learner, U)
 
-    def optimality_gap(self, *, largest_divergence: float | None = None) -> float:
+    def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
         """Bound on the regret of this run against the best matrix, which need not be known.
 
         The largest value of `regret_certificate` over the rate, for all symmetric U with eigenvalues from 0 to 1: the
@@ -315,7 +315,7 @@ class MatrixBurgRegressor(
 
         Parameters
         ----------
-        {largest_divergence}
+        {largest_divergence, weighted}
 
         Returns
         -------
@@ -329,7 +329,7 @@ class MatrixBurgRegressor(
         """
         self._check_steps()
         matrices = Comparators(0.0, 1.0, None, self._divergence.norm)
-        return self._optimality_gap(self._learner, matrices, largest_divergence=largest_divergence)
+        return self._optimality_gap(self._learner, matrices, weighted=weighted, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A validated matrix to compare with; ValueError if steps of this run were skipped."""

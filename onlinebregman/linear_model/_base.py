@@ -325,7 +325,12 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return learner, u, intercept
 
     def _gap(
-        self, number: int, radius: float | None, largest_intercept: float | None, largest_divergence: float | None
+        self,
+        number: int,
+        radius: float | None,
+        largest_intercept: float | None,
+        largest_divergence: float | None,
+        weighted: bool,
     ) -> float:
         """The optimality gap of one learner."""
         learner = _parts(self._fitted_learner())[number]
@@ -333,9 +338,13 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         held = self._held_intercepts(learner.t, number)
         if held:
             self._check_intercept(held[0], learner.t, number)
-        comparators = self._comparators().within(radius)
         return self._optimality_gap(
-            learner, comparators, largest_intercept, held[0] if held else None, largest_divergence
+            learner,
+            self._comparators().within(radius),
+            weighted=weighted,
+            largest_divergence=largest_divergence,
+            largest_intercept=largest_intercept,
+            held_intercept=held[0] if held else None,
         )
 
     def _comparators(self) -> Comparators:

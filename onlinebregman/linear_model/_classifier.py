@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -222,6 +223,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         *,
         largest_intercept: ArrayLike | None = None,
         largest_divergence: ArrayLike | None = None,
+        weighted: bool = False,
     ) -> np.ndarray:
         """Bound on the regret of this run against the best comparator, which need not be known.
 
@@ -248,6 +250,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
         largest_divergence : float or array-like of shape (n_learners,), default=None
             Upper bounds on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
             the rate was constant.
+        {weighted}
 
         Returns
         -------
@@ -260,7 +263,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
             If regret was not tracked, a rate increased in mid-stream, or a bound is infinite without one of the
             arguments.
         """
-        return self._each(self._gap, radius, largest_intercept, largest_divergence)
+        return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)
 
     @read_only
     def weighted_loss_(self) -> np.ndarray:

@@ -177,6 +177,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         *,
         largest_intercept: float | None = None,
         largest_divergence: float | None = None,
+        weighted: bool = False,
     ) -> float:
         """Bound on the regret of this run against the best comparator, which need not be known.
 
@@ -202,6 +203,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         largest_divergence : float, default=None
             An upper bound on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
             the rate was constant.
+        {weighted}
 
         Returns
         -------
@@ -228,7 +230,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
         1.05 <= 6.72
         """
-        return self._gap(0, radius, largest_intercept, largest_divergence)
+        return self._gap(0, radius, largest_intercept, largest_divergence, weighted)
 
     @property
     def weighted_loss_(self) -> float:

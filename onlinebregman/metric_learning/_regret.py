@@ -50,7 +50,9 @@ class MetricRegretMixin(MirrorMixin):
             )
         return self._certificate(learner, U)
 
-    def optimality_gap(self, radius: float | None = None, *, largest_divergence: float | None = None) -> float:
+    def optimality_gap(
+        self, radius: float | None = None, *, largest_divergence: float | None = None, weighted: bool = False
+    ) -> float:
         """Bound on the regret of this run against the best metric, which need not be known.
 
         The largest value, for metrics U within the radius, of `regret_certificate` over the constant rate: whatever
@@ -63,7 +65,7 @@ class MetricRegretMixin(MirrorMixin):
         radius : float, default=None
             Compare with metrics of tr U <= radius only, or of Frobenius norm <= radius for `FrobeniusMetricLearner`.
             None if the learner has a fixed trace.
-        {largest_divergence}
+        {largest_divergence, weighted}
 
         Returns
         -------
@@ -77,7 +79,7 @@ class MetricRegretMixin(MirrorMixin):
         """
         learner, divergence = self._fitted_learner(), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
-        return self._optimality_gap(learner, metrics, largest_divergence=largest_divergence)
+        return self._optimality_gap(learner, metrics, weighted=weighted, largest_divergence=largest_divergence)
 
     @property
     def weighted_loss_(self) -> float:

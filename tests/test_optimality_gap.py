@@ -1,0 +1,500 @@
+"""The optimality gap: the bound on the regret of a run against the best comparator, the largest of all bounds.
+
+    sum h_t (L_t(w_t) - L_t(u))  <=  regret_bound(u)  <=  optimality_gap()    for all comparators u,
+
+with equality in the second for one of them, since the bound is affine in u.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from replica import Cosh
+from scipy.optimize import linprog
+from sklearn.base import is_classifier
+
+from onlinebregman import (
+    EGRegressor,
+    MatrixBurgRegressor,
+    MEGKernelLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    PerceptronClassifier,
+    ScaleInvariantRegressor,
+)
+from onlinebregman._online.comparators import Comparators
+from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.divergences import (
+    AdaGrad,
+    BinaryEntropy,
+    Burg,
+    DiagonalNewton,
+    PNorm,
+    RelativeEntropy,
+    SimplexEntropy,
+    SquaredEuclidean,
+    SquaredFrobenius,
+)
+from onlinebregman.inspection._regret import _losses_of
+from onlinebregman.linear_model._base import _parts
+from onlinebregman.losses import resolve_loss
+from onlinebregman.model_selection import offline_comparator
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+# --- the support function ---------------------------------------------------------------------------------------------
+
+
+def by_linear_programming(g, lower, upper, total, radius):
+    """The largest g.u over such a polytope, infinity if it is unbounded; u = p - q with sum p + q <= radius."""
+    n = len(g)
+    halves, ends = np.hstack([np.eye(n), -np.eye(n)]), np.r_[upper, -lower]
+    rows, limits = np.vstack([halves, -halves])[np.isfinite(ends)], ends[np.isfinite(ends)]
+    if radius < np.inf:
+        rows, limits = np.vstack([rows, np.ones(2 * n)]), np.r_[limits, radius]
+    sums = {} if total is None else {"A_eq": np.ones((1, n)) @ halves, "b_eq": [total]}
+    found = linprog(-g @ halves, rows if len(rows) else None, limits if len(limits) else None, **sums)
+    return np.inf if found.status == 3 else -found.fun
+
+
+def by_rays(g, inside, basis, contains):
+    """The largest g.u over a bounded convex set in a plane, from its boundary in ever finer angles."""
+    best, width = 0.0, np.pi
+    for _ in range(4):
+        angles = best + np.linspace(-width, width, 2001)
+        directions = np.c_[np.cos(angles), np.sin(angles)] @ basis
+        reached, missed = np.zeros(len(angles)), np.full(len(angles), 1e3)
+        for _ in range(60):
+            middle = (reached + missed) / 2
+            inner = contains(inside + middle[:, np.newaxis] * directions)
+            reached, missed = np.where(inner, middle, reached), np.where(inner, missed, middle)
+        values = (inside + reached[:, np.newaxis] * directions) @ g
+        best, width = angles[np.argmax(values)], width / 500
+    return values.max()
+
+
+ends = ("none", "zero", "finite", "some")
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    lower=st.sampled_from(ends),
+    upper=st.sampled_from(["none", "finite", "some"]),
+    has_total=st.booleans(),
+    order=st.sampled_from([1.0, 1.3, 2.0]),
+    has_ball=st.booleans(),
+)
+def test_the_support_function_is_the_largest_value(seed, lower, upper, has_total, order, has_ball):
+    rng = np.random.default_rng(seed)
+    curved = has_ball and order > 1
+    n = 2 + has_total if curved else int(rng.integers(1, 6))
+    g = rng.normal(size=n) * rng.choice([0.0, 1.0, 1.0], size=n)
+    inside = np.abs(rng.normal(size=n)) if lower == "zero" else rng.normal(size=n)
+    some = rng.uniform(size=n) < 0.5
+    low = {"none": np.full(n, -np.inf), "zero": np.zeros(n)}.get(lower, inside - rng.uniform(size=n))
+    high = {"none": np.full(n, np.inf)}.get(upper, inside + rng.uniform(0.01, 1.0, size=n))
+    low, high = np.where(some & (lower == "some"), -np.inf, low), np.where(some & (upper == "some"), np.inf, high)
+    radius = float(np.linalg.norm(inside, order)) * rng.uniform(1.05, 3.0) if has_ball else np.inf
+    total = float(inside.sum()) if has_total else None
+    found = Comparators(low, high, total, order, radius).support(g)
+    if not curved:
+        expected = by_linear_programming(g, low, high, total, radius)
+    else:
+
+        def contains(u):
+            return ((u >= low) & (u <= high)).all(axis=1) & (np.linalg.norm(u, order, axis=1) <= radius)
+
+        basis = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]]) if has_total else np.eye(2)
+        expected = by_rays(g, inside, basis, contains)
+        assert found >= expected - 1e-12  # an inexact minimum of the dual function is an upper bound
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+
+
+def test_of_a_matrix_it_is_that_of_its_eigenvalues():
+    rng = np.random.default_rng(0)
+    G = rng.normal(size=(4, 4))
+    G = G + G.T
+    values, vectors = np.linalg.eigh(G)
+    top = np.outer(vectors[:, -1], vectors[:, -1])
+    assert_allclose(Comparators(0.0, np.inf, 1.0, 1.0).support(G), np.vdot(top, G))  # trace one
+    positive = (vectors[:, values > 0]) @ vectors[:, values > 0].T
+    assert_allclose(Comparators(0.0, 1.0, None, 1.0).support(G), np.vdot(positive, G))  # 0 <= U <= I
+    cut = SquaredFrobenius().project_psd(G)
+    assert_allclose(Comparators(0.0, np.inf, None, 2.0, 3.0).support(G), 3.0 * np.linalg.norm(cut))
+
+
+# --- the largest bound ------------------------------------------------------------------------------------------------
+
+
+class OwnBurg(Burg):
+    """The same numbers, computed by NumPy methods."""
+
+
+# divergence, signed, constraint, radius
+RUNS = {
+    "gradient descent": (SquaredEuclidean(), False, None, 2.0),
+    "upper": (SquaredEuclidean(), False, UpperBound(0.5), 2.0),
+    "box": (SquaredEuclidean(), False, Box(-0.5, 1.0), None),
+    "simplex": (SquaredEuclidean(), False, Simplex(1.5), None),
+    "l1": (SquaredEuclidean(), False, L1Ball(1.5), None),
+    "l2": (SquaredEuclidean(), False, L2Ball(1.5), None),
+    "p-norm": (PNorm(4.0), False, None, 2.0),
+    "p-norm box": (PNorm(4.0), False, Box(-0.5, 1.0), None),
+    "p-norm upper": (PNorm(4.0), False, UpperBound(0.5), 2.0),
+    "entropy": (RelativeEntropy(), False, None, 2.0),
+    "entropy upper": (RelativeEntropy(), False, UpperBound(0.6), None),
+    "entropy l2": (RelativeEntropy(), False, L2Ball(0.9), None),
+    "entropy l1": (RelativeEntropy(), False, L1Ball(0.9), None),
+    "signed entropy": (RelativeEntropy(), True, None, 2.0),
+    "eg": (SimplexEntropy(1.5), False, None, None),
+    "eg upper": (SimplexEntropy(1.5), False, UpperBound(0.8), None),
+    "eg l2": (SimplexEntropy(1.5), False, L2Ball(1.2), None),
+    "signed eg": (SimplexEntropy(1.5), True, None, None),
+    "burg": (Burg(), False, None, 2.0),
+    "burg box": (Burg(), False, Box(0.1, 0.6), None),
+    "own burg": (OwnBurg(), False, None, 2.0),
+    "binary": (BinaryEntropy(), False, None, None),
+    "cosh": (Cosh(), False, None, 2.0),
+    "adagrad": (AdaGrad(), False, None, 2.0),
+    "newton": (DiagonalNewton(), False, None, 2.0),
+    "adagrad box": (AdaGrad(), False, Box(-0.5, 1.0), None),
+}
+RADIUS_ORDERS = {PNorm: 4 / 3, RelativeEntropy: 1.0, Burg: 1.0, OwnBurg: 1.0}
+
+
+def candidates(divergence, signed, constraint, radius, n, rng):
+    """Comparators, among them the corners of the set if it has some, or the points of a curved boundary."""
+    order = RADIUS_ORDERS.get(type(divergence), 2.0)
+    units, floor = np.eye(n), 1e-9 if isinstance(divergence, Burg) else 0.0
+    low, high = divergence.lower, divergence.upper
+    if constraint is not None:
+        low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
+    total = divergence.total or getattr(constraint, "total", None)
+    random = rng.normal(size=(20, n))
+    if signed or isinstance(constraint, L1Ball):
+        size = total or radius or constraint.radius
+        if signed or low < 0:
+            corners = size * np.vstack([units, -units, 0 * units[:1]])
+        else:
+            corners = size * np.vstack([units, 0 * units[:1]])
+        return np.vstack([corners, rng.dirichlet(np.ones(len(corners)), size=8) @ corners])
+    if total is not None and isinstance(constraint, UpperBound):  # some weights at the bound, one with the rest
+        full = [np.roll(np.r_[0.8, 0.7, np.zeros(n - 2)], k) for k in range(n)]
+        corners = np.array(full + [np.roll(np.r_[0.7, 0.8, np.zeros(n - 2)], k) for k in range(n)])
+        return np.vstack([corners, rng.dirichlet(np.ones(len(corners)), size=8) @ corners])
+    if (total is not None and constraint is None) or isinstance(constraint, Simplex):
+        return total * np.vstack([units, rng.dirichlet(np.ones(n), size=8)])
+    if np.isfinite([low, high]).all():
+        low = np.maximum(low, floor)
+        corners = np.array(list(product([low, high], repeat=n)))
+        return np.vstack([corners, low + (high - low) * rng.uniform(size=(40, n))])
+    if order == 1.0 and constraint is None:
+        corners = radius * np.vstack([units, 0 * units[:1]]) * (1 - n * floor) + floor
+        return np.vstack([corners, rng.dirichlet(np.ones(n + 1), size=8) @ corners])
+    size = constraint.radius if isinstance(constraint, L2Ball) else radius
+    if total is not None:
+        points = total * rng.dirichlet(np.full(n, 5.0), size=100)
+        return points[np.linalg.norm(points, axis=1) <= size][:20]
+    points = np.abs(random) if low == 0 else random
+    points = size * points / np.linalg.norm(points, order, axis=1)[:, np.newaxis]
+    return np.minimum(points, high)
+
+
+def corners_suffice(divergence, constraint, radius):
+    """Whether the largest bound is attained at one of the candidates."""
+    curved = isinstance(constraint, L2Ball) or (radius is not None and type(divergence) not in RADIUS_ORDERS)
+    return (not curved and not isinstance(divergence, PNorm)) or (isinstance(constraint, Box) and radius is None)
+
+
+def stream(rng, n_rows, n):
+    X = rng.normal(size=(n_rows, n)) * rng.choice([0.0, 1.0, 1.0, 3.0], size=(n_rows, 1))
+    y = rng.normal(size=n_rows) * rng.choice([1.0, 5.0]) + X @ rng.normal(size=n)
+    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], size=n_rows)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@settings(max_examples=12)
+@given(
+    seed=seeds,
+    update=st.sampled_from(["implicit", "explicit", "importance"]),
+    loss=st.sampled_from(["squared_error", "absolute_error", "huber"]),
+    rate=st.floats(-2.0, 0.5),
+    fit_intercept=st.booleans(),
+)
+def test_it_is_the_largest_bound_and_bounds_the_regret(name, seed, update, loss, rate, fit_intercept):
+    divergence, signed, constraint, radius = RUNS[name]
+    rng = np.random.default_rng(seed)
+    X, y, h = stream(rng, 12, 3)
+    assume(h.any())
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, constraint=constraint, loss=loss, update=update,
+        learning_rate="constant", eta0=10**rate * (0.01 if update == "explicit" else 1.0),
+        fit_intercept=fit_intercept, track_regret=True,
+    )  # fmt: skip
+    try:
+        model.partial_fit(X, y, sample_weight=h)
+    except ValueError:
+        assume(False)  # an explicit step that leaves the domain
+    assume(not model._learner.tracked_rates[2])  # DiagonalNewton adapts the rate to the deviation of the targets
+    intercepts = (-1.5, 0.4, 1.5) if fit_intercept else (0.0,)
+    gap = model.optimality_gap(radius, largest_intercept=1.5 if fit_intercept else None)
+    bounds, losses = [], []
+    for u in candidates(divergence, signed, constraint, radius, 3, rng):
+        for b in intercepts:
+            bounds.append(model.regret_bound(u, b))
+            losses.append(h @ resolve_loss(loss).value(X @ u + b, y))
+    size = model.cumulative_loss_ + max(losses) + np.abs(bounds).max()
+    assert model.cumulative_loss_ - min(losses) <= gap + 1e-9 * size
+    assert max(bounds) <= gap + 1e-9 * size
+    if corners_suffice(divergence, constraint, radius):
+        assert_allclose(max(bounds), gap, rtol=0, atol=1e-7 * size)
+
+
+@pytest.mark.parametrize("name", ["gradient descent", "upper", "l2", "p-norm", "p-norm upper", "cosh", "adagrad"])
+@settings(max_examples=5)
+@given(seed=seeds)
+def test_over_a_curved_set_it_is_the_numerical_maximum(name, seed):
+    divergence, _, constraint, radius = RUNS[name]
+    X, y, h = stream(np.random.default_rng(seed), 20, 2)
+    assume(h.any())
+    model = MirrorDescentRegressor(
+        divergence=divergence, constraint=constraint, learning_rate="constant", eta0=0.1, fit_intercept=False,
+        track_regret=True, loss="huber",
+    ).partial_fit(X, y, sample_weight=h)  # fmt: skip
+    order, upper = RADIUS_ORDERS.get(type(divergence), 2.0), getattr(constraint, "upper", np.inf)
+    size = radius or constraint.radius
+    origin, *ends = (model.regret_bound(u) for u in ([0, 0], [0.5, 0], [0, 0.5]))  # the bound is affine
+    g = 2 * (np.array(ends) - origin)
+    assert_allclose(model.regret_bound([-0.7, 0.3]), origin + g @ [-0.7, 0.3], rtol=1e-9, atol=1e-9)
+
+    def contains(u):
+        return (u <= upper).all(axis=1) & (np.linalg.norm(u, order, axis=1) <= size)
+
+    expected = origin + by_rays(g, np.zeros(2), np.eye(2), contains)
+    assert_allclose(model.optimality_gap(radius), expected, rtol=1e-7, atol=1e-7)
+
+
+# --- every estimator --------------------------------------------------------------------------------------------------
+
+
+def tracks(estimator):
+    return "track_regret" in estimator.get_params()
+
+
+@pytest.mark.only(where=tracks)
+def test_every_estimator_that_tracks_regret_has_one(estimator, rows, learn):
+    """The gap bounds the regret against random comparators and against the best in hindsight that is found."""
+    parameters = estimator.get_params()
+    if parameters.get("learning_rate") != "theory" and "learning_rate" in parameters:
+        estimator.set_params(learning_rate="constant")
+    if parameters.get("update") == "gradient":
+        estimator.set_params(eta0=1e-3)  # below the largest rate, so that it is constant
+    estimator.set_params(track_regret=True, **({"average": False} if "average" in parameters else {}))
+    X, y = rows
+    learn(estimator, X, y)
+    family = type(estimator).__module__.split(".")[1]
+    if family == "linear_model":
+        check_linear(estimator, X, y)
+    else:
+        check_matrices(estimator, X, y)
+
+
+def check_linear(model, X, y):
+    rng, n = np.random.default_rng(0), X.shape[1]
+    signed, _, constraint = model._start
+    divergence, bounded = model.divergence_, model._comparators().bounded
+    if hasattr(model, "upper_bound") and bounded:
+        constraint = UpperBound(model.upper_bound or 1.0)
+    arguments = {"radius": None if bounded else 1.5, "largest_intercept": 1.0 if model.fit_intercept else None}
+    parts = _parts(model._learner)
+    weighted = any(part.tracked_rates[2] for part in parts)  # adaptive rates may rise, also under a constant one
+    if weighted:
+        with pytest.raises(ValueError, match="if rates increase during the run; use weighted=True"):
+            model.optimality_gap(**arguments)
+    gap = np.atleast_1d(model.optimality_gap(**arguments, weighted=weighted))
+    assert gap.shape == np.shape(np.atleast_1d(model.weighted_loss_)) and np.isfinite(gap).all()
+    points = candidates(divergence, signed, constraint, arguments["radius"], n, rng)
+    bound_of = model.regret_certificate if weighted else model.regret_bound
+    penalty, losses = model._learned_penalty, []
+    for _ in range(200):
+        u = points[rng.integers(len(points), size=len(parts))]
+        b = rng.uniform(-1, 1, size=len(parts)) * bool(model.fit_intercept)
+        bound = bound_of(u, b) if is_classifier(model) else bound_of(u[0], b[0])
+        own = np.zeros(len(parts))
+        if penalty is not None:
+            counts = [part.rate_sum if weighted else len(y) for part in parts]
+            own += np.multiply(counts, [penalty.value(split_of(v, signed)) for v in u])
+        own = own.sum(keepdims=True) if len(gap) == 1 else own
+        assert (bound - own <= gap + 1e-9 * (1 + np.abs(bound))).all()
+        losses.append(_losses_of(model, X, y, u, b).sum() + own.sum())
+    if not weighted and not getattr(model, "standardize", False):  # whose columns change their scale from row to row
+        assert model.cumulative_loss_ - min(losses) <= gap.sum() + 1e-9
+
+
+def split_of(coef, signed):
+    """w+ and w-, of which the smaller is 1 / 2n: those that a certificate is computed with."""
+    n = len(coef)
+    return np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)] + 1 / (2 * n) if signed else coef
+
+
+def check_matrices(model, X, y):
+    rng, d = np.random.default_rng(0), model.n_features_in_
+    kernel = isinstance(model, MEGKernelLearner)
+    burg = isinstance(model, MatrixBurgRegressor)
+    trace = 1.0 if kernel else getattr(model.divergence_, "trace", None)
+    metric = not kernel and not burg
+    radius = {"radius": 2.0} if metric and trace is None else {}
+    gap = model.optimality_gap(**radius)
+    frobenius = type(model.divergence_) is SquaredFrobenius
+    learner = model._learner
+    rate = learner.tracked_rates[0]
+    apart = learner.unweighted_slack[0] - learner.slack / rate
+
+    def bound(U):
+        return model.regret_certificate((U + U.T) / 2) / rate + apart
+
+    def comparator(vectors, values):
+        size = 1.0 if burg else (trace or 2.0) / np.linalg.norm(values, 2 if frobenius else 1)
+        return size * (vectors * values) @ vectors.T
+
+    lost, found = learner.cumulative_loss, []
+    scale = model.spread_**2 if kernel and model.scale_eta else 1.0  # of the losses
+    for _ in range(50):
+        values = np.clip(np.abs(rng.normal(size=d)) * rng.choice([1e-9, 1.0], size=d), 1e-9, 1.0)
+        U = comparator(np.linalg.qr(rng.normal(size=(d, d)))[0], values)
+        found.append(bound(U))
+        if not metric:
+            losses = (np.einsum("ni,ij,nj->n", X, U, X) - y) ** 2 / 2 / scale
+            assert lost - losses.sum() <= gap + 1e-9 * (1 + lost)
+    assert max(found) <= gap + 1e-9 * (1 + abs(gap))
+    # attained where tr(U (f(W_T+1) - f(W_1))) is largest
+    values, vectors = np.linalg.eigh(model._nearer_by_terms(learner.origin[0], learner.position[0])[1])
+    if burg:
+        values = np.where(values > 0, 1.0, 1e-9)
+    else:
+        values = np.maximum(values, 1e-9) if frobenius else np.r_[np.full(d - 1, 1e-9), 1.0]
+    assert_allclose(bound(comparator(vectors, values)), gap, rtol=1e-6, atol=1e-6)
+
+
+def test_models_without_tracked_regret_have_none():
+    X, y = np.eye(2), np.array([0.0, 1.0])
+    for model in (PerceptronClassifier().fit(X, [0, 1]), ScaleInvariantRegressor().fit(X, y)):
+        assert not hasattr(model, "optimality_gap")
+    with pytest.raises(ValueError, match="set track_regret=True before learning"):
+        EGRegressor().fit(X, y).optimality_gap()
+
+
+# --- rates, intercepts, penalties -------------------------------------------------------------------------------------
+
+
+def some_run(**parameters):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3))
+    y = X @ [0.5, -0.3, 0.1] + 0.3 * rng.normal(size=200)
+    parameters = {"divergence": "squared_euclidean", "learning_rate": "constant", "eta0": 0.05, **parameters}
+    return X, y, MirrorDescentRegressor(track_regret=True, **parameters)
+
+
+def test_where_rates_fall_it_needs_the_largest_divergence():
+    X, y, model = some_run(constraint=L2Ball(1.0), learning_rate="sqrt", eta0=0.3, fit_intercept=False)
+    model.partial_fit(X, y)
+    for largest in (None, 0.0, np.inf):
+        with pytest.raises(ValueError, match="largest_divergence must be a finite bound"):
+            model.optimality_gap(largest_divergence=largest)
+    gap = model.optimality_gap(largest_divergence=2.0)  # norm(u - w)^2 / 2 within the unit ball
+    weighted = model.optimality_gap(weighted=True)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        u = rng.normal(size=3)
+        u /= np.linalg.norm(u)
+        assert model.cumulative_loss_ - ((X @ u - y) ** 2).sum() / 2 <= model.regret_bound(u, largest_divergence=2.0)
+        assert model.regret_bound(u, largest_divergence=2.0) <= gap
+        assert model.regret_certificate(u) <= weighted
+    assert gap < 2.0 * max(model.regret_bound(u, largest_divergence=2.0) for u in np.vstack([np.eye(3), -np.eye(3)]))
+    model.set_params(eta0=10.0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="if rates increase during the run; use weighted=True"):
+        model.optimality_gap(largest_divergence=2.0)
+
+
+def test_what_it_needs_of_unbounded_comparators():
+    X, y, model = some_run()
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"infinite over all comparators \(all finite w\); give a radius.*norm_2"):
+        model.optimality_gap()
+    with pytest.raises(ValueError, match=r"infinite over all intercepts; give largest_intercept.*got None"):
+        model.optimality_gap(1.0)
+    for radius in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="radius must be"):
+            model.optimality_gap(radius)
+    for largest in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="give largest_intercept, a finite bound >= 0"):
+            model.optimality_gap(1.0, largest_intercept=largest)
+    assert model.optimality_gap(1.0, largest_intercept=0.0) < model.optimality_gap(1.0, largest_intercept=1.0)
+    bounded = EGRegressor(learning_rate="constant", track_regret=True).partial_fit(X, y)
+    with pytest.raises(ValueError, match="those of this run are bounded; omit it"):
+        bounded.optimality_gap(1.0)
+    burg = MirrorDescentRegressor(divergence="burg", learning_rate="constant", track_regret=True, fit_intercept=False)
+    with pytest.raises(ValueError, match=r"\(w > 0\); give a radius, for those with norm_1"):
+        burg.partial_fit(np.abs(X), np.full(200, 5.0)).optimality_gap()
+
+
+def test_a_held_intercept_is_that_of_all_comparators():
+    X, y, model = some_run(fit_intercept=False)
+    assert model.partial_fit(X[:1], y[:1], sample_weight=[0.0]).optimality_gap() == 0.0  # nothing was learned
+    model.partial_fit(X, y)
+    gap = model.optimality_gap(1.0)
+    assert model.optimality_gap(1.0, largest_intercept=9.0) == gap
+    model.set_params(fit_intercept=True).partial_fit(X, y + 1)  # a comparator must still have the intercept 0
+    assert model.optimality_gap(1.0) == model.optimality_gap(1.0, largest_intercept=9.0)
+    model.set_params(fit_intercept=False).partial_fit(X, y)
+    with pytest.raises(ValueError, match="no certificate holds for both"):
+        model.optimality_gap(1.0)
+
+
+@pytest.mark.parametrize(
+    ("divergence", "penalty"),
+    [*product(["squared_euclidean", "adagrad"], ["l1", "l2", "elasticnet"]), ("p_norm", "l1")],
+)
+def test_with_a_penalty_it_is_about_the_penalised_objective(penalty, divergence):
+    X, y, model = some_run(penalty=penalty, alpha=0.05, divergence=divergence, fit_intercept=False)
+    model.partial_fit(X, y)
+    gap, rng = model.optimality_gap(1.0), np.random.default_rng(0)
+    for _ in range(200):
+        u = rng.normal(size=3)
+        u *= rng.choice([0.1, 1.0]) / np.linalg.norm(u, 1)
+        penalised = ((X @ u - y) ** 2).sum() / 2 + 200 * model._learned_penalty.value(u)
+        assert model.cumulative_loss_ - penalised <= gap
+        assert model.regret_bound(u) - 200 * model._learned_penalty.value(u) <= gap + 1e-9
+
+
+def test_classifiers_have_one_for_each_loss():
+    rng = np.random.default_rng(3)
+    X, labels = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60)
+    run = {"divergence": "squared_euclidean", "learning_rate": "constant", "eta0": 0.1, "track_regret": True}
+    model = MirrorDescentClassifier(fit_intercept=False, **run).partial_fit(X, labels, classes=[0, 1, 2])
+    radii = [0.5, 1.0, 2.0]
+    gaps = model.optimality_gap(radii)
+    assert_allclose(gaps, [model.optimality_gap(radius)[k] for k, radius in enumerate(radii)], rtol=0, atol=0)
+    joint = MirrorDescentClassifier(fit_intercept=False, multi_class="multinomial", **run)
+    joint.partial_fit(X, labels, classes=[0, 1, 2])
+    assert joint.optimality_gap(1.0).shape == (1,)
+    u = rng.normal(size=(100, 3, 4))
+    u /= np.linalg.norm(u, axis=2, keepdims=True)
+    assert max(joint.regret_bound(one)[0] for one in u) <= joint.optimality_gap(1.0)[0]
+
+
+def test_it_tells_how_far_the_stream_is_from_the_best_in_hindsight():
+    """Of a long stream the lower bound on the best loss is not trivial."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(5000, 5))
+    y = X @ [0.4, 0.3, 0.2, 0.1, 0.0] + 0.5 * rng.normal(size=5000)
+    best = offline_comparator(X, y, domain="simplex").cumulative_loss
+    model = EGRegressor(weights="simplex", eta0=0.02, learning_rate="constant", fit_intercept=False, track_regret=True)
+    model.partial_fit(X, y)
+    least = model.cumulative_loss_ - model.optimality_gap()
+    assert 0.7 * best < least <= best
