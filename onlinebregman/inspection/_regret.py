@@ -30,6 +30,8 @@ class RegretDisplay(Display):
         Loss of the model minus that of the comparator, of all rows up to each point.
     bound : array-like of shape (n_points,) or None
         Upper bound on the regret.
+    gap : array-like of shape (n_points,) or None
+        Upper bound on the regret against the best comparator of each point (`optimality_gap`).
     regret_name : str
         Its name, for the axis.
     {name}
@@ -41,6 +43,8 @@ class RegretDisplay(Display):
         The regret.
     bound_line_ : matplotlib Line2D or None
         The bound, dashed.
+    gap_line_ : matplotlib Line2D or None
+        The gap, dotted.
 
     See Also
     --------
@@ -69,17 +73,19 @@ class RegretDisplay(Display):
         n_rows: ArrayLike,
         regret: ArrayLike,
         bound: ArrayLike | None = None,
+        gap: ArrayLike | None = None,
         regret_name: str = "regret",
         name: str | None = None,
     ) -> None:
         self.n_rows = as_curve("n_rows", n_rows)
         self.regret = as_curve("regret", regret, self.n_rows)
         self.bound = None if bound is None else as_curve("bound", bound, self.n_rows)
+        self.gap = None if gap is None else as_curve("gap", gap, self.n_rows)
         self.regret_name = regret_name
         self.name = name
 
     def plot(self, ax: Any = None, *, name: str | None = None, line_kw: dict[str, Any] | None = None) -> Self:
-        """Plot the regret over the rows, and its bound as a dashed line of the same colour.
+        """Plot the regret over the rows, its bound as a dashed line of the same colour, and the gap as a dotted one.
 
         Parameters
         ----------
@@ -91,14 +97,16 @@ class RegretDisplay(Display):
         """
         ax = self._open(ax)
         name = self.name if name is None else name
-        label = self.regret_name if name is None and self.bound is not None else name
+        several = self.bound is not None or self.gap is not None
+        label = self.regret_name if name is None and several else name
         (self.line_,) = ax.plot(self.n_rows, self.regret, **{"label": label} | (line_kw or {}))
-        self.bound_line_ = None
+        self.bound_line_ = self.gap_line_ = None
+        style = {"color": self.line_.get_color()}
+        start = "" if name is None else f"{name}: "
         if self.bound is not None:
-            label = "bound" if name is None else f"{name}: bound"
-            (self.bound_line_,) = ax.plot(
-                self.n_rows, self.bound, color=self.line_.get_color(), linestyle="--", label=label
-            )
+            (self.bound_line_,) = ax.plot(self.n_rows, self.bound, linestyle="--", label=f"{start}bound", **style)
+        if self.gap is not None:
+            (self.gap_line_,) = ax.plot(self.n_rows, self.gap, linestyle=":", label=f"{start}optimality gap", **style)
         ax.set(xlabel="rows", ylabel=self.regret_name)
         self._explain()
         return self
@@ -112,6 +120,7 @@ class RegretDisplay(Display):
         *,
         coef: ArrayLike | None = None,
         intercept: ArrayLike | None = None,
+        gap_kw: dict[str, Any] | None = None,
         n_points: int = 100,
         ax: Any = None,
         name: str | None = None,
@@ -137,6 +146,9 @@ class RegretDisplay(Display):
             must also be None. For the best weights see :func:`~onlinebregman.model_selection.offline_comparator`.
         intercept : float or array-like of shape (n_classes,), default=None
             Its intercept; 0 if only `coef` is given.
+        gap_kw : dict, default=None
+            Arguments of the model's `optimality_gap`, such as {"radius": 2.0}, or {} for none, to plot this, too: the
+            bound for the best comparator up to each point, which is computed without knowing it. None: not plotted.
         n_points : int, default=100
             Largest number of points, evenly spaced.
         {ax, name, line_kw}
@@ -153,10 +165,12 @@ class RegretDisplay(Display):
         cls._pyplot()
         model = clone(estimator)
         if hasattr(model, "regret_certificate"):
-            found = _against_weights(model, X, y, coef, intercept, n_points)
+            found = _against_weights(model, X, y, coef, intercept, gap_kw, n_points)
         elif any(hasattr(type(model), name) for name in _OF_THE_BEST):
-            if coef is not None or intercept is not None:
-                raise ValueError(f"{type(model).__name__} is compared with the best in hindsight; omit coef.")
+            if coef is not None or intercept is not None or gap_kw is not None:
+                raise ValueError(
+                    f"{type(model).__name__} is compared with the best in hindsight; omit coef and gap_kw."
+                )
             found = _against_the_best(model, X, y, n_points)
         else:
             raise ValueError(
@@ -205,7 +219,7 @@ class RegretDisplay(Display):
         )
 
 
-def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, Any]:
+def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
     """The certificate of a run of a linear model, at some of the rows."""
     parameters = model.get_params(deep=False)
     if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
@@ -229,23 +243,27 @@ def _against_weights(model, X, y, coef, intercept, n_points: int) -> dict[str, A
         *_, last = _runs(clone(model), X, y, ends[-1:])
         coef, intercept = last.coef_, last.intercept_
     intercept = 0.0 if intercept is None else intercept
-    lost, bound = np.transpose(
+    rates = model._schedule()(np.arange(1, len(y) + 1)) if rated else np.ones(len(y))
+    constant = bool((rates == rates[0]).all())
+    unit = rates[0] if constant else 1.0
+    if gap_kw is not None and not rated:
+        raise ValueError(f"{type(model).__name__} has no optimality_gap; omit gap_kw.")
+    lost, bound, gap = np.transpose(
         [
             (
                 np.sum(run.weighted_loss_ if rated else run.cumulative_loss_),
                 np.sum(run.regret_certificate(coef, intercept)),
+                0.0 if gap_kw is None else np.sum(run.optimality_gap(**{"weighted": not constant} | gap_kw)),
             )
             for run in _runs(model, X, y, ends)
         ]
     )
-    rates = model._schedule()(np.arange(1, len(y) + 1)) if rated else np.ones(len(y))
-    constant = bool((rates == rates[0]).all())
-    unit = rates[0] if constant else 1.0
     best = np.cumsum(rates * _losses_of(model, X, y, coef, intercept))[ends - 1]
     return {
         "n_rows": ends,
         "regret": (lost - best) / unit,
         "bound": bound / unit,
+        "gap": None if gap_kw is None else gap,
         "regret_name": "regret" if constant else "regret, of losses times rates",
     }
 

@@ -95,6 +95,24 @@ def test_the_regret_of_a_linear_model_and_its_certificate(learning_rate, fit_int
     assert ("rates" in ax.get_ylabel()) == (learning_rate == "invscaling")
 
 
+@pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
+def test_the_gap_is_the_bound_for_the_best_comparator(learning_rate, ax):
+    X, y = stream()
+    model = ImplicitGDRegressor(learning_rate=learning_rate, eta0=0.1)
+    gap_kw = {"radius": 1.0, "largest_intercept": 0.5}
+    best = offline_comparator(X, y, fit_intercept=True)
+    display = RegretDisplay.from_estimator(
+        model, X, y, coef=best.coef, intercept=best.intercept, gap_kw=gap_kw, n_points=3, ax=ax, name="gd"
+    )
+    assert display.gap_line_.get_label() == "gd: optimality gap" and display.gap_line_.get_linestyle() == ":"
+    assert_array_equal(drawn(display.gap_line_), (display.n_rows, display.gap))
+    model.set_params(track_regret=True).partial_fit(X[:200], y[:200])
+    assert display.gap[1] == model.optimality_gap(**gap_kw, weighted=learning_rate != "constant")
+    assert (display.regret <= display.bound).all() and (display.bound <= display.gap).all()
+    without = RegretDisplay.from_estimator(model, X, y, coef=best.coef, n_points=3, ax=ax)
+    assert without.gap is None and without.gap_line_ is None
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_regret_of_a_classifier_is_that_of_all_its_learners(n_classes):
     X, _ = stream()
@@ -175,6 +193,9 @@ def test_the_regret_of_predictions():
         (ImplicitGDRegressor(fit_intercept=False), {"coef": np.ones(4), "intercept": 1.0}, "intercept"),
         (EGRegressor(weights="simplex"), {"coef": np.ones(4)}, "coef"),
         (LearningRateMixture(), {"coef": np.ones(4)}, "omit coef"),
+        (LearningRateMixture(), {"gap_kw": {}}, "omit coef and gap_kw"),
+        (ScaleInvariantRegressor(), {"gap_kw": {}}, "has no optimality_gap; omit gap_kw"),
+        (ImplicitGDRegressor(), {"gap_kw": {}}, "infinite over all comparators"),
         (PerceptronClassifier(), {}, "PerceptronClassifier has neither"),
         (ForwardRegressor(forward=False), {}, "ForwardRegressor has no bound on its regret: .* forward=False"),
         (LearningRatePath(), {}, "LearningRatePath has no bound on its regret"),
