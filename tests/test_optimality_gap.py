@@ -190,7 +190,7 @@ def candidates(divergence, signed, constraint, radius, n, rng):
     if (total is not None and constraint is None) or isinstance(constraint, Simplex):
         return total * np.vstack([units, rng.dirichlet(np.ones(n), size=8)])
     if np.isfinite([low, high]).all():
-        low = np.maximum(low, floor)
+        low = np.maximum(low, floor) if floor else low  # Burg's D is infinite at 0
         corners = np.array(list(product([low, high], repeat=n)))
         return np.vstack([corners, low + (high - low) * rng.uniform(size=(40, n))])
     if order == 1.0 and constraint is None:

@@ -181,11 +181,14 @@ class MirrorMixin(DocumentedMixin):
         """`_certificate`, if it does not overflow."""
         self._check_tracked(learner)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        adaptive = learner.geometry.adaptive
-        gap = learner.geometry.nearer_by(u, intercept) if adaptive else self._nearer_by(u, start, end)
+        if learner.geometry.adaptive:
+            constant, g, slope = learner.geometry.nearer_by_terms
+            gap = constant + g @ u + slope * intercept
+        else:
+            gap = self._nearer_by(u, start, end)
         if self._learned_penalty is not None:
             gap += learner.rate_sum * self._learned_penalty.value(u)
-        if not adaptive:
+        if not learner.geometry.adaptive:
             gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return float(gap + learner.slack)
 

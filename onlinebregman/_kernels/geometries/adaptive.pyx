@@ -188,14 +188,9 @@ cdef class AdaptiveGeometry(Geometry):
         if self.averaging:
             self.average_sum.shape[0] = self.stamp.shape[0] = size
 
-    def nearer_by(self, u, double intercept):
-        """Sum of D_t(u, w_t) - D_t(u, w_t(c_t)) over the rows since regret is tracked, the intercept included."""
-        gained, slopes, slope = self.nearer_by_terms
-        return gained + slopes @ u + slope * intercept
-
     @property
     def nearer_by_terms(self):
-        """The constant of `nearer_by`, and its slopes in u and in the intercept."""
+        """Constant, slopes in u and slope in the intercept of sum D_t(u, w_t) - D_t(u, w_t(c_t)) over tracked rows."""
         return self.state.gained, -np.asarray(self.weights)[self.blocks * self.n_features:], -self.state.pulled
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
