@@ -359,15 +359,15 @@ def spoil_tree(tree, dice):
         node[key] = dice.choice((None, -1, 0, 1, 2, 3, 10**6, 0.5, -0.5, "x", [], {}, True, [1], 2**52))
 
 
-def findings(chains, seed, tally=None, log=None, at=None, slowest=None):
-    """(chain, number of the call, configuration, what is wrong) of all findings of some chains."""
+def findings(chains, seed, tally=None, log=None, at=None, slowest=None, kind=Chain):
+    """(chain, number of the call, configuration, what is wrong) of all findings of some chains of a kind."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in chains:
             if at is not None:
                 at[:8] = number.to_bytes(8, "little")
             began = time.process_time()
-            chain = Chain(seed, number, tally, log)
+            chain = kind(seed, number, tally, log)
             for i, problem in chain.run():
                 if problem is not None:
                     yield number, i, chain.name, problem
@@ -377,7 +377,7 @@ def findings(chains, seed, tally=None, log=None, at=None, slowest=None):
                 del slowest[8:]
 
 
-def _in_a_process(chains, seed):
+def _in_a_process(chains, seed, kind):
     """The findings of some chains, a crash among them, each in a line of JSON; a crash costs the chain it is in."""
     at = mmap.mmap(-1, 8)
     chains = list(chains)
@@ -388,7 +388,7 @@ def _in_a_process(chains, seed):
             os.close(read)
             tally, slowest = collections.Counter(), []
             with os.fdopen(write, "w") as pipe:
-                for finding in findings(chains, seed, tally, at=at, slowest=slowest):
+                for finding in findings(chains, seed, tally, at=at, slowest=slowest, kind=kind):
                     print(json.dumps(finding), file=pipe, flush=True)
                 print(json.dumps({"tally": tally.most_common(), "slowest": slowest}), file=pipe)
             os._exit(0)
@@ -403,22 +403,23 @@ def _in_a_process(chains, seed):
         chains = [number for number in chains if number > last]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main(kind, models, description):
+    """The command: chains of a kind, for which `models` makes what all processes share."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the chain to run, in this process, with its calls printed")
     parser.add_argument("--tally", action="store_true", help="how often each error was raised")
     options = parser.parse_args()
     if options.only is not None:
-        for finding in findings([options.only], options.seed, log=lambda line: print(line, flush=True)):
+        for finding in findings([options.only], options.seed, log=lambda line: print(line, flush=True), kind=kind):
             print(*finding)
         return
     models()
     n_chains, tally, slowest, found = -(-options.cases // CHAIN), collections.Counter(), [], 0
     began = time.process_time(), os.times().children_user
     for start in range(0, n_chains, 1000):
-        for line in _in_a_process(range(start, min(start + 1000, n_chains)), options.seed):
+        for line in _in_a_process(range(start, min(start + 1000, n_chains)), options.seed, kind):
             if isinstance(line, dict):
                 tally.update(dict(line["tally"]))
                 slowest = sorted(slowest + line["slowest"], reverse=True)[:8]
@@ -435,4 +436,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(Chain, models, __doc__)

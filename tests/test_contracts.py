@@ -6,6 +6,7 @@ Estimators are found automatically, see conftest.py. Contracts about their input
 import copy
 import importlib
 import inspect
+import pickle
 import pkgutil
 import threading
 
@@ -175,36 +176,50 @@ def test_a_call_of_weight_zero_changes_nothing(weighted, rows, learn, learned):
     assert learned(weighted) != before
 
 
-@pytest.mark.parametrize("weights", [(0, 1, 1, 0, 1, 1), (1, 0, 0, 1, 1, 0)], ids=["first", "middle"])
+def layouts_of(X, estimator):
+    """(layout, rows) of the memory layouts that the estimator reads without a copy, and of Fortran order."""
+    if not get_tags(estimator).input_tags.sparse:
+        return [(np.asarray, X), (np.asfortranarray, X)]
+    wide = np.zeros((len(X), 20, X.shape[1]))  # of few values in columns of their own, which alone are backed up
+    wide[range(len(X)), np.arange(len(X)) % 20] = X
+    wide = wide.reshape(len(X), -1)
+    return [(np.asarray, X), (np.asfortranarray, X), (sparse.csr_array, X), (sparse.csr_array, wide)]
+
+
+@pytest.mark.parametrize(
+    "weights", [(0, 1, 1, 0, 1, 1), (1, 0, 0, 1, 1, 0), (1, 1, 0, 1, 0, 0)], ids=["first", "middle", "last"]
+)
 def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, weights):
     """A row that is refused while the block is learned: the model is a twin of one that never saw the call."""
     X, y = rows
-    layouts = [np.asarray]
-    if get_tags(weighted).input_tags.sparse:
-        layouts.append(sparse.csr_array)
-        wide = np.zeros((40, 20, X.shape[1]))  # of few values in columns of their own, which alone are backed up
-        wide[range(40), np.arange(40) % 20] = X
-        X = wide.reshape(40, -1)
-    for layout in layouts:
+    weights = np.array(weights, dtype=float)
+    for layout, X in layouts_of(X, weighted):
         model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])
         for row in np.flatnonzero(weights)[1:]:
             for value, must_raise in ((np.inf, True), (1e308, False)):  # a large value can be learned by some
                 bad = X[20:26].copy()
                 bad[row, np.flatnonzero(bad[row])] = value
-                attempt = copy.deepcopy(model)
-                try:
-                    learn(attempt, layout(bad), y[20:26], sample_weight=np.array(weights, dtype=float))
-                except ValueError:
-                    model = attempt
-                    assert learned(model) == learned(twin)
-                else:
-                    assert not must_raise
-        learn(model, layout(X[26:]), y[26:])
-        learn(twin, layout(X[26:]), y[26:])
-        assert learned(model) == learned(twin)
-        results = output(twin, layout(X))
-        for name, result in output(model, layout(X)).items():
-            assert_array_equal(result, results[name])
+                for method in ("partial_fit", "fit"):
+                    attempt = copy.deepcopy(model)
+                    try:
+                        getattr(attempt, method)(layout(bad), y[20:26], sample_weight=weights)
+                    except ValueError:
+                        model = attempt
+                        assert learned(model) == learned(twin)
+                    else:
+                        assert not must_raise
+        model = pickle.loads(pickle.dumps(model))
+        for X_part, y_part, weights_part in pieces([3, 1, 8, 2], X[26:], y[26:], np.tile(weights, 3)[:14]):
+            model.partial_fit(layout(X_part), y_part, sample_weight=weights_part)
+            if weights_part.any():
+                twin.partial_fit(layout(X_part[weights_part > 0]), y_part[weights_part > 0])
+        for _ in range(2):
+            assert learned(model) == learned(twin)
+            results = output(twin, layout(X))
+            for name, result in output(model, layout(X)).items():
+                assert_array_equal(result, results[name])
+            model.fit(layout(X[:30]), y[:30])
+            twin.fit(layout(X[:30]), y[:30])
 
 
 def test_weights_of_one_are_no_weights(weighted, rows, learn, learned):
