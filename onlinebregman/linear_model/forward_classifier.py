@@ -326,7 +326,12 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         """Learn the rows up to the first one of a new class, add that class, and so on."""
         if len(self._learned_classes) == len(self.classes_):
-            return self._learn_rows(data, 0, len(data.y))
+            self._learn_rows(data, 0, len(data.y))
+        else:
+            self._learn_and_add_classes(data)
+        self.__dict__.pop("_begun_classes", None)
+
+    def _learn_and_add_classes(self, data: Examples) -> None:
         codes, start = data.y.astype(np.intp), 0
         begun = np.isin(self.classes_, self._learned_classes)
         while start < len(codes):

@@ -67,6 +67,15 @@ def test_a_stream_with_late_classes_may_be_cut_anywhere(settings, make, state):
         assert (parts.cumulative_loss_, parts.t_) == (whole.cumulative_loss_, whole.t_)
 
 
+def test_nothing_is_left_of_a_call_that_may_add_classes(state):
+    """A fast call, and one that is validated since a weight is 0, leave the same attributes."""
+    X, y = some_rows(12, 4, 2)
+    fast, validated = (ForwardClassifier(handle_unknown="add").fit(X, y) for _ in range(2))
+    fast.partial_fit(X[1:], y[1:])
+    validated.partial_fit(X, y, sample_weight=(np.arange(12) > 0).astype(float))
+    assert state(validated) == state(fast)
+
+
 def test_a_class_may_be_announced_later():
     X, y = some_rows(60, 4, 2)
     model = ForwardClassifier(handle_unknown="add").partial_fit(X[:30], y[:30], [0, 1])
