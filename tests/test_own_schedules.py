@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from sklearn.base import clone
 
 from onlinebregman import (
@@ -14,6 +15,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MEGKernelLearner,
     MirrorDescentRegressor,
+    ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import InverseScaling, Schedule
@@ -105,6 +107,16 @@ def test_a_wrong_number_of_rates_or_an_error_of_their_own_is_refused(unchanged):
         model.set_params(learning_rate=schedule)
         with unchanged(model, match, error):
             model.partial_fit(X, X[:, 0])
+
+
+def test_rates_that_one_member_refuses_leave_the_others_unchanged(unchanged):
+    """Steps of the penalty that sparse rows have put off are not made by a call of dense rows that is refused."""
+    X, y = sparse.random(20, 200, 0.02, format="csr", random_state=0), np.arange(20.0)
+    first = MirrorDescentRegressor(divergence="squared_euclidean", penalty="l1", alpha=0.01)
+    second = MirrorDescentRegressor(divergence="squared_euclidean", learning_rate=Table(*[0.1] * 25, 0.0))
+    model = ParameterFreeRegressor(members=[first, second]).partial_fit(X, y)
+    with unchanged(model, "must be positive finite numbers; got 0 for row t = 26"):
+        model.partial_fit(X.toarray(), y)
 
 
 def test_they_can_change_in_mid_stream_and_back():

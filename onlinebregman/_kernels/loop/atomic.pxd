@@ -45,6 +45,7 @@ cdef class AtomicLearner:
     cdef int claim(self) except -1
     cdef void release(self) noexcept
     cdef int begin(self, Rows rows, bint complete) except -1
+    cdef void prepare(self) noexcept
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil

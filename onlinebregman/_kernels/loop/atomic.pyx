@@ -1,7 +1,8 @@
 """Base classes of all learners: a call learns all of its rows or none, in one thread at a time, and can be undone.
 
-A call claims the learner (one thread at a time), backs up its state (`begin`), learns row after row (`loop`), keeps the
-result (`keep`) or restores the backup (`undo`), and releases the learner. Each kind of learner implements these four.
+A call claims the learner (one thread at a time), backs up its state (`begin`), changes what has to change before the
+rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
+the learner. Each kind of learner implements these.
 
 If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
@@ -204,6 +205,7 @@ cdef class AtomicLearner:
                 if self.standardizer is not None:
                     self.standardizer.begin(rows)
                 self.begin(rows, complete)
+                self.prepare()
                 with nogil:
                     status = self.loop(rows, block)
                 if status == LEARNED and self.standardizer is not None and not self.standardizer.bounded():
@@ -235,9 +237,15 @@ cdef class AtomicLearner:
         ob_release(&self.busy)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        """Back up the state: all of it if `complete`, otherwise at least what these rows can change."""
+        """Back up the state: all of it if `complete`, otherwise at least what these rows can change.
+
+        It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
+        """
         self.interrupt, self.patience = None, patience()
         return 0
+
+    cdef void prepare(self) noexcept:
+        """Change what has to change before the rows are learned; called when all that can raise is done."""
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn row after row; returns the `Status` of the first row that cannot be learned, or LEARNED."""
@@ -405,6 +413,11 @@ cdef class Ensemble(AtomicLearner):
         for learner in self.learners:
             learner.begin(rows, complete)
         return 0
+
+    cdef void prepare(self) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.prepare()
 
     cdef int undo(self, Rows rows) except -1:
         cdef AtomicLearner learner

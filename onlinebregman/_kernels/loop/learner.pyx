@@ -353,7 +353,7 @@ cdef class Learner(AtomicLearner):
         return self.geometry.vector_length(widest)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef bint project = self.geometry.needs_projection(), dense
+        cdef bint dense
         AtomicLearner.begin(self, rows, complete)
         check_loss(self.loss)
         check_rows(self.geometry, rows)
@@ -369,17 +369,19 @@ cdef class Learner(AtomicLearner):
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
         self.list_rates(rows.n_rows)
-        self.before.begin(self.geometry, rows, complete or project)
+        self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
         self.run_before, self.state_before = self.run, self.geometry.state
         self.rates_before = len(self.rates)
-        if self.geometry.eager:
-            self.geometry.catch_up_all()
-        if project:
-            self.geometry.project_all()
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, &self.settings)
         self.descent = Descent(&self.run, &self.settings, &self.geometry.weights[0], self.loss.logistic)
         return 0
+
+    cdef void prepare(self) noexcept:
+        if self.geometry.eager:
+            self.geometry.catch_up_all()
+        if self.geometry.needs_projection():
+            self.geometry.project_all()
 
     cdef int list_rates(self, Py_ssize_t n) except -1:
         """List the rates of the next n rows, if the schedule is the user's own."""

@@ -202,6 +202,9 @@ cdef class Sampler(Reservoir):
         self.learner.begin(self.instance_rows, complete)
         return 0
 
+    cdef void prepare(self) noexcept:
+        self.learner.prepare()
+
     cdef int undo(self, Rows rows) except -1:
         Reservoir.undo(self, rows)
         self.n_rows = self.n_rows_before
