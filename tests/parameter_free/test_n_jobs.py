@@ -1,6 +1,7 @@
 """Members with a matrix learn chunks of rows, in several threads on request: the same numbers and errors."""
 
 import copy
+import multiprocessing
 import pickle
 import threading
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from onlinebregman._kernels.loop.thread_pool import n_threads
 from scipy import sparse
 from sklearn.base import clone
 
@@ -168,12 +170,26 @@ def test_threads_as_joblib_is_configured():
     X, y = stream(ParameterFreeRegressor, 1)
     one, two = begun(ParameterFreeRegressor, X, y), begun(ParameterFreeRegressor, X, y)
     one.partial_fit(X, y)
-    with joblib.parallel_config("threading", n_jobs=2):
-        two.partial_fit(X, y)
-    assert_same(two, one, X)
+    for backend in ({}, {"backend": "threading"}, {"backend": "loky"}, {"prefer": "processes"}):
+        copied = copy.deepcopy(two)
+        with joblib.parallel_config(**backend, n_jobs=2):
+            copied.partial_fit(X, y)
+            assert n_threads(None) == 2
+        assert_same(copied, one, X)
     for n_jobs in (-1, 1000):
         model = begun(ParameterFreeRegressor, X, y, n_jobs=n_jobs).partial_fit(X, y)
         assert_same(model, one, X)
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_processes_that_may_not_start_others_have_threads(n_jobs, monkeypatch, recwarn):
+    """Such as those of a pool: joblib would warn about its own processes, which are not used here."""
+    X, y = stream(ParameterFreeRegressor, 1)
+    one, model = begun(ParameterFreeRegressor, X, y), begun(ParameterFreeRegressor, X, y, n_jobs=n_jobs)
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "daemon", True)
+    assert_same(model.partial_fit(X, y), one.partial_fit(X, y), X)
+    assert not recwarn.list
+    assert n_threads(n_jobs) == (joblib.cpu_count() if n_jobs < 0 else n_jobs)
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "all"])

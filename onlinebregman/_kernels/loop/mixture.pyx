@@ -8,7 +8,6 @@ another one, so the results do not depend on how rows are cut into calls and chu
 from numbers import Integral
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from libc.stdlib cimport free, malloc
 
@@ -19,7 +18,7 @@ from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
-from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
+from onlinebregman._kernels.loop.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -193,7 +192,7 @@ cdef class MixtureLearner(Ensemble):
         if self.targets.shape[0] < most:
             self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
         if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
-            n_jobs = min(<Py_ssize_t> effective_n_jobs(self.n_jobs), 1 + self.n_chunkwise)
+            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 

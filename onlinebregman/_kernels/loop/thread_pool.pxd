@@ -25,6 +25,9 @@ cdef struct Worker:
     PyThread_type_lock wake
 
 
+cpdef Py_ssize_t n_threads(n_jobs) except -1
+
+
 cdef class ThreadPool:
     cdef Job job
     cdef Worker* workers

@@ -4,6 +4,8 @@ Any idle thread takes the next task, and so does the loop itself: a thread that 
 others. The threads end with the loop, so none exist when a process is forked or ends.
 """
 
+from joblib.parallel import get_active_backend
+
 from libc.stdlib cimport calloc, free
 
 cdef extern from "pythread.h":
@@ -14,6 +16,18 @@ cdef extern from "pythread.h":
     int PyThread_acquire_lock(PyThread_type_lock lock, int wait) nogil
     void PyThread_release_lock(PyThread_type_lock lock) nogil
     unsigned long PyThread_start_new_thread(void (*run)(void*) noexcept nogil, void* argument) nogil
+
+
+cpdef Py_ssize_t n_threads(n_jobs) except -1:
+    """The number of threads for an `n_jobs`, as joblib is configured.
+
+    `joblib.effective_n_jobs` would speak of processes: it allows one, and warns, where no process may be started.
+    """
+    if n_jobs == 1:
+        return 1
+    _, configured = get_active_backend()
+    backend, _ = get_active_backend(prefer="threads", require="sharedmem")
+    return backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
 
 
 cdef PyThread_type_lock make_lock(bint held) except NULL:
