@@ -176,14 +176,15 @@ def test_a_call_of_weight_zero_changes_nothing(weighted, rows, learn, learned):
     assert learned(weighted) != before
 
 
-def layouts_of(X, estimator):
-    """(layout, rows) of the memory layouts that the estimator reads without a copy, and of Fortran order."""
+def layouts_of(X, y, estimator):
+    """(layout, rows, targets) of the memory layouts that the estimator reads without a copy, and of Fortran order."""
+    dense = [(np.asarray, X, y), (np.asfortranarray, X, y)]
     if not get_tags(estimator).input_tags.sparse:
-        return [(np.asarray, X), (np.asfortranarray, X)]
+        return dense
     wide = np.zeros((len(X), 20, X.shape[1]))  # of few values in columns of their own, which alone are backed up
     wide[range(len(X)), np.arange(len(X)) % 20] = X
     wide = wide.reshape(len(X), -1)
-    return [(np.asarray, X), (np.asfortranarray, X), (sparse.csr_array, X), (sparse.csr_array, wide)]
+    return [*dense, (sparse.csr_array, X, y), (sparse.csr_array, wide, y)]
 
 
 @pytest.mark.parametrize(
@@ -191,9 +192,8 @@ def layouts_of(X, estimator):
 )
 def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, weights):
     """A row that is refused while the block is learned: the model is a twin of one that never saw the call."""
-    X, y = rows
     weights = np.array(weights, dtype=float)
-    for layout, X in layouts_of(X, weighted):
+    for layout, X, y in layouts_of(*rows, weighted):
         model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])
         for row in np.flatnonzero(weights)[1:]:
             for value, must_raise in ((np.inf, True), (1e308, False)):  # a large value can be learned by some

@@ -3,6 +3,7 @@
 import io
 
 import fuzz
+import fuzz_undo
 import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
@@ -46,6 +47,7 @@ from onlinebregman import (
     ScaleInvariantRegressor,
     WinnowClassifier,
 )
+from onlinebregman._online.estimator import LifeCycleMixin
 from onlinebregman.kernel_learning import pair_rows
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches
@@ -58,6 +60,36 @@ X, Y = RNG.normal(size=(30, 4)), RNG.normal(size=30)
 def test_no_call_crashes_or_changes_what_it_should_not(part):
     """1000 calls each; `python tests/fuzz.py` makes more."""
     assert not list(fuzz.findings(range(50 * part, 50 * (part + 1)), seed=16))
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_a_refused_call_and_rows_of_weight_zero_leave_no_trace(part):
+    """200 calls each; `python tests/fuzz_undo.py` makes more."""
+    assert not list(fuzz.findings(range(10 * part, 10 * (part + 1)), seed=16, kind=fuzz_undo.UndoChain))
+
+
+def test_the_comparison_with_twins_detects_faults(monkeypatch):
+    """A refused call that leaves an attribute, and rows that are refused only together."""
+    original = LifeCycleMixin._partial_fit
+
+    def torn(self, *given):
+        try:
+            return original(self, *given)
+        except ValueError:
+            self.torn_ = 1
+            raise
+
+    def picky(self, X, *given):
+        if X.shape[0] == 3:
+            raise ValueError("three rows")
+        return original(self, X, *given)
+
+    fuzz_undo.models()
+    for replacement, problem in ((torn, "another state"), (picky, "are learned one by one")):
+        with monkeypatch.context() as patched:
+            patched.setattr(LifeCycleMixin, "_partial_fit", replacement)
+            found = " ".join(each for *_, each in fuzz.findings(range(10), seed=16, kind=fuzz_undo.UndoChain))
+            assert problem in found
 
 
 def test_the_fuzzing_target_detects_faults(monkeypatch):
@@ -73,7 +105,7 @@ def test_the_fuzzing_target_detects_faults(monkeypatch):
     fuzz.models()  # fitted models
     for method, replacement in (("_partial_fit", torn), ("_partial_fit", alien)):
         with monkeypatch.context() as patched:
-            patched.setattr("onlinebregman._online.estimator.LifeCycleMixin." + method, replacement)
+            patched.setattr(LifeCycleMixin, method, replacement)
             found = " ".join(problem for *_, problem in fuzz.findings(range(20), seed=16))
             assert ("has changed" if replacement is torn else "foreign") in found
     assert fuzz.has_nan((np.ones(2), [np.array([1.0, np.nan])])) and fuzz.has_nan(sparse.csr_array([[np.nan]]))
