@@ -75,7 +75,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         the targets; see Notes for the effect of `forgetting`. This and the next two attributes are only available for
         the squared loss (AttributeError otherwise).
     noise_variance_ : float or ndarray of shape (n_targets,)
-        Variance of the targets about the best weights, see Notes; infinite before the first row.
+        Variance of the targets of rows of weight 1 about the best weights, see Notes; infinite before the first row.
     regret_bound_ : float
         Upper bound on the regret of forward predictions on these rows, see Notes; AttributeError if rows were learned
         with forward=False.
@@ -116,12 +116,17 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
     is normal with mean r_t and variance sigma^2 s_t / h. So the mean of h (y_t - r_t)^2 / s_t estimates sigma^2 from
     the predictions:
 
-        noise_variance_ = sum h_t (y_t - r_t)^2 / s_t / sum h_t = 2 min_u (L(u) + alpha |u|^2 / 2) / n,
+        noise_variance_ = sum h_t (y_t - r_t)^2 / s_t / n = 2 min_u (L(u) + alpha |u|^2 / 2) / n,
 
-    n the sum of the weights, minus 1 for an unpenalised intercept, which fits the first row exactly. With p(sigma^2) ~
-    1 / sigma^2 the next target is distributed as r + sqrt(noise_variance_ * s) times Student's t with n degrees of
-    freedom; `return_std` returns that root, `predict_interval` the quantiles. With `forgetting` all of these are sums
-    over recent rows, and so is n.
+    n the number of rows of positive weight, minus 1 for an unpenalised intercept, which fits the first row exactly.
+    With p(sigma^2) ~ 1 / sigma^2 the next target, if its row has weight 1, is distributed as r + sqrt(noise_variance_ *
+    s) times Student's t with n degrees of freedom; `return_std` returns that root, `predict_interval` the quantiles.
+    With `forgetting` all of these are sums over recent rows, and so is n.
+
+    So weights are precisions, as in weighted least squares: a row of weight 4 has half the standard deviation of one of
+    weight 1, and rows that all have weight c have variance noise_variance_ / c. For intervals of such rows, weights
+    have to be divided by c. Weights that say how often a row occurred give the same `coef_`, but too few degrees of
+    freedom, and thus too large a variance; such rows have to be repeated.
 
     penalize_intercept=False does not penalise the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
     then excludes it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to all
@@ -269,7 +274,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
             than the squared one. With `standardize`, values beyond five deviations count as five; with
             `random_features`, X stands for the features.
         y_std : ndarray of the same shape, if `return_std`
-            Standard deviations of the targets of rows of weight 1, including noise and the uncertainty of the weights:
+            Standard deviations of the targets of rows of weight 1, including noise and the uncertainty of `coef_`:
             sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.
 
         Raises
@@ -284,7 +289,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         return self._predict(X, self.forward)[0] if predictions is None else predictions
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Predict an interval for the target of each row, as the next one of the stream.
+        """Predict an interval for the target of each row, as the next one of the stream, of weight 1.
 
         Parameters
         ----------
@@ -296,7 +301,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         -------
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
             Quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of the distribution in the Notes, around the ridge
-            prediction for any `forward`. Infinite before the first row, and as long as all rows weigh less than 0.01.
+            prediction for any `forward`. Infinite before the first row (before the second, with
+            penalize_intercept=False), and with less than 0.01 degrees of freedom (`forgetting` below that).
 
         Raises
         ------
@@ -338,7 +344,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     @property
     def noise_variance_(self) -> float | np.ndarray:
-        """Variance of the targets about the best weights, from prediction errors; infinite before the first row."""
+        """Variance of targets of rows of weight 1, estimated from prediction errors; infinite before the first row."""
         learner = self._exact_learner("noise_variance_")
         return learner.noise_variance if learner.target_shape else float(learner.noise_variance[0])
 

@@ -34,8 +34,9 @@ class Replica:
     def __init__(self, d, n_targets, alpha, gamma, free):
         self.A, self.b = alpha * np.eye(d), np.zeros((d, n_targets))
         self.squares, self.n, self.gamma, self.rows = np.zeros(n_targets), 0.0, gamma, 0
+        self.free = free
         if free:
-            self.A[-1, -1], self.n = 1e-13, -1.0
+            self.A[-1, -1] = 1e-13
 
     def spread(self, x, h=1.0):
         return 1 / h + x @ np.linalg.solve(self.gamma * self.A, x)
@@ -43,7 +44,8 @@ class Replica:
     def learn(self, x, y, h):
         residual = y - x @ np.linalg.solve(self.A, self.b)
         self.squares = self.gamma * self.squares + residual**2 / self.spread(x, h)
-        self.n = self.gamma * self.n + h
+        self.n = self.gamma * self.n + (0 if self.free and self.rows == 0 else 1)  # a free intercept fits the first row
+        self.rows += 1
         self.A, self.b = self.gamma * self.A + h * np.outer(x, x), self.gamma * self.b + h * np.outer(x, y)
 
     @property
@@ -98,7 +100,7 @@ def test_deviations_and_intervals_are_those_of_the_formulas(
     if freedom > 1:
         assert_allclose(lower, center + expected * stats.t(freedom).ppf(0.15), rtol=1e-5, atol=1e-4)
         assert_allclose(upper, center + expected * stats.t(freedom).ppf(0.85), rtol=1e-5, atol=1e-4)
-    elif freedom < 0:
+    elif freedom == 0:
         assert (lower == -np.inf).all() and (upper == np.inf).all()
 
 
@@ -117,19 +119,44 @@ def test_deviations_are_those_of_bayesian_ridge():
     assert_allclose(model.predict(X, return_std=True)[1], bayes.predict(X, return_std=True)[1], rtol=0.01)
 
 
-def test_a_weight_counts_a_row_so_many_times():
+@settings(max_examples=40)
+@given(seed=seeds, intercept=st.booleans(), gamma=st.sampled_from([1.0, 0.9]), n_targets=st.sampled_from([None, 2]))
+def test_a_row_of_weight_h_is_one_row_times_the_root_of_h(seed, intercept, gamma, n_targets):
+    """Weighted least squares: y ~ N(u.x, sigma^2 / h)."""
+    X, y = some_rows(30, 4, n_targets, seed)
+    h = 10.0 ** np.random.default_rng(seed).uniform(-3, 3, size=30)
+    roots, with_1 = np.sqrt(h).reshape(30, 1), np.c_[X, np.ones(30)] if intercept else X
+    weighted = ForwardRegressor(fit_intercept=intercept, forgetting=gamma).fit(X, y, sample_weight=h)
+    scaled = ForwardRegressor(fit_intercept=False, forgetting=gamma)
+    scaled.fit(roots * with_1, (roots * y.reshape(30, -1)).reshape(y.shape))
+    assert_allclose(weighted.noise_variance_, scaled.noise_variance_, rtol=1e-9)
+    assert_allclose(weighted.predict_interval(X), scaled.predict_interval(with_1), rtol=1e-9)
+
+
+@settings(max_examples=40)
+@given(seed=seeds, free=st.booleans(), power=st.integers(-2, 2))
+def test_the_unit_of_weights_is_that_of_the_variance(seed, free, power):
+    """Rows of weight c have variance 1, so one of weight 1 has variance c; `alpha`, too, is in units of weights."""
+    X, y = some_rows(30, 4, seed=seed)
+    one = ForwardRegressor(penalize_intercept=not free).fit(X, y)
+    other = ForwardRegressor(alpha=10.0**power, penalize_intercept=not free)
+    other.fit(X, y, sample_weight=np.full(30, 10.0**power))
+    assert_allclose(other.coef_, one.coef_, rtol=1e-9)
+    assert_allclose(other.noise_variance_, 10.0**power * one.noise_variance_, rtol=1e-9)
+
+
+def test_rows_count_as_degrees_of_freedom_whatever_they_weigh():
+    """Unlike repeated rows: these have the same sum of squares, and more degrees of freedom."""
     X, y = some_rows(30, 4, 2)
     h = np.random.default_rng(2).integers(0, 5, size=30)
     for free in (False, True):
-        weighted, repeated = (
-            ForwardRegressor(penalize_intercept=not free),
-            ForwardRegressor(penalize_intercept=not free),
-        )
+        weighted, repeated = (ForwardRegressor(penalize_intercept=not free) for _ in range(2))
         weighted.fit(X, y, sample_weight=h)
         repeated.fit(np.repeat(X, h, axis=0), np.repeat(y, h, axis=0))
-        assert_allclose(weighted.noise_variance_, repeated.noise_variance_, rtol=1e-11)
-        for one, other in zip(weighted.predict_interval(X), repeated.predict_interval(X), strict=True):
-            assert_allclose(one, other, rtol=1e-10)
+        squares = (h.sum() - free) * repeated.noise_variance_
+        assert_allclose(((h > 0).sum() - free) * weighted.noise_variance_, squares, rtol=1e-11)
+        counted = ForwardRegressor(penalize_intercept=not free).fit(X[h > 0], y[h > 0], sample_weight=h[h > 0])
+        assert_array_equal(weighted.noise_variance_, counted.noise_variance_)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -187,11 +214,21 @@ def test_before_the_first_row_nothing_is_known_of_the_noise():
         assert (lower == -np.inf).all() and (upper == np.inf).all()
 
 
-@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-10, 1e-4])
-def test_rows_that_weigh_next_to_nothing_leave_intervals_infinite(weight):
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+def test_the_row_that_determines_a_free_intercept_leaves_intervals_infinite(gamma):
     X, y = some_rows(5)
-    model = ForwardRegressor(alpha=0.01).partial_fit(X, y, sample_weight=np.full(5, weight))
-    lower, upper = model.predict_interval(X)
+    model = ForwardRegressor(penalize_intercept=False, forgetting=gamma)
+    for h in (0.0, 3.0, 0.0):
+        model.partial_fit(X[:1], y[:1], sample_weight=[h])
+        assert model.noise_variance_ == np.inf
+        lower, upper = model.predict_interval(X)
+        assert (lower == -np.inf).all() and (upper == np.inf).all()
+    assert np.isfinite(model.partial_fit(X[1:2], y[1:2]).predict_interval(X)).all()
+
+
+def test_intervals_are_infinite_where_next_to_nothing_is_remembered():
+    X, y = some_rows(5)
+    lower, upper = ForwardRegressor(forgetting=1e-3).fit(X, y).predict_interval(X)
     assert (lower == -np.inf).all() and (upper == np.inf).all()
 
 
@@ -239,6 +276,24 @@ def test_intervals_cover_exactly_from_the_second_row_on_where_the_model_is_true(
         y = 3.0 * (X @ w / np.sqrt(2.0) + rng.normal(size=25))
         hits.append(covered(ForwardRegressor(alpha=2.0, fit_intercept=False), X, y, coverage))
     assert np.mean(hits) == pytest.approx(coverage, abs=4 * np.sqrt(coverage * (1 - coverage) / (24 * rounds)))
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("weights", [[0.01], [0.1], [1.0], [10.0], [100.0], [0.01, 0.1, 1.0, 10.0, 100.0]], ids=str)
+def test_intervals_are_for_rows_of_weight_1_whatever_the_weights_of_those_learned(free, weights):
+    """y ~ N(u.x, 1 / h), u from the prior, which says nothing of a free intercept."""
+    rng, rounds, hits, variances = np.random.default_rng(0), 300, [], []
+    for _ in range(rounds):
+        X, w, h = rng.normal(size=(40, 4)), rng.normal(size=4), rng.choice(weights, size=40)
+        y = X @ w + 7.0 * free + rng.normal(size=40) / np.sqrt(h)
+        model = ForwardRegressor(fit_intercept=free, penalize_intercept=False).fit(X, y, sample_weight=h)
+        queries = rng.normal(size=(20, 4))
+        lower, upper = model.predict_interval(queries, coverage=0.9)
+        outcome = queries @ w + 7.0 * free + rng.normal(size=20)
+        hits.append(((lower <= outcome) & (outcome <= upper)).mean())
+        variances.append(model.noise_variance_)
+    assert np.mean(hits) == pytest.approx(0.9, abs=4 * np.std(hits) / np.sqrt(rounds))
+    assert np.mean(variances) == pytest.approx(1.0, abs=0.06)
 
 
 def test_intervals_cover_where_a_series_drifts_and_where_targets_are_far_from_zero():

@@ -1,9 +1,9 @@
 """The forward algorithm: online ridge regression; the prediction of a row is a by-product of its update, see `factor`.
 
 After its rotations a row leaves a residual y of weight h. The sum of h y^2 over the rows is twice the minimum of the
-penalised loss; in a normal model of variance s^2 it is the estimate of s^2 times the degrees of freedom. The pivot of
-an intercept without a penalty starts at 0. The first row then determines the intercept: its weight h becomes 0, and its
-prediction with the query in the matrix is 0.
+penalised loss; in a normal model of variance s^2 / (weight of the row) it is the estimate of s^2 times the degrees of
+freedom, one for each row. The pivot of an intercept without a penalty starts at 0. The first row then determines the
+intercept: its weight h becomes 0, and its prediction with the query in the matrix is 0.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ cdef struct ForwardState:     # the state in addition to the factor
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
     double ridge              # number of rows that were predicted with forward=False
     double bound              # sum of h y^2 / 2 (1 - 1 / (1 + h x'A^-1 x))
-    double freedom            # degrees of freedom of the residuals: sum of h, minus 1 for a free intercept
+    double freedom            # degrees of freedom of the residuals: number of rows, minus 1 for a free intercept
 
 
 @cython.final
@@ -411,7 +411,8 @@ cdef class ForwardLearner(AtomicLearner):
         self.state.recent *= self.gamma
         self.state.hindsight *= self.gamma
         self.state.bound *= self.gamma
-        self.state.freedom = self.gamma * self.state.freedom + weight
+        # the one that a free intercept takes is discounted like the row that determines it, the first
+        self.state.freedom = (self.gamma if self.state.t > 0 else 1.0) * self.state.freedom + 1.0
         for q in range(self.m):
             prediction = self.prediction(y[q], residual[q], share, forward)
             loss = 0.5 * weight * (prediction - y[q]) * (prediction - y[q])
