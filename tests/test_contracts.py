@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import estimator_checks, get_tags
 
@@ -148,6 +148,38 @@ def test_partial_fit_goes_on_after_fit(estimator, rows, learned):
     assert learned(fitted) != before
     if hasattr(fitted, "n_iter_"):
         assert isinstance(fitted.n_iter_, int)
+
+
+def mixes_numbers(estimator):
+    """Whether models learn numbers side by side: only their mixer may give them other targets than the caller's."""
+    return is_regressor(estimator) and hasattr(estimator, "_make_mixer")
+
+
+def centres_targets(estimator):
+    """Whether models learn targets minus their mean so far."""
+    return type(estimator).__name__ == "ParameterFreeRegressor"
+
+
+@pytest.mark.only(where=mixes_numbers)
+def test_estimators_that_centre_targets_are_known(estimator, rows, learn):
+    centred = getattr(learn(estimator, *rows)._learner.mixer, "centred", False)
+    assert centred == centres_targets(estimator)
+
+
+@pytest.mark.only(where=centres_targets)
+def test_a_constant_added_to_all_targets_is_added_to_all_predictions_but_the_first(estimator, rows, learn):
+    """A constant of a million deviations, adding which does not round."""
+    X, y = rows
+    unit = 2.0 ** np.ceil(np.log2(y.std()))
+    y, offset = unit * np.round(y / unit * 2.0**20) / 2.0**20, unit * 2.0**20
+    assert_array_equal((y + offset) - offset, y)
+    here, there = clone(estimator), clone(estimator)
+    for row in range(len(X)):
+        if row > 0:
+            found, expected = (model.predict(X[row : row + 1])[0] for model in (there, here))
+            assert abs(found - offset - expected) < 1e-9 * y.std()
+        learn(here, X[row : row + 1], y[row : row + 1])
+        learn(there, X[row : row + 1], y[row : row + 1] + offset)
 
 
 # --- sample weights ---------------------------------------------------------------------------------------------------

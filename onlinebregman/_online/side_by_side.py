@@ -185,8 +185,8 @@ class HedgedMixin(SideBySideMixin):
     @property
     def cumulative_loss_(self) -> float:
         """Loss of the mixture over all rows, each predicted before it was learned."""
-        stack = self._fitted_stack()
-        return (self._fitted_hedge() if stack is None else stack.hedge).loss
+        hedge, stack = self._fitted_hedge(), self._fitted_stack()
+        return self._learner.mixer.first_loss + (hedge if stack is None else stack.hedge).loss
 
     @property
     def regret_bound_(self) -> float:

@@ -113,7 +113,13 @@ class ParameterFree(HedgedMixin):
     @read_only
     def cumulative_losses_(self) -> np.ndarray:
         """Losses of the models over all rows, each predicted before it was learned, shape (n_members,)."""
-        return self._fitted_hedge().expert_losses
+        losses = self._fitted_hedge().expert_losses
+        return self._learner.mixer.first_loss + losses
+
+    @property
+    def best_index_(self) -> int:
+        """Number of the model with the smallest loss so far."""
+        return int(np.argmin(self._fitted_hedge().expert_losses))  # without the loss that is common to all
 
     @read_only
     def stacking_weights_(self) -> np.ndarray:

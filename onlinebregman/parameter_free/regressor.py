@@ -54,7 +54,9 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
     -----
     If the loss only depends on the residual, members learn targets minus the mean of the previous targets, and their
     predictions are clipped to the range of the targets so far, which does not increase the loss if the target is within
-    that range.
+    that range. So the first prediction is 0 and the second the first target, whatever the members say, and they learn
+    the first two targets as 0, since too little is known of the mean. A constant added to all targets is added to all
+    predictions but the first; everything is computed from the differences to the first target.
 
     Examples
     --------

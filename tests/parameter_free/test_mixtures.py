@@ -270,7 +270,7 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
         if i:
             residuals.append(y[i] - mean)
         for model in alone:
-            model.partial_fit(x, y[i : i + 1] - (before.mean() if i else 0.0))
+            model.partial_fit(x, y[i : i + 1] - (before.mean() if i > 1 else y[i]))
         mixture.partial_fit(x, y[i : i + 1])
     assert_allclose(mixture.cumulative_losses_, hedge.losses, rtol=1e-9)
     assert_allclose(mixture.cumulative_loss_, top.loss if stacking else hedge.loss, rtol=1e-8)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
     ForwardClassifier,
+    ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MirrorDescentClassifier,
@@ -19,6 +20,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.losses import LOSSES, resolve_loss
 
 
 def errors(model, X, y):
@@ -70,6 +72,33 @@ def test_raw_columns_and_targets_are_learned_better_than_by_sgd_on_scaled_ones()
         model.partial_fit(X[i : i + 1], y[i : i + 1])
         peer.partial_fit(Z[i : i + 1], u[i : i + 1])
     assert ours < 0.97 * theirs
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"stacking": False, "share": 0.0}, {"members": [ForwardRegressor()]}], ids=str
+)
+@pytest.mark.parametrize("loss", [name for name in LOSSES if resolve_loss(name).translation_invariant])
+def test_nothing_but_the_first_loss_depends_on_a_constant_that_is_added_to_all_targets(loss, settings):
+    rng = np.random.default_rng(0)
+    X, offset = rng.normal(size=(100, 3)), 2.0**20
+    y = np.round((X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=100)) * 2.0**20) / 2.0**20
+    assert_array_equal((y + offset) - offset, y)  # what is added is not rounded
+    h = np.r_[0.5, rng.choice([0.0, 1.0], size=99)]
+    here, there = (ParameterFreeRegressor(loss=loss, **settings) for _ in range(2))
+    value, losses = resolve_loss(loss).value, 0.0
+    for row in range(100):
+        at = slice(row, row + 1)
+        before = there.predict(X[at]) if row else np.zeros(1)
+        if row:
+            assert_allclose(before - offset, here.predict(X[at]), rtol=0, atol=1e-9)
+        losses += h[row] * value(before, y[at] + offset)[0]
+        here.partial_fit(X[at], y[at], h[at])
+        there.partial_fit(X[at], y[at] + offset, h[at])
+    for name in ("weights_", "stacking_weights_", "stacking_coef_", "regret_bound_", "best_index_"):
+        assert_array_equal(getattr(there, name), getattr(here, name))
+    first = [h[0] * value(0.0, target) for target in (y[0], y[0] + offset)]
+    assert_allclose(there.cumulative_loss_, losses, rtol=1e-12)
+    assert_allclose(there.cumulative_losses_ - first[1], here.cumulative_losses_ - first[0], atol=1e-13 * first[1])
 
 
 @pytest.mark.parametrize("exponents", [[-6, 6, 0], [3, -2, -6]])

@@ -25,8 +25,10 @@ cdef class Unmixed(Mixer):
 
 cdef struct TargetStats:      # statistics of the targets so far, in regression
     double weight
+    double origin             # the first one; the next three are distances from it
     double mean
     double lo, hi
+    double first_loss         # of predicting 0 for the first target rather than the target
 
 
 cdef class ScoreMixer(Mixer):

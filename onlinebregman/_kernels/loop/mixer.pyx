@@ -35,6 +35,10 @@ cdef enum Link:
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
     CALIBRATED                # the same of slope * score + offset, learned by Newton steps on the log losses
 
+# Rows whose predictions do not depend on centred learners: 0, then the first target, to which all of them are clipped.
+cdef enum:
+    UNLEARNED = 2
+
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
 
@@ -47,6 +51,11 @@ cdef class Mixer:
     def __cinit__(self, *arguments, **more):
         if not (arguments or more):  # by __new__ alone
             raise TypeError(f"{type(self).__name__} must be created with arguments; got none")
+
+    @property
+    def first_loss(self):
+        """Part of the loss that the mixture and all experts have in common; it is not counted in theirs."""
+        return 0.0
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         """Length of the buffer of `mix`."""
@@ -95,7 +104,15 @@ cdef class Unmixed(Mixer):
         memcpy(out, scores, self.n_scores * sizeof(double))
 
 
+cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
+    """The distance of the next target from the first one."""
+    if stats.weight == 0:
+        stats.origin = y
+    return y - stats.origin
+
+
 cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
+    """Count a target, given as its distance from the first one."""
     stats.weight += weight
     stats.mean += weight / stats.weight * (y - stats.mean)
     stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
@@ -111,6 +128,10 @@ cdef class ScoreMixer(Mixer):
     loss : Loss
     centred : bool, default=False
         Whether learners learn targets minus their mean so far, with predictions clipped to the range of targets so far.
+        The first two targets, whose predictions do not depend on learners, they learn as 0. Targets and predictions are
+        distances from the first target, so that what is learned does not depend on a constant that is added to all
+        targets, nor does it lose digits. The loss that the first prediction, 0, adds to that of the first target itself
+        is the same for all experts, and only in `first_loss`.
     stack : Stack, default=None
         Of combinations of scores that are centred.
     state : dict, default=None
@@ -123,12 +144,16 @@ cdef class ScoreMixer(Mixer):
         if stack is not None and not (centred and stack.n_experts == hedge.n_experts):
             raise ValueError(f"combinations must be of {hedge.n_experts} centred experts; got {stack.n_experts}")
         self.buffer = np.zeros(hedge.lanes + self.buffer_size())
-        self.stats = TargetStats(0.0, 0.0, INFINITY, -INFINITY)
+        self.stats = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0)
         if state is not None:
             self.stats = state
 
     def __reduce__(self):
         return type(self), (self.hedge, self.loss, self.centred, self.stack, self.stats)
+
+    @property
+    def first_loss(self):
+        return self.stats.first_loss
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
@@ -136,13 +161,18 @@ cdef class ScoreMixer(Mixer):
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
         cdef Py_ssize_t i
+        cdef double distance
         cdef TargetStats stats = self.stats
+        if not self.centred:
+            Mixer.find_targets(self, y, weight, n, targets)
+            return
         for i in range(n):
-            targets[i] = y[i] - stats.mean if self.centred else y[i]
-            update_stats(&stats, y[i], weight[i])
+            distance = from_origin(&stats, y[i])
+            targets[i] = distance - stats.mean if self.hedge.n_rows + i >= UNLEARNED else 0.0
+            update_stats(&stats, distance, weight[i])
 
     cdef double prediction_of(self, double score) noexcept nogil:
-        """The expert's prediction for a score: the mean added, and clipped to the range of the targets."""
+        """The expert's prediction for a score, as a distance: the mean added, and clipped to the range of the targets."""
         if not self.centred:
             return score
         return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
@@ -183,6 +213,10 @@ cdef class ScoreMixer(Mixer):
         cdef double* buffer = x + n
         cdef double* u
         cdef double* q
+        if self.centred:
+            if self.stats.weight == 0:
+                self.stats.first_loss = weight * (self.loss.value(0.0, y) - self.loss.value(y, y))
+            y = from_origin(&self.stats, y)
         m = self.mean(scores, v, p)
         if self.stack is not None:
             u = buffer + n + 1
@@ -205,7 +239,8 @@ cdef class ScoreMixer(Mixer):
         self.hedge.count(losses, v, weight * self.loss.value(m, y))
         if self.centred:
             update_stats(&self.stats, y, weight)
-        return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
+        mixed = self.stats.first_loss + self.hedge.loss
+        return LEARNED if isfinite(mixed) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
@@ -218,6 +253,8 @@ cdef class ScoreMixer(Mixer):
             u = x + 2 * n + 1
             scale = self.stack.scale(self.stats.hi - self.stats.lo)
             out[0] = self.combine(out[0], p, scale, u, u + self.stack.hedge.lanes, x, x + n)
+        if self.centred:
+            out[0] += self.stats.origin
 
     cdef void save(self, Py_ssize_t n_rows) noexcept:
         Mixer.save(self, n_rows)
