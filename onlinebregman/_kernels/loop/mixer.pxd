@@ -1,6 +1,7 @@
 from onlinebregman._kernels.loop.calibration cimport Calibration
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.stack cimport Stack
+from onlinebregman._kernels.loop.targets cimport TargetStats
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
@@ -21,14 +22,6 @@ cdef class Mixer:
 
 cdef class Unmixed(Mixer):
     pass
-
-
-cdef struct TargetStats:      # statistics of the targets so far, in regression
-    double weight
-    double origin             # the first one; the next three are distances from it
-    double mean
-    double lo, hi
-    double first_loss         # of predicting 0 for the first target rather than the target
 
 
 cdef class ScoreMixer(Mixer):

@@ -22,6 +22,7 @@ from onlinebregman._kernels.loop.calibration cimport calibrate, sigmoid
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.stack cimport Stack
+from onlinebregman._kernels.loop.targets cimport UNLEARNED, TargetStats, from_origin, update_stats
 from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef extern from "ops/hedge.h":
@@ -34,10 +35,6 @@ cdef enum Link:
     SOFTMAX                   # probabilities are the softmax of the scores; for two classes one score, w_1 - w_0
     LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
     CALIBRATED                # the same of slope * score + offset, learned by Newton steps on the log losses
-
-# Rows whose predictions do not depend on centred learners: 0, then the first target, to which all of them are clipped.
-cdef enum:
-    UNLEARNED = 2
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
@@ -104,20 +101,6 @@ cdef class Unmixed(Mixer):
         memcpy(out, scores, self.n_scores * sizeof(double))
 
 
-cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
-    """The distance of the next target from the first one."""
-    if stats.weight == 0:
-        stats.origin = y
-    return y - stats.origin
-
-
-cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
-    """Count a target, given as its distance from the first one."""
-    stats.weight += weight
-    stats.mean += weight / stats.weight * (y - stats.mean)
-    stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
-
-
 cdef class ScoreMixer(Mixer):
     """The weighted mean of scores.
 
@@ -172,7 +155,7 @@ cdef class ScoreMixer(Mixer):
             update_stats(&stats, distance, weight[i])
 
     cdef double prediction_of(self, double score) noexcept nogil:
-        """The expert's prediction for a score, as a distance: the mean added, and clipped to the range of the targets."""
+        """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
         if not self.centred:
             return score
         return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
