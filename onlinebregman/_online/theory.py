@@ -3,10 +3,15 @@
 All follow from the identity c (a_t - u.x_t) = D(u, w_t) - D(u, w_{t+1}) + D(w_t, w_{t+1}) and D(w, w(c)) <= M c^2 / 2,
 with M the divergence's `smoothness` for rows of the size `x`. A row of weight h is a row of weight 1 at h times the
 rate, so that a bound that holds for a rate and all lower ones also holds for rows with weights.
+
+Burg and relative entropy have an M for bounded weights only. The projection that follows a step does not undo the
+curvature that an implicit step has met above the bound, so that M is that of the largest weight the step can reach, and
+increases with the rate (docs/regret.rst).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, inf, sqrt
 
@@ -23,7 +28,12 @@ KEYS = {
     "intercept": "the size of the comparator's intercept; 0 if left out",
     "loss": "the comparator's cumulative loss; for the squared loss",
     "n_rows": "the number of rows; for losses with bounded slope",
+    "divergence": "D(u, w_1) of the comparator's weights, which replaces the bound on their size",
+    "y": "the absolute value of a target; for implicit steps within an upper bound on the weights",
 }
+
+# The rate that minimises a bound has an M at most this much larger than that of infinitesimal rates.
+_STEEPEST = 1e12
 
 # Squared loss: L <= factor(k) L_u + constant(k) M D, with the rate k / M.
 _FACTORS = {
@@ -71,34 +81,37 @@ def theory_rate(
     fit_intercept: bool,
     largest_weight: float = 1.0,
     rows: int = 0,
+    upper: float = inf,
 ) -> TheoryRate:
     """The rate with the smallest bound for all comparators and rows within `data_bounds`.
 
     The rate is for rows of weight 1. The guarantee holds for weights up to `largest_weight` >= 1, and for `rows` rows
-    if they are more than data_bounds["n_rows"].
+    if they are more than data_bounds["n_rows"]. Weights are projected to `upper`, which is infinite for none.
     """
     bounds = _check_bounds(data_bounds)
-    smoothness = divergence.smoothness(_needed(bounds, "x")) + fit_intercept
+    smoothness = _smoothness(divergence, loss, update, bounds, n_features, upper, fit_intercept)
+    flat = smoothness(0.0)
     distance = _distance(divergence, bounds, n_features, signed) + bounds.get("intercept", 0.0) ** 2 / 2
     if loss.curvature_range == (1.0, 1.0):  # the squared loss
         factor, price = _FACTORS[update]
-        cost = smoothness * distance
         # without a bound on the comparator's loss, balance the two terms of the bound
-        comparator = bounds.get("loss", cost)
-        k = float(
-            np.exp(
-                minimize_scalar(
-                    lambda z: factor(np.exp(z)) * comparator + price(np.exp(z)) * cost,
-                    bounds=(-20.0, -1e-6 if update == "explicit" else 20.0),
-                    method="bounded",
-                    options={"xatol": 1e-10},
-                ).x
-            )
-        )
-        if update == "explicit" and k * largest_weight >= 1:
-            return TheoryRate(k / smoothness, inf, inf)
-        heaviest = k * largest_weight
-        return TheoryRate(k / smoothness, factor(heaviest), largest_weight * price(heaviest) * cost)
+        comparator = bounds.get("loss", flat * distance)
+
+        def bound(scale: float, weight: float = 1.0) -> tuple[float, float]:
+            """Factor and constant for rows of this weight at the rate scale / flat."""
+            steepest = smoothness(scale / flat * weight)
+            k = scale * weight * (steepest / flat)
+            if k == inf or (update == "explicit" and k >= 1):
+                return inf, inf
+            return factor(k), weight * price(k) * (steepest * distance)
+
+        def objective(scale: float) -> float:
+            of_loss, constant = bound(scale)
+            return of_loss * comparator + constant
+
+        most = -1e-6 if update == "explicit" else 20.0
+        scale = _best(objective, most, lambda scale: smoothness(scale / flat) / flat)
+        return TheoryRate(scale / flat, *bound(scale, largest_weight))
     slope = loss.lipschitz
     if slope == inf:
         raise ValueError(
@@ -106,10 +119,59 @@ def theory_rate(
             f"{loss!r}. Use another learning_rate, and choose eta0."
         )
     n_rows = _needed(bounds, "n_rows")
-    rate = sqrt(2 * distance / (smoothness * n_rows)) / slope
-    constant = slope * sqrt(2 * distance * smoothness * n_rows)
-    # the sum of distance / rate and of rate (weight slope)^2 smoothness / 2 for each row
-    return TheoryRate(rate, 1.0, (1 + largest_weight * largest_weight * max(rows / n_rows, 1.0)) / 2 * constant)
+    rate = sqrt(2 * distance / (flat * n_rows)) / slope
+    constant = slope * sqrt(2 * distance * flat * n_rows)
+
+    def regret(share: float, weight: float = 1.0, more: float = 1.0) -> float:
+        """The sum of distance / rate and of rate (weight slope)^2 M / 2 for each row, at this share of the rate."""
+        steepest = smoothness(share * rate * weight)
+        return (1 / share + share * weight * weight * (steepest / flat) * more) / 2 * constant
+
+    share = 1.0
+    if smoothness(rate) > flat:
+        share = _best(regret, 0.0, lambda share: smoothness(share * rate) / flat)
+    return TheoryRate(share * rate, 1.0, regret(share, largest_weight, max(rows / n_rows, 1.0)))
+
+
+def _best(bound: Callable[[float], float], most: float, steepening: Callable[[float], float]) -> float:
+    """The minimum of a bound over scales of the rate up to exp(most), where M has not grown beyond all use."""
+    least, reached, beyond = -20.0, -700.0, most
+    if steepening(float(np.exp(most))) > _STEEPEST:
+        while beyond - reached > 1e-3:
+            middle = (reached + beyond) / 2
+            reached, beyond = (middle, beyond) if steepening(float(np.exp(middle))) <= _STEEPEST else (reached, middle)
+        least, most = reached - 40.0, reached
+    options = {"xatol": 1e-10}
+    found = minimize_scalar(lambda z: bound(float(np.exp(z))), bounds=(least, most), method="bounded", options=options)
+    return float(np.exp(found.x))
+
+
+def _smoothness(
+    divergence: Divergence,
+    loss: Loss,
+    update: str,
+    bounds: dict[str, float],
+    n_features: int,
+    upper: float,
+    fit_intercept: bool,
+) -> Callable[[float], float]:
+    """M as a function of the rate, the intercept included."""
+    x = _needed(bounds, "x")
+    divergence.smoothness_below(x, upper)  # raises the error if there is none
+    if update == "explicit" or not _needs_upper(divergence):
+        slope = 0.0
+    elif loss.curvature_range == (1.0, 1.0):
+        # abs(w.x) <= upper sqrt(n) x, and implicit steps keep abs(b) below the sum of this and y
+        largest = _needed(bounds, "y") + upper * sqrt(n_features) * x
+        slope = 2 * largest if fit_intercept else largest
+    else:
+        slope = loss.lipschitz
+    return lambda rate: divergence.smoothness_below(x, upper, rate * slope * x) + fit_intercept
+
+
+def _needs_upper(divergence: Divergence) -> bool:
+    """Whether M is for bounded weights only."""
+    return type(divergence).smoothness_below is not Divergence.smoothness_below
 
 
 def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
@@ -117,7 +179,7 @@ def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
     for key, value in bounds.items():
         if key not in KEYS:
             raise ValueError(f"The keys of data_bounds must be among {', '.join(map(repr, KEYS))}; got {key!r}.")
-        if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept")):
+        if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept", "y")):
             raise ValueError(f"data_bounds[{key!r}] must be a positive finite number; got {value!r}.")
     return bounds
 
@@ -135,6 +197,12 @@ def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int,
             f"signed must be False for learning_rate='theory' with {divergence!r}, whose weights can have any sign; "
             "got True."
         )
+    if signed and _needs_upper(divergence):
+        raise ValueError(
+            f"signed must be False for learning_rate='theory' with {divergence!r}; got True. Use SimplexEntropy."
+        )
+    if _needs_upper(divergence) or "divergence" in bounds:
+        return _needed(bounds, "divergence")
     distance = divergence.largest_divergence(2 * n_features if signed else n_features, bounds.get("u", inf))
     if distance == inf:
         _needed(bounds, "u")

@@ -215,6 +215,14 @@ class Divergence(ABC):
         """
         raise self._not_smooth()
 
+    def smoothness_below(self, x_bound: float, upper: float, move: float = 0.0) -> float:
+        """The same for the w up to the largest weight to which theta, from weights <= `upper`, can rise by `move`.
+
+        It equals `smoothness` for divergences that have one without an upper bound on the weights, for which it is
+        defined here; the others override it.
+        """
+        return self.smoothness(x_bound)
+
     def row_size(self, x: ArrayLike) -> float:
         """The norm of a row x in which `smoothness` measures it."""
         raise self._not_smooth()
@@ -222,7 +230,8 @@ class Divergence(ABC):
     def _not_smooth(self) -> ValueError:
         return ValueError(
             f"{self!r} has no bound D(w, w(c)) <= M c^2/2: its x'S x grows with w. SquaredEuclidean, SimplexEntropy, "
-            "PNorm, BinaryEntropy and VonNeumann(trace) have one; your own class must define smoothness and row_size."
+            "PNorm, BinaryEntropy and VonNeumann(trace) have one, Burg and RelativeEntropy for bounded weights "
+            "(upper_bound, or constraint=UpperBound); your own class must define smoothness and row_size."
         )
 
     def _direction(self, x: ArrayLike) -> Array:

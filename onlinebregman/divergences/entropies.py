@@ -95,6 +95,16 @@ class RelativeEntropy(SeparableDivergence):
         total = float(w.sum())
         return w.copy() if total <= radius * (1 + SLACK) else w * (radius / total)
 
+    def smoothness_below(self, x_bound: float, upper: float, move: float = 0.0) -> float:
+        """M = v x_bound^2 for norm_2(x) <= x_bound and the largest weight v = upper e^move, as x'S x = sum w x^2."""
+        if upper == np.inf:
+            raise self._not_smooth()
+        return upper * (math.exp(move) if move < 700.0 else math.inf) * check_bound(x_bound) ** 2
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))
+
     def _shrink(self, w: Array, mu: float) -> Array:
         """ln u + mu u = ln w: mu u = omega(ln(mu w)), omega the inverse of t + ln t (Wright's function)."""
         return np.maximum(wrightomega(np.log(w) + np.log(mu)) / mu, TINY)
@@ -368,6 +378,17 @@ class Burg(SeparableDivergence):
             return super()._path(w, x, sign)
         factors, speed = way
         return lambda s: w * factors(s), np.inf, speed
+
+    def smoothness_below(self, x_bound: float, upper: float, move: float = 0.0) -> float:
+        """M = v^2 x_bound^2 for norm_2(x) <= x_bound and the largest weight v, 1/v = 1/upper - move; else infinite."""
+        if upper == np.inf:
+            raise self._not_smooth()
+        left = 1.0 - move * upper
+        return (upper / left * check_bound(x_bound)) ** 2 if left > 0 else math.inf
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))
 
     def _shrink(self, w: Array, mu: float) -> Array:
         """-1/u + mu u = -1/w: a quadratic equation."""

@@ -46,6 +46,7 @@ class _Theory(NamedTuple):
     update: str
     fit_intercept: bool
     data_bounds: dict[str, float]
+    upper: float  # bound on the weights
 
 
 class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
@@ -125,14 +126,21 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
             return None
-        return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}))
+        return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}), self._upper_bound())
+
+    def _upper_bound(self) -> float:
+        """A bound on all weights, infinite if there is none."""
+        constraint = self._start.constraint
+        return np.inf if constraint is None else float(np.max(constraint.upper))
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate for these parameters, and its guarantee for a number of rows."""
         if self._learned_penalty is not None:
             raise ValueError("learning_rate='theory' requires penalty=None; with a penalty use another learning_rate.")
-        if self._start.init is not None:
-            raise ValueError("learning_rate='theory' requires init=None.")
+        if self._start.init is not None and "divergence" not in terms.data_bounds:
+            raise ValueError("learning_rate='theory' requires init=None, or data_bounds['divergence'].")
+        if terms.update == "gradient":
+            raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
         return theory_rate(
             self._divergence,
             self._learned_loss,
@@ -143,6 +151,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             fit_intercept=terms.fit_intercept,
             largest_weight=self._largest_weight,
             rows=rows,
+            upper=terms.upper,
         )
 
     @property

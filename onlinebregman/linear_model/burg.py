@@ -56,19 +56,22 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         convex, with eta0 = 1/H). A schedule from `onlinebregman.schedules` is used directly, without eta0.
     {power_t}
     data_bounds : dict or None
-        Not used: learning_rate="theory" raises a ValueError, as there is no theorem for this divergence.
+        Bounds on rows and comparators, for learning_rate="theory", which needs `upper_bound`: "x", the 2-norm of a row,
+        "divergence", D(u, w_1) of the comparator's weights, "intercept", the size of its intercept (0 if left out),
+        "loss", its cumulative loss, and, for implicit and importance-invariant steps, "y", the absolute value of a
+        target.
     update : {"implicit", "explicit", "importance", "gradient"}
-        "implicit": the exact step (Itakura-Saito), for features of any sign. "explicit": the linearised step, which
-        raises an error if a weight would not stay positive. "importance": a row of weight h has exactly the effect of h
-        rows of weight 1, or of any other split of h. "gradient": Algorithm 1 of the paper, for X >= 0 and y >= 0, see
-        Notes.
+        "implicit": the exact step (Itakura-Saito), for features of any sign. "explicit": the linearised step; where
+        a weight would not stay positive it becomes `upper_bound`, without which there is an error. "importance": a row
+        of weight h has exactly the effect of h rows of weight 1, or of any other split of h. "gradient": Algorithm 1 of
+        the paper, for X >= 0 and y >= 0, see Notes.
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 1 / n everywhere.
     {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, divergence_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)

@@ -62,7 +62,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     data_bounds : dict or None
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its largest absolute value;
         on the simplex), "intercept", that of the comparator's intercept (0 if left out), and "loss", its cumulative
-        loss.
+        loss. Positive weights need an upper bound for a theorem: `MirrorDescentRegressor` with `UpperBound`.
     update : {"implicit", "explicit", "importance"}
         "implicit": the exact step. "explicit": the linearised step of the exponentiated gradient algorithm.
         "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.

@@ -74,9 +74,11 @@ class ParametricMirrorMixin(MirrorMixin):
         `onlinebregman.schedules` is used directly, without eta0.
     data_bounds : dict or None
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its norm in the divergence:
-        `Divergence.row_size`), "u", that of the comparator's weights, "intercept", that of the comparator's intercept
-        (0 if left out), "loss", its cumulative loss (squared loss), and "n_rows", the number of rows (losses of bounded
-        slope).
+        `Divergence.row_size`), "u", that of the comparator's weights, or "divergence", its D(u, w_1), "intercept",
+        that of the comparator's intercept (0 if left out), "loss", its cumulative loss (squared loss), and "n_rows",
+        the number of rows (losses of bounded slope). "burg" and "relative_entropy" need an upper bound as `constraint`,
+        "divergence", and, for implicit and importance-invariant steps on the squared loss, "y", the absolute value of a
+        target.
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
         or 1/2 between 0 and 1.

@@ -348,9 +348,29 @@ def test_smoothness_is_attained(div, w, size):
 
 @pytest.mark.parametrize("div", [RelativeEntropy(), Burg(), HyperbolicEntropy(), LogDet()], ids=repr)
 def test_geometries_without_smoothness_say_so(div):
-    for call in (lambda: div.smoothness(1.0), lambda: div.row_size([1.0])):
+    below = div in (RelativeEntropy(), Burg())  # they have one for bounded weights
+    calls = [lambda: div.smoothness(1.0), lambda: div.smoothness_below(1.0, np.inf)]
+    for call in calls if below else [*calls, lambda: div.row_size([1.0])]:
         with pytest.raises(ValueError, match=r"has no bound .* SquaredEuclidean, SimplexEntropy, PNorm, Binary"):
             call()
+
+
+@pytest.mark.parametrize("div", [RelativeEntropy(), Burg()], ids=repr)
+@laws
+@given(vectors(2), st.floats(0.1, 10.0), st.floats(0.0, 0.99), st.floats(-1.0, 1.0))
+def test_smoothness_of_bounded_weights(div, drawn, upper, part, fraction):
+    """Along a step that moves theta by at most `move`, x'Sx is at most M; it is attained at the bound."""
+    w, x = np.minimum(into_domain(div, drawn[0]), upper), drawn[1]
+    size, move = div.row_size(x), part / upper
+    bound = div.smoothness_below(size, upper, move)
+    c = fraction * move / size if size > 0 else 0.0
+    assert div.dot(div.hessian_inverse(div.step(w, x, c), x), x) <= bound * (1 + 1e-9)
+    top = np.array([upper])
+    end = div.step(top, [1.0], -move)
+    assert_allclose(div.hessian_inverse(end, [1.0]) * 4, div.smoothness_below(2.0, upper, move), rtol=1e-9)
+    assert div.smoothness_below(2.0, upper) <= div.smoothness_below(2.0, upper, move)
+    assert SquaredEuclidean().smoothness_below(2.0, upper, move) == SquaredEuclidean().smoothness(2.0)
+    assert Burg().smoothness_below(2.0, upper, 1.1 / upper) == np.inf
 
 
 def test_bounds_of_rows_are_checked():

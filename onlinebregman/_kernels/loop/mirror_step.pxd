@@ -64,7 +64,8 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
                 return NEGATIVE
         c = weight * eta * loss.derivative(score.a, y)
         geometry.domain(work, &lo, &hi)
-        if not lo < c < hi and not (isfinite(c) and update == GRADIENT and geometry.upper < INFINITY):
+        # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
+        if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.penalised):
             return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
     if settings.track_regret:
