@@ -255,6 +255,7 @@ class MirrorMixin(DocumentedMixin):
         the set. Of rates that fall, the inequality of `_unweighted_certificate` without D(u, w_{T+1}) (1 / eta_T - 1 /
         eta_1), which is not affine. An intercept that was held is that of all comparators.
         """
+        self._check_one_run()
         self._check_tracked(learner)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         if learner.geometry.adaptive:

@@ -114,7 +114,7 @@ def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) ->
 
 # State of Burg's gradient steps: the largest rows and sums of weights, and the rates that follow from them.
 _BY_ORDER: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
-_BY_SUM = ("left_out", "bias_sum", "rows", "norms")
+_BY_SUM = ("projected", "bias_sum", "rows", "norms")
 
 
 def mixed_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[float]) -> AdaptiveGeometry:

@@ -26,6 +26,8 @@ from ..schedules import Constant, Schedule
 
 # Upper bound of the default init: an eigenvalue of 1 would be at the bound.
 _LARGEST_START = 0.9
+# Steps are projected onto W <= (1 - margin) I.
+_MARGIN = 1e-8
 # A rate that does not limit the adaptive one; finite, so that a row of zeros has a step.
 _NO_LIMIT = 1e100
 
@@ -85,9 +87,8 @@ class MatrixBurgRegressor(
     {n_iter_, loss_curve_}
     weighted_loss_ : float
         Sum of eta_t L_t(W_t), each before its step, since regret is tracked.
-    n_left_out_ : int
-        Rows without a step because W is at its bound in their direction; the bounds below are for runs in which it is
-        0.
+    n_projected_ : int
+        Rows whose step was followed by a projection because W is at its bound in their direction.
     divergence_ : LogDet
         The divergence of the estimator.
     {n_features_in_, feature_names_in_}
@@ -101,9 +102,10 @@ class MatrixBurgRegressor(
     -----
     The rate never increases, so that unattainable targets, y > z'z, make it permanently small. As printed, the
     algorithm lets an eigenvalue of W reach 1, after which learning stops or W leaves its domain by rounding; here a
-    step covers at most nine tenths of the distance to the bound (in W^-1 - I), and a direction within 1e-8 of the bound
-    is left unchanged. The paper has the rate 1 / (4 R^2) for the loss (a - y)^2; its proof needs tr((W X)^2) <= R^4, so
-    that 1 / (4 R^4) is meant, which is 1 / (2 R^4) for the loss here.
+    step covers at most nine tenths of the distance to the bound (in W^-1 - I), and where W is within 1e-8 of the bound
+    in the direction of a row, the step is projected onto W <= (1 - 1e-8) I instead, at the cost of an
+    eigendecomposition. The paper has the rate 1 / (4 R^2) for the loss (a - y)^2; its proof needs tr((W X)^2) <= R^4,
+    so that 1 / (4 R^4) is meant, which is 1 / (2 R^4) for the loss here.
 
     Its Theorem 2 then holds in this form: for every 0 < U < I, with eta_t the rate of row t, times its weight, and
     L_t the loss (a - y)^2 / 2,
@@ -112,9 +114,8 @@ class MatrixBurgRegressor(
 
     where D is the LogDet divergence, as D(W, W') <= (c R^2)^2 / 2 for each step. For rows of length R at most from the
     first one on and the last rate eta, that is L <= L(U) / (eta R^4) + D(U, W_0) / eta. As printed, with R^2, and with
-    -log det U in place of D(U, W_0), it does not hold. Rows in directions at the bound, whose steps are skipped, are
-    not covered (`n_left_out_`). `loss_bound` is the bound for a run, `regret_certificate` the sharper one computed from
-    its steps.
+    -log det U in place of D(U, W_0), it does not hold. If steps were projected (`n_projected_`), it is for U <= (1 -
+    1e-8) I. `loss_bound` is the bound for a run, `regret_certificate` the sharper one computed from its steps.
 
     References
     ----------
@@ -273,7 +274,7 @@ class MatrixBurgRegressor(
         Raises
         ------
         ValueError
-            If U is not such a matrix, or steps of this run were skipped (`n_left_out_`).
+            If U is not such a matrix; after projected steps (`n_projected_`) its eigenvalues must be at most 1 - 1e-8.
         """
         self._check_one_run()
         U = self._comparator(kernel)
@@ -301,7 +302,8 @@ class MatrixBurgRegressor(
         Raises
         ------
         ValueError
-            If U is not such a matrix, regret was not tracked, or steps of this run were skipped (`n_left_out_`).
+            If U is not such a matrix, or regret was not tracked; after projected steps (`n_projected_`) the eigenvalues
+            of U must be at most 1 - 1e-8.
         """
         U = self._comparator(kernel)
         return self._certificate(self._learner, U)
@@ -309,9 +311,9 @@ class MatrixBurgRegressor(
     def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
         """Bound on the regret of this run against the best matrix, which need not be known.
 
-        The largest value of `regret_certificate` over the rate, for all symmetric U with eigenvalues from 0 to 1: the
-        sum of the positive eigenvalues of W_1^-1 - W_{T+1}^-1, plus terms without U. Whatever the data,
-        `cumulative_loss_` minus it is at most the loss of the best matrix.
+        The largest value of `regret_certificate` over the rate, for all symmetric U with eigenvalues from 0 to 1 (to 1
+        - 1e-8 after projected steps): the sum of the positive eigenvalues of W_1^-1 - W_{T+1}^-1, plus terms without U.
+        Whatever the data, `cumulative_loss_` minus it is at most the loss of the best matrix.
 
         Parameters
         ----------
@@ -324,32 +326,27 @@ class MatrixBurgRegressor(
         Raises
         ------
         ValueError
-            If regret was not tracked, steps of this run were skipped (`n_left_out_`), or rates fell (`eta_history_`)
-            and `largest_divergence` is missing.
+            If regret was not tracked, the model was mixed from parallel runs, or rates fell (`eta_history_`) and
+            `largest_divergence` is missing.
         """
-        self._check_steps()
-        matrices = Comparators(0.0, 1.0, None, self._divergence.norm)
+        matrices = Comparators(0.0, self._largest_eigenvalue(), None, self._divergence.norm)
         return self._optimality_gap(self._learner, matrices, weighted=weighted, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
-        """A validated matrix to compare with; ValueError if steps of this run were skipped."""
-        self._check_steps()
+        """A validated matrix to compare with."""
+        most = self._largest_eigenvalue()
         U = check_symmetric(kernel, "kernel", self.n_features_in_)
         values = np.linalg.eigvalsh(U)
-        if not (values[0] > 0 and values[-1] <= 1 + 1e-12):
+        if not (values[0] > 0 and values[-1] <= most + 1e-12):
             raise ValueError(
                 f"kernel has eigenvalues from {values[0]:g} to {values[-1]:g}, but those of matrices to compare with "
-                "must be above 0 and at most 1."
+                f"must be above 0 and at most {most}."
             )
         return U
 
-    def _check_steps(self) -> None:
-        """ValueError if steps of this run were skipped."""
-        if self.n_left_out_:
-            raise ValueError(
-                f"There is no bound for this run: {self.n_left_out_} rows were learned without a step, as W was at its "
-                "bound in their direction; scale rows and targets so that smaller matrices fit them."
-            )
+    def _largest_eigenvalue(self) -> float:
+        """That of the matrices which bounds of this run compare with: projected steps end just below 1."""
+        return 1 - _MARGIN if self.n_projected_ else 1.0
 
     @property
     def weighted_loss_(self) -> float:
@@ -357,9 +354,9 @@ class MatrixBurgRegressor(
         return self._fitted_learner().weighted_loss
 
     @property
-    def n_left_out_(self) -> int:
-        """Rows whose step was skipped."""
-        return self._fitted_learner().geometry.left_out
+    def n_projected_(self) -> int:
+        """Rows whose step was projected onto the bound."""
+        return self._fitted_learner().geometry.projected
 
     @property
     def eta_(self) -> float:

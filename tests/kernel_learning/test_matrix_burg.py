@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.matrices.matrix_burg import projected_step
 from scipy import sparse
 
 from onlinebregman import BurgRegressor, MatrixBurgRegressor
+from onlinebregman.divergences import LogDet
 
 
 def algorithm(W, rows, targets):
@@ -136,10 +138,9 @@ def test_theorem_2_on_streams_of_any_targets(seed, d, radius, noise):
     model = MatrixBurgRegressor(track_regret=True)
     rates = [model.partial_fit(rows[t : t + 1], targets[t : t + 1], weights[t : t + 1]).eta_ for t in range(60)]
     losses = weights * (own - targets) ** 2 / 2
-    if model.n_left_out_ == 0:
-        assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
-        certificate = model.regret_certificate(U)
-        assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
+    assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
+    certificate = model.regret_certificate(U)
+    assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
     start = np.eye(d) * min(1 / d, 0.9)
     distance = model.divergence_.divergence(U, start)
     eta = model.eta_
@@ -168,12 +169,67 @@ def test_the_certificate_is_the_sum_of_what_the_steps_were():
         model.loss_bound(2 * U)
 
 
-def test_no_bound_where_steps_were_left_out():
-    """A direction at its bound stays, whatever its targets."""
-    model = MatrixBurgRegressor().partial_fit(np.tile([1.0, 1.0], (2000, 1)), np.full(2000, 5.0))
-    assert 0 < model.n_left_out_ < 2000
-    with pytest.raises(ValueError, match=f"{model.n_left_out_} rows were learned without a step"):
-        model.loss_bound(np.eye(2) / 2)
+@settings(max_examples=200)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 6),
+    power=st.floats(-3, 9),
+    at_bound=st.sampled_from([0.0, 0.4, 1.0]),
+)
+def test_the_projected_step_is_the_constrained_minimum(seed, d, power, at_bound):
+    """V^-1 has the eigenvalues of W^-1 + c z z', raised to those of the bound; and the gain that the theorem needs."""
+    rng, upper, c = np.random.default_rng(seed), 1 - 1e-8, -(10.0**power)
+    vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    W = (vectors * np.where(rng.random(d) < at_bound, upper, upper * 10 ** rng.uniform(-3, 0, d))) @ vectors.T
+    W, z = (W + W.T) / 2, rng.normal(size=d)
+    upper = max(upper, np.linalg.eigvalsh(W)[-1])
+    Y, S = projected_step(W, z, c, upper)
+    V = W - Y @ S @ Y.T
+    values = np.linalg.eigvalsh(V)
+    assert values[0] > 0 and values[-1] <= upper + 1e-9
+    inverses, axes = np.linalg.eigh(np.linalg.inv(W) + c * np.outer(z, z))
+    expected = (axes / np.maximum(inverses, 1 / upper)) @ axes.T
+    # of the expectation, as inverses as large as c z'z have errors of that size
+    assert_allclose(V, expected, atol=1e-9 + 1e-14 * abs(c) * (z @ z))
+    vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    U = (vectors * 10 ** rng.uniform(-2, -1e-6, d)) @ vectors.T
+    divergence = LogDet().divergence
+    gain, least = divergence(U, W) - divergence(U, (V + V.T) / 2), c * (z @ (W - U) @ z) - c * c * (z @ z) ** 2 / 2
+    assert gain >= least - 1e-8 * (1 + abs(c) * (z @ z))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([1.5, 1e6]))
+def test_the_bounds_hold_where_steps_are_projected(seed, d, noise, reach):
+    """Rows in a direction at the bound and out of reach, then others with a small share of it."""
+    rng = np.random.default_rng(seed)
+    crowded = np.eye(d)[0]
+    rows = np.vstack([np.tile(crowded, (12, 1)), crowded + rng.normal(size=(30, d)) * rng.choice([0.1, 1.0], (30, 1))])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    values = np.r_[1 - 1e-8, rng.uniform(0.01, 0.99, size=d - 1)]
+    own = (rows**2) @ values
+    targets = own + noise * rng.choice([0, 1], size=42)
+    targets[:12] = reach
+    start = np.diag(np.r_[1 - 1e-9, np.full(d - 1, 0.1)])  # at the bound, so that the first step is projected
+    model = MatrixBurgRegressor(init=start, track_regret=True)
+    rates = [model.partial_fit(rows[t : t + 1], targets[t : t + 1]).eta_ for t in range(42)]
+    assert model.n_projected_ > 0 and np.linalg.eigvalsh(model.kernel_)[0] > 0
+    assert np.linalg.eigvalsh(model.kernel_)[-1] < 1
+    for share in (1.0, 0.5, 1e-3):
+        U = np.diag(share * values)
+        losses = ((rows**2) @ np.diag(U) - targets) ** 2 / 2
+        assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
+        certificate = model.regret_certificate(U)
+        assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
+
+
+def test_steps_at_the_bound_are_projected():
+    """A row with a small share of a direction at its bound still moves W elsewhere; it was skipped before."""
+    model = MatrixBurgRegressor(eta0=0.1, init=np.diag([1 - 1e-9, 0.1])).partial_fit([[0.05, 1.0]], [0.9])
+    assert model.n_projected_ == 1
+    assert model.kernel_[1, 1] > 0.1005 and 1 - np.linalg.eigvalsh(model.kernel_)[-1] >= 0.99e-9
+    with pytest.raises(ValueError, match=r"must be above 0 and at most 0.99999999"):
+        model.loss_bound(np.eye(2))
+    model.partial_fit(np.tile([1.0, 1.0], (200, 1)), np.full(200, 5.0))
     before = pickle.dumps(model)
     with pytest.raises(ValueError):
         model.partial_fit([[1.0, 1.0], [1e200, 1.0]], [5.0, 1.0])

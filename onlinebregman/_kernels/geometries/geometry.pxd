@@ -23,8 +23,8 @@ cdef struct GeometryState:    # the state in addition to the weights
     double total              # sum of the unnormalised weights (simplex), or of powers (p-norm)
     # Gradient steps of Burg's geometries: the largest |x| so far, the largest sum of weights where a row is not 0, a
     # given lower bound on what is taken for that sum, the rate, the last one in the history, the first one, and the
-    # number of rows whose step was skipped (matrices)
-    double radius, mass, sum_bound, rate, noted, first_rate, left_out
+    # number of rows whose step was projected (matrices)
+    double radius, mass, sum_bound, rate, noted, first_rate, projected
     double unit               # of the powers (p-norm)
     double confined_to        # the upper bound that all weights are known to satisfy (Burg)
     double clock              # averaging: a weight has not moved for the time from its stamp to this clock

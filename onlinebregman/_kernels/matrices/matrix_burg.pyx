@@ -15,7 +15,8 @@ cdef extern from "ops/vector.h":
 
 # A step goes at most this fraction of the way to the bound, measured in N^-1 = W^-1 - I.
 cdef double STRICTLY_INSIDE = 0.9
-# If v'Nv / v'v exceeds this for the direction v = N^(1/2) z that a row moves, W is at its bound and the row is skipped.
+# If v'Nv / v'v exceeds this for the direction v = N^(1/2) z that a row moves, W is at its bound, and the step is
+# projected onto W <= (1 - 1 / AT_BOUND) I.
 cdef double AT_BOUND = 1e8
 # Number of steps after which N is recomputed.
 cdef Py_ssize_t REFRESH = 1000
@@ -25,6 +26,44 @@ cdef struct DualInstance:     # X of the loaded row
     Instance primal
     double dual               # z'Nz
     double dual_square        # |N z|^2
+
+
+def projected_step(W, z, double c, double upper):
+    """argmin of D(V, W) + c z'Vz over V <= upper I, for 0 < W <= upper I and c < 0, as (Y, S) with V = W - Y S Y'.
+
+    With G = W^-1 - I / upper >= 0 it is V^-1 = I / upper + (G + c z z')_+, also where W^-1 + c z z' is not positive
+    definite (docs/regret.rst). G + c z z' has at most one negative eigenvalue, -m with the eigenvector
+    q ~ (G + m)^-1 z, where m is the root of c z'(G + m)^-1 z = -1. With p the direction of z orthogonal to q,
+    c z z' + m q q' is a matrix E in the basis B = (p, q), and V = (W^-1 + B E B')^-1 the update of W by rank two. In
+    the eigenbasis of W, where G is diagonal, nothing cancels.
+    """
+    values, vectors = np.linalg.eigh(W)
+    values = np.maximum(values, np.finfo(np.float64).eps * values[-1])
+    gaps, zeta = np.maximum(1.0 / values - 1.0 / upper, 0.0), vectors.T @ z
+    squares = -c * zeta * zeta
+    least = np.finfo(np.float64).tiny
+    m = max(float((squares - gaps).max()), least)  # not above the root: each term is at most 1
+    if m == least and (squares / (gaps + m)).sum() < 1.0:  # there is no negative eigenvalue
+        Y = (W @ z)[:, np.newaxis]
+        return Y, np.array([[c / (1.0 + c * (z @ Y[:, 0]))]])
+    for _ in range(100):
+        poles = 1.0 / (gaps + m)
+        shares = squares * poles  # they sum to 1 at the root
+        # Newton's method on 1 / sum of the shares, which is concave in m: from below, it rises to the root
+        step = shares.sum() * (shares.sum() - 1.0) / (shares @ poles)
+        m += max(step, 0.0)
+        if not step > 1e-15 * m:
+            break
+    shares /= shares.sum()
+    q = zeta * poles
+    q /= np.linalg.norm(q)
+    # p = z - q q'z, which is small where G is small, from differences of gaps
+    p = zeta * poles * (gaps - (shares @ (gaps * poles)) / (shares @ poles))
+    along, across = float(q @ zeta), float(np.linalg.norm(p))
+    E = np.array([[c * across * across, c * across * along], [c * across * along, -float(q @ (gaps * q))]])
+    B = vectors @ np.column_stack([p / across if across > 0 else p, q])
+    Y = W @ B
+    return Y, E @ np.linalg.inv(np.eye(2) + B.T @ Y @ E)
 
 
 cdef class MatrixBurgGeometry(LogDetGeometry):
@@ -51,9 +90,9 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         return np.vstack([weights, np.zeros_like(weights)])
 
     @property
-    def left_out(self):
-        """Number of rows that were skipped because W is at its bound in their direction."""
-        return int(self.state.left_out)
+    def projected(self):
+        """Number of rows whose step was projected because W is at its bound in their direction."""
+        return int(self.state.projected)
 
     cdef double* dual(self) noexcept nogil:
         return &self.weights[self.n_features * self.n_features]
@@ -91,10 +130,38 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         lo[0] = -INFINITY if self.stays(work, -1.0) or instance.dual <= 0 else -1.0 / instance.dual
         hi[0] = INFINITY
 
+    cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
+        """For a projected step the value that gives c^2 |z|^4 / 2, its bound, instead of D(W, W(c))."""
+        cdef DualInstance* instance = <DualInstance*> work.notes
+        cdef double square
+        if not self.stays(work, c):
+            return LogDetGeometry.conjugate(self, work, c)
+        square = ob_dot(work.x, work.x, self.n_features)
+        return 0.5 * c * c * square * square - c * instance.primal.hi
+
+    cdef void project_step(self, Workspace* work, double c) noexcept nogil:
+        """W <- argmin of D(V, W) + c z'Vz over V <= (1 - 1 / AT_BOUND) I, or over V <= the largest eigenvalue of W."""
+        with gil:
+            try:
+                W = self.state_weights
+                z = np.asarray(<double[:self.n_features]> <double*> work.x).copy()
+                upper = max(1.0 - 1.0 / AT_BOUND, np.linalg.eigvalsh(W)[-1])
+                Y, S = projected_step(W, z, c, upper)
+                W -= Y @ ((S + S.T) / 2) @ Y.T
+                np.asarray(self.weights)[: self.n_features**2] = W.ravel()
+            except (MemoryError, ArithmeticError, ValueError) as error:
+                self.failure = error
+                return
+        self.state.projected += 1.0
+        if not self.refactor():
+            with gil:
+                self.failure = ValueError("after it W is not positive definite to float64; lower eta0, or scale rows")
+        self.refresh()
+
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef DualInstance* instance = <DualInstance*> work.notes
         if self.stays(work, c):
-            self.state.left_out += 1.0
+            self.project_step(work, c)
             return
         LogDetGeometry.step(self, work, c)
         if instance.dual > 0:
