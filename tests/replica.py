@@ -1,127 +1,48 @@
-"""Vector mirror descent in plain NumPy, written from the formulas, and random streams to run it on.
-
-`Replica` is the reference: it updates theta = f(w) as a whole, uses only the derivatives of the losses, and finds an
-implicit step by a root finder of SciPy, which ends at a jump of the derivative, if there is one.
-"""
+"""Mirror descent of `onlinebregman.reference` with a schedule, and random streams to run it on."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import brentq
-from scipy.special import expit, logit, xlogy
-from scipy.stats import norm
+from scipy.special import log_ndtr, ndtr, xlogy
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, reference
 from onlinebregman.divergences import Divergence
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
 
-
-def powers(v, r):
-    """Gradient of norm_r(v)^2 / 2."""
-    size = np.abs(v).max() or 1.0
-    norm_r = size * (np.abs(v / size) ** r).sum() ** (1 / r) or 1.0
-    return norm_r * np.sign(v) * np.abs(v / norm_r) ** (r - 1)
-
-
-def softmax(theta):
-    v = np.exp(theta - theta.max())
-    return v / v.sum()
-
-
-def p_of(n):
-    return max(2.0, 2 * np.log(n))
-
-
-MIRRORS = {  # f and f^-1, given the number of features
-    "squared_euclidean": (lambda w, n: w, lambda theta, n: theta),
-    "relative_entropy": (lambda w, n: np.log(w), lambda theta, n: np.exp(np.minimum(theta, 700.0))),
-    "simplex_entropy": (lambda w, n: np.log(w), lambda theta, n: softmax(theta)),
-    "burg": (lambda w, n: -1 / w, lambda theta, n: -1 / theta),
-    "binary_entropy": (lambda w, n: logit(w), lambda theta, n: expit(theta)),
-    "p_norm": (lambda w, n: powers(w, p_of(n) / (p_of(n) - 1)), lambda theta, n: powers(theta, p_of(n))),
-    "cosh": (lambda w, n: np.sinh(w), lambda theta, n: np.arcsinh(theta)),
+MIRRORS = {**reference.MIRRORS, "cosh": reference.Mirror(np.sinh, np.arcsinh)}
+FORMULAS = {
+    **reference.LOSSES,
+    "probit": reference.Loss(
+        lambda a, y: xlogy(y, y) + xlogy(1 - y, 1 - y) - y * log_ndtr(a) - (1 - y) * log_ndtr(-a),
+        lambda a, y: ndtr(a) - y,
+    ),
+    "logcosh": reference.Loss(lambda a, y: np.log(np.cosh(a - y)), lambda a, y: np.tanh(a - y)),
 }
-SLOPES = {  # dL/da
-    "squared_error": lambda a, y: a - y,
-    "log_loss": lambda a, y: (1 - y) * expit(a) - y * expit(-a),
-    "poisson": lambda a, y: np.exp(min(a, 700.0)) - y,
-    "absolute_error": lambda a, y: np.sign(a - y),
-    "epsilon_insensitive": lambda a, y: np.sign(a - y) * (abs(a - y) > 0.1),
-    "huber": lambda a, y: np.clip(a - y, -1.35, 1.35),
-    "hinge": lambda a, y: -y * (y * a < 1),
-    "perceptron": lambda a, y: -y * (y * a <= 0),
-    "squared_hinge": lambda a, y: -2 * y * max(1 - y * a, 0.0),
-    "modified_huber": lambda a, y: -y * np.clip(2 * (1 - y * a), 0.0, 4.0),
-    "quantile": lambda a, y: (a > y) - 0.5 if a != y else 0.0,
-    "squared_epsilon_insensitive": lambda a, y: 2 * np.sign(a - y) * max(abs(a - y) - 0.1, 0.0),
-    "probit": lambda a, y: norm.cdf(a) - y,
-    "logcosh": lambda a, y: np.tanh(a - y),
-}
-VALUES = {
-    "squared_error": lambda a, y: (a - y) ** 2 / 2,
-    "log_loss": lambda a, y: np.logaddexp(0, a) - y * a + xlogy(y, y) + xlogy(1 - y, 1 - y),
-    "poisson": lambda a, y: np.exp(a) - y * a + xlogy(y, y) - y,
-    "absolute_error": lambda a, y: abs(a - y),
-    "epsilon_insensitive": lambda a, y: max(abs(a - y) - 0.1, 0.0),
-    "huber": lambda a, y: (a - y) ** 2 / 2 if abs(a - y) <= 1.35 else 1.35 * (abs(a - y) - 1.35 / 2),
-    "hinge": lambda a, y: max(1 - y * a, 0.0),
-    "perceptron": lambda a, y: max(-y * a, 0.0),
-    "squared_hinge": lambda a, y: max(1 - y * a, 0.0) ** 2,
-    "modified_huber": lambda a, y: max(1 - y * a, 0.0) ** 2 if y * a >= -1 else -4 * y * a,
-    "quantile": lambda a, y: abs(a - y) / 2,
-    "squared_epsilon_insensitive": lambda a, y: max(abs(a - y) - 0.1, 0.0) ** 2,
-}
-GEOMETRIES = [(name, False) for name in MIRRORS if name != "cosh"] + [
-    ("relative_entropy", True),
-    ("simplex_entropy", True),
-]
-LOSSES = list(VALUES)
+GEOMETRIES = [(name, False) for name in reference.MIRRORS] + [("relative_entropy", True), ("simplex_entropy", True)]
+LOSSES = list(reference.LOSSES)
+VALUES = {name: loss.value for name, loss in reference.LOSSES.items()}
+SLOPES = {name: loss.derivative for name, loss in reference.LOSSES.items()}
 MARGIN_LOSSES = ("hinge", "perceptron", "squared_hinge", "modified_huber")
 geometries = pytest.mark.parametrize(("divergence", "signed"), GEOMETRIES, ids=str)
 
 
-class Replica:
-    """theta = f(w), moved to theta - c x; the intercept is one more coordinate, of feature 1 and of f the identity."""
+class Replica(reference.MirrorDescent):
+    """Learns at the rate weight * eta0 / t^power and sums the losses; signed weights are those of the rows (x, -x)."""
 
     def __init__(self, divergence, loss, update, w, *, eta0, power=0.0, signed=False, fit_intercept=True):
-        self.n, self.signed = len(w), signed
-        if signed:  # the halves of w, and the rest of a total of 1 in equal parts
-            room = 1.0 - np.abs(w).sum() if divergence == "simplex_entropy" else 1.0
-            w = np.r_[np.maximum(w, 0), np.maximum(-w, 0)] + room / (2 * self.n)
-        mirror, self.inverse = MIRRORS[divergence]
-        self.theta, self.b = mirror(np.array(w), self.n), 0.0
-        self.slope, self.value, self.update = SLOPES[loss], VALUES.get(loss), update
-        self.eta0, self.power, self.bias = eta0, power, float(fit_intercept)
-        self.t, self.total, self.burg = 0, 0.0, divergence == "burg"
+        start = reference.signed_halves(w, 1.0 + (divergence != "simplex_entropy") * np.abs(w).sum()) if signed else w
+        super().__init__(MIRRORS[divergence], FORMULAS[loss], start, update, fit_intercept)
+        self.signed, self.eta0, self.power, self.t, self.total = signed, eta0, power, 0, 0.0
 
     def learn(self, x, y, weight=1.0):
-        self.t += 1
-        x = np.r_[x, -x] if self.signed else x
-        eta = weight * self.eta0 / self.t**self.power
-
-        def score(c):
-            return self.inverse(self.theta - c * x, self.n) @ x + self.b - self.bias * c
-
-        a = score(0.0)
-        if self.value:
-            self.total += weight * float(self.value(a, y))
-        c = eta * float(self.slope(a, y))
-        if self.update == "implicit" and c != 0:
-            lo, hi = min(c, 0.0), max(c, 0.0)
-            if self.burg:  # just inside the domain, where all theta - c x < 0
-                ends = self.theta[x != 0] / x[x != 0]
-                lo = max([lo, *((1 - 1e-14) * ends[ends < 0])])
-                hi = min([hi, *((1 - 1e-14) * ends[ends > 0])])
-            c = brentq(
-                lambda c: c - eta * float(self.slope(score(c), y)), lo, hi, xtol=1e-300, rtol=1e-15, maxiter=2000
-            )
-        self.theta, self.b = self.theta - c * x, self.b - self.bias * c
+        x, self.t = np.r_[x, -x] if self.signed else x, self.t + 1
+        self.total += weight * float(self.loss.value(self.predict(x), y))
+        super().learn(x, y, weight * self.eta0 / self.t**self.power)
 
     @property
     def coef(self):
-        w = self.inverse(self.theta, self.n)
-        return w[: self.n] - w[self.n :] if self.signed else w
+        return np.subtract(*np.split(self.w, 2)) if self.signed else self.w
 
 
 # --- streams and models -----------------------------------------------------------------------------------------------

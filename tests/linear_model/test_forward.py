@@ -47,7 +47,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, ga
         replica.learn(x, np.atleast_1d(y[i]), h[i])
         model.partial_fit(X[i : i + 1], y[i : i + 1], h[i : i + 1] if weighted else None)
         found = np.column_stack([np.reshape(model.coef_, (-1, d)), np.reshape(model.intercept_, (-1, 1))])
-        assert_allclose(found[:, : d + fit_intercept].T, replica.weights, rtol=1e-10, atol=1e-11)
+        assert_allclose(found[:, : d + fit_intercept].T, replica.w, rtol=1e-10, atol=1e-11)
     assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
     if forward:
         assert model.regret_bound_ == pytest.approx(replica.bound, rel=1e-10)

@@ -23,6 +23,8 @@ from onlinebregman import ForwardClassifier, ForwardRegressor
 from onlinebregman._online.compiled import make_loss
 from onlinebregman.datasets import load_dataset
 from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss, SquaredLoss
+from onlinebregman.reference import LOSSES as FORMULAS
+from onlinebregman.reference import ForwardNewton
 
 LOSSES = {"poisson": PoissonLoss(), "log_loss": LogisticLoss()}
 
@@ -56,24 +58,16 @@ def some_rows(n=60, d=4, seed=0, loss="poisson"):
     return X, rng.poisson(np.exp(scores)).astype(float) if loss == "poisson" else rng.beta(3 * expit(scores), 1.0)
 
 
-class Replica:
-    """The algorithm by its formulas: A as a matrix, a direct solution for each row, the score by bisection."""
+class Replica(ForwardNewton):
+    """The algorithm by its formulas, with the losses."""
 
     def __init__(self, d, loss, alpha, gamma, intercept_alpha=None):
-        self.w, self.A, self.loss_of, self.gamma, self.loss = np.zeros(d), alpha * np.eye(d), loss, gamma, 0.0
-        self.A[-1, -1] = alpha if intercept_alpha is None else intercept_alpha
+        super().__init__(np.diag(np.r_[np.full(d - 1, alpha), intercept_alpha or alpha]), loss, gamma)
+        self.total = 0.0
 
     def learn(self, x, y, weight=1.0):
-        a, v = self.w @ x, np.linalg.solve(self.A, x)
-        self.loss += weight * float(self.loss_of.value(a, y))
-        q = weight * x @ v
-        ends = sorted([a, np.clip(a - q * float(self.loss_of.derivative(a, y)), -800.0, 700.0)])
-        for _ in range(200):
-            z = sum(ends) / 2
-            ends[int(z - a + q * float(self.loss_of.derivative(z, y)) > 0)] = z
-        self.w = self.w - weight * float(self.loss_of.derivative(z, y)) * v
-        h = max(float(self.loss_of.curvature(z, y)), 1e-6)
-        self.A = self.gamma * self.A + weight * h * np.outer(x, x)
+        self.total += weight * float(self.loss.value(self.w @ x, y))
+        super().learn(x, y, weight)
 
 
 # --- the algorithm ----------------------------------------------------------------------------------------------------
@@ -93,7 +87,7 @@ class Replica:
 def test_it_is_the_algorithm_by_its_formulas(seed, d, loss, alpha, gamma, fit_intercept, penalized, weighted):
     X, y = some_rows(40, d, seed, loss)
     weights = np.random.default_rng(seed).choice([0.1, 1.0, 7.3], size=len(y)) if weighted else np.ones(len(y))
-    replica = Replica(d + 1, LOSSES[loss], alpha, gamma, alpha if penalized else min(alpha, 1e-4))
+    replica = Replica(d + 1, FORMULAS[loss], alpha, gamma, alpha if penalized else min(alpha, 1e-4))
     model = ForwardRegressor(
         loss=loss, alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept, penalize_intercept=penalized
     )
@@ -108,7 +102,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, loss, alpha, gamma, fit_in
     n = d + fit_intercept
     expected = np.linalg.inv(replica.A[:n, :n])
     assert_allclose(model._learner.covariance, expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max())
-    assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-9)
+    assert model.cumulative_loss_ == pytest.approx(replica.total, rel=1e-9)
     assert model.t_ == len(y) and isinstance(model.intercept_, float) and model.coef_.shape == (d,)
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from replica import MIRRORS, Cosh, Replica, start_of
+from replica import Cosh, Replica, start_of
 from replica import stream as rows_of
 from scipy import sparse
 from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, reference
 from onlinebregman._online.start import starting_weights
 from onlinebregman.constraints import Box, L1Ball, L2Ball, UpperBound
 from onlinebregman.divergences import Divergence, SquaredEuclidean
@@ -45,31 +45,16 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class PenalisedReplica(Replica):
-    """theta after the step goes to the theta of the argmin, coordinate by coordinate."""
+    """A proximal step of the penalty after every step; it does not depend on the row's weight."""
 
     def __init__(self, divergence, *arguments, l1, l2, **parameters):
         super().__init__(divergence, *arguments, **parameters)
-        self.mirror, self.l1, self.l2, self.name = MIRRORS[divergence][0], l1, l2, divergence
+        self.l1, self.l2, self.soft = l1, l2, divergence in ("squared_euclidean", "p_norm")
 
     def learn(self, x, y, weight=1.0):
         super().learn(x, y, weight)
-        eta = self.eta0 / self.t**self.power  # the penalty does not depend on the row's weight
-        soft = self.name in ("squared_euclidean", "p_norm")
-        sign = np.sign(self.theta) if soft else np.ones_like(self.theta)
-        reach = np.abs(self.theta) if soft else np.inf
-        self.theta = self.theta - sign * np.minimum(eta * self.l1, reach)
-        if self.l2 > 0:
-            self.theta = np.array([self.ridge(value, eta * self.l2) for value in self.theta])
-
-    def ridge(self, theta, l2):
-        if theta == 0 and self.name == "squared_euclidean":
-            return 0.0
-
-        def weight(t):
-            return float(self.inverse(np.array([t]), 1)[0])
-
-        ends = sorted([theta, theta - l2 * weight(theta)])
-        return brentq(lambda t: t + l2 * weight(t) - theta, *ends, xtol=1e-300, rtol=1e-15, maxiter=2000)
+        eta = self.eta0 / self.t**self.power
+        self.theta = reference.proximal_step(self.mirror, self.theta, eta * self.l1, eta * self.l2, self.soft)
 
 
 def sparse_rows(rng, rows, n, density=0.3):

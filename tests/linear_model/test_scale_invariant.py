@@ -7,50 +7,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from replica import MARGIN_LOSSES, SLOPES, VALUES, stream
+from replica import MARGIN_LOSSES, VALUES, stream
 from scipy import sparse
 
 from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
 from onlinebregman.losses import LOSSES as OBJECTS
 from onlinebregman.losses import EpsilonInsensitiveLoss, HuberLoss
+from onlinebregman.reference import LOSSES, ScaleInvariant
 
 BOUNDED = [name for name, loss in OBJECTS.items() if loss.lipschitz < np.inf and name != "perceptron"]
 seeds = st.integers(0, 2**32 - 1)
 
 
-class Replica:
-    """The formulas of the paper, with a last coordinate of value 1 for the intercept."""
+class Replica(ScaleInvariant):
+    """The formulas of the paper, with a last coordinate of value 1 for the intercept, and the losses."""
 
     def __init__(self, loss, n, fit_intercept=True):
-        self.loss, self.fit_intercept = loss, fit_intercept
-        self.G, self.S, self.M = np.zeros((3, n + 1))
-        self.wealth, self.total = np.ones(n + 1), 0.0
-        self.unit, self.origin, self.t = 0.0 if OBJECTS[loss].degree else 1.0, 0.0, 0
-
-    def weights(self, M):
-        a = self.S + M**2
-        root = np.sqrt(np.where(a > 0, a, 1.0))
-        theta = self.G / root
-        return np.where(a > 0, np.sign(theta) * np.minimum(np.abs(theta), 1) / (2 * root), 0.0) * self.wealth
+        super().__init__(n + 1, LOSSES[loss], OBJECTS[loss].lipschitz, OBJECTS[loss].degree > 0)
+        self.fit_intercept, self.total = float(fit_intercept), 0.0
 
     def learn(self, x, y, weight=1.0):
-        x = np.r_[x, float(self.fit_intercept)]
-        M = np.maximum(self.M, np.abs(x))
-        w = self.weights(M)
-        a = self.origin + self.unit * (w @ x)
-        self.total += weight * float(VALUES[self.loss](a, y))
-        self.t += 1
-        if self.t == 1 and self.unit == 0 and self.fit_intercept:
-            self.origin = y if float(SLOPES[self.loss](a, y)) else 0.0
-            return
-        outcome = -weight * float(SLOPES[self.loss](a, y)) / OBJECTS[self.loss].lipschitz * x
-        outcome = np.clip(outcome, -M, M)
-        if self.unit > 0:
-            self.wealth = self.wealth + outcome * w
-        else:
-            self.unit = abs(y - self.origin)
-        self.G, self.S = self.G + outcome, self.S + outcome**2
-        self.M = np.maximum(M, max(weight, 1.0) * np.abs(x))
+        x = np.r_[x, self.fit_intercept]
+        self.total += weight * float(self.loss.value(self.predict(x), y))
+        super().learn(x, y, weight)
 
 
 def model_of(loss, **parameters):
@@ -81,16 +60,14 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(loss, fit_intercept, layou
         learn(model, layout(X[start:end]), y[start:end], weights[start:end])
     for row in zip(X, y, weights, strict=True):
         replica.learn(*row)
-    w = replica.unit * replica.weights(replica.M)
+    w = replica.unit * replica.w(replica.M)
     assert_allclose(np.ravel(model.coef_), w[:5], rtol=1e-9, atol=1e-12)
     assert_allclose(model.intercept_, replica.origin + w[5], rtol=1e-9, atol=1e-12)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-9)
     x = 10 * X[-1:] if loss in (*MARGIN_LOSSES, "log_loss") else X[:3]
     scores = model.decision_function(layout(x)) if loss in MARGIN_LOSSES else model.predict(layout(x))
     rows = np.c_[x, np.full(len(x), float(fit_intercept))]
-    expected = replica.origin + np.array(
-        [replica.unit * (replica.weights(np.maximum(replica.M, np.abs(row))) @ row) for row in rows]
-    )
+    expected = np.array([replica.predict(row) for row in rows])
     assert_allclose(scores, OBJECTS[loss].link(expected) if loss == "log_loss" else expected, rtol=1e-9)
 
 
@@ -142,7 +119,7 @@ def test_a_column_of_zeros_keeps_its_wealth_and_bets_it_later(layout):
     learn(model, layout(late[40:]), y[40:])
     for row in zip(late, y, strict=True):
         replica.learn(*row)
-    assert_allclose(model.coef_, (replica.unit * replica.weights(replica.M))[:6], rtol=1e-9)
+    assert_allclose(model.coef_, (replica.unit * replica.w(replica.M))[:6], rtol=1e-9)
 
 
 def test_the_certificate_is_the_regret_where_losses_are_linear():
