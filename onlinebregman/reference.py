@@ -67,7 +67,7 @@ LOSSES = {
         lambda a: np.logaddexp(0, a), expit, lambda a: expit(a) * expit(-a), lambda y: xlogy(y, y) + xlogy(1 - y, 1 - y)
     ),
     "poisson": matching_loss(_exp, _exp, _exp, lambda y: xlogy(y, y) - y),
-    "perceptron": _margin(lambda m: max(-m, 0.0), lambda m: -1.0 * (m <= 0.0)),  # half the matching loss of h(a) = sgn a
+    "perceptron": _margin(lambda m: max(-m, 0.0), lambda m: -1.0 * (m <= 0.0)),  # half of D_H for h(a) = sgn a
     "hinge": _margin(lambda m: max(1 - m, 0.0), lambda m: -1.0 * (m < 1.0)),
     "squared_hinge": _margin(lambda m: max(1 - m, 0.0) ** 2, lambda m: -2 * max(1 - m, 0.0)),
     "modified_huber": _margin(
@@ -590,8 +590,11 @@ def minimax_rates(T: int) -> Array:
     return np.array(alpha[::-1])
 
 
-def scaling_round(multipliers: Array, f: Array, empirical: Array, C: float) -> Array:
-    """lambda_j + ln(Ehat f_j / E_q f_j) for features f of all points, over C, and the dummy feature (S18, 2.4)."""
-    p, q = (np.append(v, C - v.sum()) / C for v in (empirical, softmax(f @ multipliers) @ f))
-    step = np.log(p / q)
-    return multipliers + (step[:-1] - step[-1]) / C
+def scaling_step(empirical: Array, expected: Array, C: float) -> tuple[Array, float]:
+    """ln(Ehat f_j / E_q f_j), to add to lambda_j, for features over C and the dummy feature 1 - sum (S18, 2.4).
+
+    q ~ e^(lambda.f) over all points; the log loss falls by RE(Ehat f || E_q f) or more.
+    """
+    p, q = (np.append(v, C - v.sum()) / C for v in (empirical, expected))
+    step = np.log1p((p - q) / q)
+    return (step[:-1] - step[-1]) / C, float((p * step - (p - q)).sum())

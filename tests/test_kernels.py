@@ -12,69 +12,36 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import brentq
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner, reference
 from onlinebregman.divergences import Burg, LogDet, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from onlinebregman.reference import LOSSES, simplex
 from onlinebregman.schedules import Constant, InverseScaling, StronglyConvex
 
 POWERS = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0, "invscaling": 0.3}
 
 
-class Replica:
-    """Weights w (for signed weights both halves) that move along w(c) = f^-1(f(w) - c x), as theta = f(w)."""
+class Replica(reference.MirrorDescent):
+    """With a schedule, an upper bound and averages; signed weights are EG+-."""
 
     def __init__(self, kind, n, *, eta0, power=0.0, update="implicit", fit_intercept=True, average=False, total=1.0):
-        self.kind, self.total, self.upper = kind, total, np.inf
+        mirrors = {**reference.MIRRORS, "positive": reference.MIRRORS["relative_entropy"]}
+        mirrors |= {"euclidean": mirrors["squared_euclidean"]} | dict.fromkeys(["simplex", "signed"], simplex(total))
         start = {"euclidean": 0.0, "positive": 1 / n, "burg": 1 / n, "simplex": total / n, "signed": total / (2 * n)}
         w = np.full(2 * n if kind == "signed" else n, start[kind])
-        self.theta, self.b = w if kind == "euclidean" else -1 / w if kind == "burg" else np.log(w), 0.0
-        self.eta0, self.power, self.update, self.bias = eta0, power, update, float(fit_intercept)
-        self.t, self.loss, self.steps = 0, 0.0, []
+        super().__init__(mirrors[kind], LOSSES["squared_error"], w, update, fit_intercept)
+        self.kind, self.total, self.upper, self.eta0, self.power = kind, total, np.inf, eta0, power
+        self.t, self.squares, self.steps = 0, 0.0, []
         self.average = int(average) or np.inf
         self.lowest = 0.0  # logarithm of the smallest weight so far, relative to the total
-
-    def signed(self, x):
-        return np.r_[x, -x] if self.kind == "signed" else x
-
-    @property
-    def w(self):
-        return self.moved(0.0, 0.0)
-
-    def moved(self, x, c):
-        theta = self.theta - c * x
-        if self.kind == "euclidean":
-            return theta
-        if self.kind == "burg":
-            return -1 / theta
-        if self.kind == "positive":
-            return np.exp(np.minimum(theta, 690.0))
-        v = np.exp(theta - theta.max())
-        return self.total * v / v.sum()
-
-    def bracket(self, x, explicit):
-        low, high = min(0.0, explicit), max(0.0, explicit)
-        if self.kind == "burg":  # just inside the open interval on which all 1 + c x w > 0
-            most, least = (self.w * x).max(), (self.w * x).min()
-            low = max(low, -(1 - 1e-14) / most) if most > 0 else low
-            high = min(high, -(1 - 1e-14) / least) if least < 0 else high
-        return low, high
 
     def learn(self, x, y, weight=1.0):
         if weight == 0:
             return
         self.t += 1
-        x = self.signed(np.asarray(x, dtype=np.float64))
-        eta = weight * self.eta0 / self.t**self.power
-        a = self.w @ x + self.b
+        x = np.r_[x, -x] if self.kind == "signed" else np.asarray(x, dtype=np.float64)
         w, b = self.averaged
-        self.loss += weight * (w @ x + b - y) ** 2 / 2  # of the predicting weights, which may be averages
-        c = eta * (a - y)
-        if self.update == "implicit" and c != 0:
-
-            def excess(c):
-                return c + eta * (y - self.moved(x, c) @ x - (self.b - self.bias * c))
-
-            c = brentq(excess, *self.bracket(x, c), xtol=1e-300, rtol=1e-15)
-        self.theta, self.b = self.theta - c * x, self.b - self.bias * c
+        self.squares += weight * (w @ x + b - y) ** 2 / 2  # of the predicting weights, which may be averages
+        super().learn(x, y, weight * self.eta0 / self.t**self.power)
         if self.kind == "burg":
             self.theta = np.minimum(self.theta, -1 / self.upper)
         elif self.kind != "euclidean":
@@ -132,7 +99,7 @@ def agree(model, replica, X, rtol):
     signed = replica.kind in ("signed", "euclidean")
     assert_allclose(model.coef_, replica.coef, rtol=rtol, atol=rtol * size if signed else 0.0)
     assert_allclose(model.intercept_, replica.intercept, rtol=rtol, atol=rtol * (1 + size * np.abs(X).max()))
-    assert_allclose(model.cumulative_loss_, replica.loss, rtol=100 * rtol)
+    assert_allclose(model.cumulative_loss_, replica.squares, rtol=100 * rtol)
     assert model.t_ == replica.t
     # the kernels' dot product against NumPy's, on the same numbers
     X64 = np.asarray(X, dtype=np.float64)

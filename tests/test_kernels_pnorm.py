@@ -13,8 +13,8 @@ from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
-from scipy.optimize import brentq
 
+from onlinebregman import reference
 from onlinebregman.divergences import PNorm
 from onlinebregman.schedules import Constant
 
@@ -29,39 +29,24 @@ LAYOUTS = {
 
 
 def weights_of(theta, p):
-    """f^-1: w = sgn(theta) |theta|^(p-1) / norm_p(theta)^(p-2), with theta of any size."""
-    unit = np.abs(theta).max()
-    if unit == 0:
-        return np.zeros_like(theta)
-    r = theta / unit
-    return unit * np.sign(r) * np.abs(r) ** (p - 1) * (np.abs(r) ** p).sum() ** (2 / p - 1)
+    """f^-1, with theta of any size."""
+    return reference.p_norm(p).inverse(theta)
 
 
-class Replica:
-    """theta moves along theta - c x; the intercept is one more Euclidean coordinate of feature 1."""
+class Replica(reference.MirrorDescent):
+    """From given theta, with averages."""
 
     def __init__(self, theta, p, *, eta, update, fit_intercept=False, average_from=np.inf):
-        self.theta, self.b, self.p = np.array(theta, dtype=np.float64), 0.0, p
-        self.eta, self.update, self.bias, self.average_from = eta, update, float(fit_intercept), average_from
+        mirror, loss = reference.p_norm(p), reference.LOSSES["squared_error"]
+        super().__init__(mirror, loss, np.zeros(len(theta)), update, fit_intercept)
+        self.theta, self.eta, self.average_from = np.array(theta, dtype=np.float64), eta, average_from
         self.t, self.steps = 0, []
-
-    @property
-    def w(self):
-        return weights_of(self.theta, self.p)
 
     def learn(self, x, y, weight=1.0):
         if weight == 0:
             return
         self.t += 1
-        c = weight * self.eta * (self.w @ x + self.b - y)
-        if self.update == "implicit" and c != 0:
-
-            def excess(c):
-                a = weights_of(self.theta - c * x, self.p) @ x + self.b - self.bias * c
-                return c + weight * self.eta * (y - a)
-
-            c = brentq(excess, min(0.0, 1.01 * c), max(0.0, 1.01 * c), xtol=1e-300, rtol=1e-15)
-        self.theta, self.b = self.theta - c * x, self.b - self.bias * c
+        super().learn(x, y, weight * self.eta)
         if self.t >= self.average_from:
             self.steps.append((self.w, self.b))
 

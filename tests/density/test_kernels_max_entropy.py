@@ -7,6 +7,8 @@ from onlinebregman._kernels.loop.max_entropy import moments, newton, observe, sc
 from scipy.linalg import LinAlgError
 from scipy.special import logsumexp
 
+from onlinebregman import reference
+
 # --- the formulas -----------------------------------------------------------------------------------------------------
 
 
@@ -42,13 +44,6 @@ class Replica:
             if promise <= tol:
                 return multipliers, n_iter + 1
         return multipliers, n_iter
-
-
-def scaling(C, empirical, expected):
-    """A round of iterative scaling (S18, 2.4), of features over C and the dummy feature."""
-    p, q = (np.append(v, C - v.sum()) / C for v in (empirical, expected))
-    step = np.log1p((p - q) / q)
-    return (step[:-1] - step[-1]) / C, (p * step - (p - q)).sum()
 
 
 def of_values(n_points=300, n=4, dtype=float, seed=0):
@@ -98,8 +93,8 @@ def test_a_round_of_scaling():
         expected = rng.uniform(0.1, 0.9, size=5)
         empirical = expected * (1 + gap * rng.uniform(-0.9, 0.9, size=5))
         step, fall = scaling_step(9.0, empirical, 0.0, expected, np.zeros(5))
-        assert_allclose(step, scaling(9.0, empirical, expected)[0], rtol=1e-14 / gap)
-        assert_allclose(fall, scaling(9.0, empirical, expected)[1], rtol=1e-14 / gap)
+        assert_allclose(step, reference.scaling_step(empirical, expected, 9.0)[0], rtol=1e-14 / gap)
+        assert_allclose(fall, reference.scaling_step(empirical, expected, 9.0)[1], rtol=1e-14 / gap)
 
 
 def test_a_penalised_round_minimises_its_bound_and_says_by_how_much():

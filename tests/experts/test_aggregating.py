@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman import ExpertMixtureRegressor, ImplicitGDRegressor, MirrorDescentRegressor
+from onlinebregman.reference import aggregate, share_update
 
 SLACK = 1e-9
 
@@ -17,22 +18,16 @@ def aggregating(lo=0.0, hi=1.0, **parameters):
 
 
 def replica(X, y, lo, hi, weights, prior, share, rate):
-    """Forecasts, losses and final weights by the formulas: generalised predictions at both ends of the range."""
-    mixable, v = 4 / (hi - lo) ** 2, np.array(prior)
-
-    def generalised(end, p):
-        return -np.log(v @ np.exp(-mixable * (p - end) ** 2 / 2)) / mixable
-
-    forecasts, own, experts = [], 0.0, np.zeros(X.shape[1])
+    """Forecasts, losses and final weights by the formulas."""
+    v, forecasts, own, experts = np.array(prior), [], 0.0, np.zeros(X.shape[1])
     for p, target, weight in zip(np.clip(X, lo, hi), y, weights, strict=True):
-        a = (lo + hi) / 2 + (generalised(lo, p) - generalised(hi, p)) / (hi - lo)
+        a = aggregate(v, p, lo, hi)
         losses = weight * (p - target) ** 2 / 2
         forecasts.append(a)
         if weight == 0:  # the row is ignored, and no weight is shared
             continue
         own, experts = own + weight * (a - target) ** 2 / 2, experts + losses
-        v = v * np.exp(-rate * losses)
-        v = (1 - share) * v / v.sum() + share * prior
+        v = share_update(v, losses, rate, prior, share)
     return np.array(forecasts), own, experts, v
 
 

@@ -19,6 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from onlinebregman import DensityMixture, ImplicitGDRegressor, OnlineExponentialFamily, OnlineGaussian
+from onlinebregman.reference import bayes_mixture
 
 SLACK = 1e-9
 
@@ -67,10 +68,7 @@ def bayes(logs, prior, share=0.0, weights=None):
     for t, row in enumerate(logs):
         history.append(np.exp(v))
         log_q.append(logsumexp(v + row))
-        v = v + (1.0 if weights is None else weights[t]) * row
-        v = v - logsumexp(v)
-        if share:
-            v = np.logaddexp(np.log(1 - share) + v, np.log(share * prior))
+        v = bayes_mixture(v, row, np.log(prior), share, 1.0 if weights is None else weights[t])
     return np.array(history), v, np.array(log_q)
 
 

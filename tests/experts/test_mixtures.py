@@ -13,6 +13,7 @@ from onlinebregman import (
     LearningRateMixture,
     MirrorDescentRegressor,
 )
+from onlinebregman.reference import share_update
 
 SLACK = 1e-9
 
@@ -55,13 +56,12 @@ def probabilities(draw):
 
 
 def replica(costs_of, X, rate, share):
-    """Weights before each row by the published updates: multiply, normalise, redistribute."""
-    v, history = np.full(X.shape[1], 1 / X.shape[1]), []
+    """Weights before each row by the published updates, and after the last."""
+    prior = v = np.full(X.shape[1], 1 / X.shape[1])
+    history = []
     for t in range(len(X)):
         history.append(v)
-        v = v * np.exp(-rate * costs_of(t, v))
-        v = v / v.sum()
-        v = (1 - share) * v + share / len(v)
+        v = share_update(v, costs_of(t, v), rate, prior, share)
     return np.array(history), v
 
 

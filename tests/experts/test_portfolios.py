@@ -20,6 +20,7 @@ from onlinebregman.experts import (
     universal_wealth,
     wealth,
 )
+from onlinebregman.reference import eg_portfolio
 
 WITHOUT_DATA = {
     "condition": not os.environ.get("ONLINEBREGMAN_DATA") or "portfolio_nyse_o" not in list_datasets(),
@@ -47,10 +48,8 @@ def replica(x, rate):
     """EG as published by Helmbold et al. (1998): the wealth and the last weights."""
     w, total = np.full(x.shape[1], 1 / x.shape[1]), 1.0
     for day in x:
-        gain = w @ day
-        total *= gain
-        w = w * np.exp(rate * day / gain)
-        w /= w.sum()
+        total *= w @ day
+        w = eg_portfolio(w, day, rate)
     return total, w
 
 

@@ -12,20 +12,16 @@ from scipy import sparse
 
 from onlinebregman import BurgRegressor, MatrixBurgRegressor
 from onlinebregman.divergences import LogDet
+from onlinebregman.reference import matrix_burg_step
 
 
 def algorithm(W, rows, targets):
-    """JKD07, Algorithm 2, with matrix inverses; nine tenths of its cap, and the rate for the loss (a - y)^2 / 2."""
-    identity, eta, radius, rates = np.eye(len(W)), np.inf, 0.0, []
-    for z, y in zip(rows, targets, strict=True):
-        a = z @ W @ z
-        radius = max(radius, np.linalg.norm(z))
-        eta = min(eta, 1 / (2 * radius**4))
-        if a < y:
-            eta = min(eta, 0.9 / ((y - a) * (z @ np.linalg.inv(identity - W) @ W @ z)))
-        rates.append(eta)
-        W = np.linalg.inv(np.linalg.inv(W) + eta * (a - y) * np.outer(z, z))
-    return W, np.array(rates)
+    """The last W, and the rates."""
+    rates, radius = [np.inf], np.maximum.accumulate(np.linalg.norm(rows, axis=1))
+    for z, y, R in zip(rows, targets, radius, strict=True):
+        W, rate = matrix_burg_step(W, z, y, rates[-1], R)
+        rates.append(rate)
+    return W, np.array(rates[1:])
 
 
 def stream(rng, n, d, reach=1.0):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.linalg import expm, logm
-from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
@@ -21,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from onlinebregman import EGRegressor
 from onlinebregman.divergences import VonNeumann
 from onlinebregman.kernel_learning import MEGKernelLearner, pair_rows
+from onlinebregman.reference import von_neumann_step
 from onlinebregman.schedules import InverseScaling
 
 laws = settings(max_examples=25, deadline=None)
@@ -45,15 +45,12 @@ def kernel_of(log_matrix):
 
 
 def replica(matrices, y, eta, update="explicit", start=None):
-    """MEG on symmetric matrices, MATH of the paper's section 3; the W before each step, and the last one."""
+    """MEG on symmetric matrices: the W before each step, and the last one."""
     d = matrices.shape[1]
     log_w = -np.log(d) * np.eye(d) if start is None else logm(start / np.trace(start))
     path = [kernel_of(log_w)]
     for x, target, rate in zip(matrices, y, np.broadcast_to(eta, len(y)), strict=True):
-        c = rate * (np.vdot(path[-1], x) - target)
-        if update == "implicit":
-            c = brentq(lambda c: c / rate + target - np.vdot(kernel_of(log_w - c * x), x), 0, c, xtol=1e-15, rtol=1e-15)  # noqa: B023
-        log_w = log_w - c * x
+        log_w = von_neumann_step(log_w, x, target, rate, 1.0, update)
         path.append(kernel_of(log_w))
     return path
 

@@ -12,32 +12,23 @@ from sklearn.base import clone
 
 from onlinebregman import BurgRegressor
 from onlinebregman.divergences import Burg
+from onlinebregman.reference import BurgGradient
 
 
-class AlgorithmOne:
-    """JKD07 Algorithm 1 in NumPy, for the loss (p - y)^2 / 2; weights projected onto w <= upper, a schedule on top.
+class AlgorithmOne(BurgGradient):
+    """With a schedule, and the history of the rate."""
 
-    m is the largest sum of weights so far, or `sum_bound`; R is the largest feature so far.
-    """
+    def __init__(self, n, eta0, *, power=0.0, upper=1.0, sum_bound=0.0, fit_intercept=False):
+        super().__init__(np.full(n, min(1.0 / n, upper)), upper, sum_bound, fit_intercept)
+        self.eta0, self.power, self.noted, self.history, self.t = eta0, power, np.inf, [], 0
 
-    def __init__(self, n, eta0, *, power=0.0, upper=1.0, sum_bound=0.0):
-        self.w, self.b = np.full(n, min(1.0 / n, upper)), 0.0
-        self.eta0, self.power, self.upper, self.m = eta0, power, upper, sum_bound
-        self.R, self.rate, self.noted, self.history, self.t = 0.0, np.inf, np.inf, [], 0
-
-    def learn(self, x, y, intercept=False):
+    def learn(self, x, y):
         self.t += 1
-        p = self.w @ x + self.b
-        self.R, self.m = max(self.R, x.max(initial=0.0)), max(self.m, self.w[x > 0].sum())
-        steepness = self.m * self.upper * self.R**2 + intercept
-        cap = 1 / (2 * steepness) if steepness > 0 else np.inf
-        if cap < min(self.rate, self.eta0 / self.t**self.power) and cap <= 0.9 * self.noted:
-            self.noted = cap
-            self.history.append((self.t, cap))
-        self.rate = min(self.rate, self.eta0 / self.t**self.power, cap)
-        c = self.rate * (p - y)
-        inverse = np.maximum(1 / self.w + c * x, 1 / self.upper)  # f(w) = -1/w is projected by clipping, too
-        self.w, self.b = 1 / inverse, self.b - intercept * c
+        eta, before = self.eta0 / self.t**self.power, self.rate
+        super().learn(x, y, eta)
+        if self.cap < min(before, eta) and self.cap <= 0.9 * self.noted:
+            self.noted = self.cap
+            self.history.append((self.t, self.cap))
 
 
 def positive_rows(rng, n, d, size=1.0):
@@ -72,7 +63,7 @@ def test_it_is_the_papers_algorithm(seed, d, size, eta0, power, upper, sum_bound
         X *= rng.uniform(size=X.shape) < density
     y *= rng.uniform(0.5, 1.5, size=200)
     eta0 /= size**2
-    replica = AlgorithmOne(d, eta0, power=power, upper=upper, sum_bound=sum_bound or 0.0)
+    replica = AlgorithmOne(d, eta0, power=power, upper=upper, sum_bound=sum_bound or 0.0, fit_intercept=intercept)
     model = gradient(
         eta0=eta0,
         learning_rate="sqrt" if power else "constant",
@@ -82,7 +73,7 @@ def test_it_is_the_papers_algorithm(seed, d, size, eta0, power, upper, sum_bound
     )
     rows = X if density is None else sparse.csr_array(X)
     for i in range(200):
-        replica.learn(X[i], y[i], intercept)
+        replica.learn(X[i], y[i])
         model.partial_fit(rows[i : i + 1], y[i : i + 1])
         assert_allclose(model.coef_, replica.w, rtol=1e-9)
         assert_allclose(model.intercept_, replica.b, rtol=1e-9, atol=1e-9 * y.max())

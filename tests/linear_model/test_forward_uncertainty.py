@@ -16,6 +16,7 @@ from sklearn.preprocessing import scale
 
 from onlinebregman.datasets import load_dataset
 from onlinebregman.linear_model.forward import ForwardRegressor
+from onlinebregman.reference import ForwardRegression
 
 seeds = st.integers(0, 2**32 - 1)
 DATA = os.environ.get("ONLINEBREGMAN_DATA")
@@ -28,13 +29,12 @@ def some_rows(n=40, d=4, n_targets=None, seed=0, noise=0.1):
     return X, y + noise * rng.normal(size=y.shape)
 
 
-class Replica:
+class Replica(ForwardRegression):
     """Normal model with a conjugate prior, by direct solutions; `free` is the factor of the intercept's penalty."""
 
     def __init__(self, d, n_targets, alpha, gamma, free):
-        self.A, self.b = alpha * np.eye(d), np.zeros((d, n_targets))
-        self.squares, self.n, self.gamma, self.rows = np.zeros(n_targets), 0.0, gamma, 0
-        self.free = free
+        super().__init__(d, n_targets, alpha, gamma=gamma)
+        self.squares, self.n, self.rows, self.free = np.zeros(n_targets), 0.0, 0, free
         if free:
             self.A[-1, -1] = 1e-13
 
@@ -42,11 +42,10 @@ class Replica:
         return 1 / h + x @ np.linalg.solve(self.gamma * self.A, x)
 
     def learn(self, x, y, h):
-        residual = y - x @ np.linalg.solve(self.A, self.b)
-        self.squares = self.gamma * self.squares + residual**2 / self.spread(x, h)
+        self.squares = self.gamma * self.squares + (y - x @ self.w) ** 2 / self.spread(x, h)
         self.n = self.gamma * self.n + (0 if self.free and self.rows == 0 else 1)  # a free intercept fits the first row
         self.rows += 1
-        self.A, self.b = self.gamma * self.A + h * np.outer(x, x), self.gamma * self.b + h * np.outer(x, y)
+        super().learn(x, y, h)
 
     @property
     def variance(self):

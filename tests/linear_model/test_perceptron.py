@@ -13,25 +13,25 @@ from sklearn.linear_model import Perceptron
 
 from onlinebregman import MirrorDescentClassifier, PerceptronClassifier
 from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.reference import perceptron_step
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 class Rosenblatt:
-    """The Perceptron in NumPy, with its mistakes and the mean of its weights after every row."""
+    """The Perceptron, with its mistakes and the mean of its weights after every row."""
 
     def __init__(self, d, eta0=1.0, fit_intercept=True, w=None):
-        self.w, self.b = np.zeros(d) if w is None else np.array(w, dtype=float), 0.0
-        self.eta0, self.fit_intercept = eta0, fit_intercept
+        self.both = np.r_[np.zeros(d) if w is None else w, 0.0]
+        self.eta0, self.bias = eta0, float(fit_intercept)
         self.mistakes, self.path = 0, []
 
     def learn(self, x, y, weight=1.0):
-        if weight > 0 and y * (self.w @ x + self.b) <= 0:
-            self.w = self.w + weight * self.eta0 * y * x
-            self.b += weight * self.eta0 * y * self.fit_intercept
-            self.mistakes += 1
         if weight > 0:
-            self.path.append(np.r_[self.w, self.b])
+            x = np.r_[x, self.bias]
+            self.mistakes += y * (self.both @ x) <= 0
+            self.both = perceptron_step(self.both, x, y, weight * self.eta0)
+            self.path.append(self.both)
 
 
 def labelled_rows(rng, n, d, noise=0.0):
@@ -69,8 +69,8 @@ def test_it_is_the_perceptron(seed, d, eta0, fit_intercept, weighted, started, l
         ours.partial_fit(layout(X), y, classes=[-1, 1], sample_weight=weights if weighted else None)
         assert_array_equal(ours.n_mistakes_, [theirs.mistakes])
         assert ours.t_ == len(theirs.path) == (weights > 0).sum()
-    assert_allclose(np.r_[model.coef_[0], model.intercept_], np.r_[theirs.w, theirs.b], rtol=1e-12, atol=1e-12)
-    mean = np.mean(theirs.path, axis=0) if theirs.path else np.r_[theirs.w, theirs.b]
+    assert_allclose(np.r_[model.coef_[0], model.intercept_], theirs.both, rtol=1e-12, atol=1e-12)
+    mean = np.mean(theirs.path, axis=0) if theirs.path else theirs.both
     assert_allclose(np.r_[averaged.coef_[0], averaged.intercept_], mean, rtol=1e-10, atol=1e-12)
 
 

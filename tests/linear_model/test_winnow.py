@@ -10,13 +10,14 @@ from sklearn.base import clone
 
 from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormClassifier, WinnowClassifier
 from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
+from onlinebregman.reference import winnow_step
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = pytest.mark.parametrize("weights", ["signed", "simplex", "positive"])
 
 
 class Littlestone:
-    """Winnow in NumPy: positive, normalised (simplex) or balanced (signed) weights."""
+    """Positive, normalised (simplex) or balanced (signed) Winnow, with its mistakes and its path."""
 
     def __init__(self, weights, d, total, eta0, fit_intercept):
         self.weights, self.total, self.eta0, self.fit_intercept = weights, total, eta0, fit_intercept
@@ -26,16 +27,13 @@ class Littlestone:
 
     @property
     def w(self):
-        plus, *minus = np.split(self.v, 2) if self.weights == "signed" else [self.v]
-        return plus - minus[0] if minus else plus
+        return np.subtract(*np.split(self.v, 2)) if self.weights == "signed" else self.v
 
     def learn(self, x, y):
-        if y * (self.w @ x + self.b) <= 0:
-            self.v = self.v * np.exp(self.eta0 * y * (np.r_[x, -x] if self.weights == "signed" else x))
-            if self.weights != "positive":
-                self.v *= self.total / self.v.sum()
-            self.b += self.eta0 * y * self.fit_intercept
-            self.mistakes += 1
+        x, total = np.r_[x, -x] if self.weights == "signed" else x, None if self.weights == "positive" else self.total
+        self.mistakes += y * (self.v @ x + self.b) <= 0
+        self.v, b = winnow_step(self.v, self.b, x, y, self.eta0, total)
+        self.b = b * self.fit_intercept
         self.path.append(np.r_[self.w, self.b])
 
 

@@ -5,12 +5,11 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import brentq
 from sklearn.covariance import ledoit_wolf
 
 from onlinebregman import LogDetMetricLearner
-from onlinebregman.divergences import LogDet
 from onlinebregman.losses import BoundLoss
+from onlinebregman.reference import logdet_step_any_rank
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4)) * [1.0, 2.0, 0.5, 1.0]
@@ -24,18 +23,8 @@ def raw(**parameters):
 
 
 def replica(W, instance, y, eta):
-    """The implicit step on a BoundLoss: the root of c = eta L'(tr(W(c) X)) in NumPy."""
-    logdet, loss = LogDet(), BoundLoss()
-
-    def gap(c):
-        return c - eta * float(loss.derivative(logdet.dot(logdet.step(W, instance, c), instance), y))
-
-    explicit = eta * float(loss.derivative(logdet.dot(W, instance), y))
-    if explicit == 0:
-        return W
-    low, high = (end * (1 - 1e-9) for end in logdet.step_range(W, instance))
-    bracket = (max(explicit, low), 0.0) if explicit < 0 else (0.0, min(explicit, high))
-    return logdet.step(W, instance, brentq(gap, *bracket, xtol=1e-15, rtol=1e-14))
+    """The implicit step on a BoundLoss."""
+    return logdet_step_any_rank(W, instance, lambda a: float(BoundLoss().derivative(a, y)), eta)
 
 
 # --- triplets ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, ParameterFreeMetricLearner
 from onlinebregman.metric_learning import parameter_free
+from onlinebregman.reference import mean_metric
 
 
 def stream(seed=0, rows=150, n=4, scales=(1.0, 100.0, 0.01, 1.0)):
@@ -21,9 +22,7 @@ def stream(seed=0, rows=150, n=4, scales=(1.0, 100.0, 0.01, 1.0)):
 
 
 def mean_of(metrics, X):
-    """By the formula, in NumPy."""
-    C = np.cov(X.T, bias=True)
-    return np.mean([W / (2 * np.trace(W @ C)) for W in metrics], axis=0)
+    return mean_metric(metrics, np.cov(X.T, bias=True))
 
 
 @pytest.mark.parametrize("partial", [False, True])

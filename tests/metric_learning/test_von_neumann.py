@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.linalg import expm, logm
-from scipy.optimize import brentq
+from scipy.linalg import logm
 from sklearn.datasets import load_wine
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -17,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import MEGKernelLearner, VonNeumannMetricLearner
 from onlinebregman.divergences import VonNeumann
+from onlinebregman.reference import matrix_exp, von_neumann_step
 
 laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -33,25 +33,11 @@ def problem(seed, n=15, d=4):
     return rows, pairs, z, ((z @ factor) ** 2).sum(axis=1) * rng.uniform(0.8, 1.2, size=len(z))
 
 
-def metric_of(log_w, trace):
-    w = expm(log_w)
-    return w if trace is None else w * (trace / np.trace(w))
-
-
 def replica(z, y, eta, update, trace, prior):
     log_w = logm(prior)
     for row, target in zip(z, y, strict=True):
-        x = np.outer(row, row)
-        c = eta * (np.vdot(metric_of(log_w, trace), x) - target)
-        if update == "implicit" and c != 0:
-            c = brentq(
-                lambda c: c - eta * (np.vdot(metric_of(log_w - c * x, trace), x) - target),  # noqa: B023
-                0,
-                c,
-                xtol=1e-15,
-            )
-        log_w = log_w - c * x
-    return metric_of(log_w, trace)
+        log_w = von_neumann_step(log_w, np.outer(row, row), target, eta, trace, update)
+    return matrix_exp(log_w, trace)
 
 
 @updates

@@ -23,6 +23,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     PerceptronClassifier,
 )
+from onlinebregman.reference import AdaHedge
 
 RATES = [0.01, 0.1, 1.0]
 MODELS = [
@@ -95,47 +96,25 @@ def test_rates_double_around_that_of_the_estimator():
     assert len(LearningRatePath().fit(X, y).estimators_) == 16
 
 
-class ReferenceMixture:
-    """AdaHedge from its formulas, in NumPy."""
-
-    def __init__(self, n):
-        self.losses, self.loss, self.gap = np.zeros(n), 0.0, 0.0
-
-    def potential(self, losses, rate):
-        least = losses.min()
-        return least if rate == np.inf else least - np.log(np.exp(-rate * (losses - least)).mean()) / rate
-
-    def learn(self, scores, y, weight):
-        rate = np.log(len(scores)) / self.gap if self.gap > 0 else np.inf
-        v = (
-            (self.losses == self.losses.min()) * 1.0
-            if rate == np.inf
-            else np.exp(-rate * (self.losses - self.losses.min()))
-        )
-        loss = weight * (scores @ v / v.sum() - y) ** 2 / 2
-        after = self.losses + weight * (scores - y) ** 2 / 2
-        self.gap += max(loss - self.potential(after, rate) + self.potential(self.losses, rate), 0.0)
-        self.losses, self.loss = after, self.loss + loss
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mixture_equals_adahedge(weighted):
     X, y = stream(rows=200)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=200) if weighted else np.ones(200)
     mixture = LearningRateMixture(eta0s=RATES).partial_fit(X, y, sample_weight=weights)
     models = [ImplicitGDRegressor(eta0=eta0, standardize=True) for eta0 in RATES]
-    reference = ReferenceMixture(3)
+    hedge = AdaHedge(3)
     for i in range(200):
         scores = np.array(
             [model.predict(X[i : i + 1])[0] if model.__sklearn_is_fitted__() else 0.0 for model in models]
         )
         if weights[i] > 0:
-            reference.learn(scores, y[i], weights[i])
+            loss, losses = ((a - y[i]) ** 2 / 2 for a in (hedge.v @ scores, scores))
+            hedge.learn(weights[i] * losses, weights[i] * loss)
         for model in models:
             model.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
-    assert_allclose(mixture.cumulative_losses_, reference.losses, rtol=1e-12)
-    assert_allclose(mixture.cumulative_loss_, reference.loss, rtol=1e-10)
-    assert_allclose(mixture.gap_, reference.gap, rtol=1e-9)
+    assert_allclose(mixture.cumulative_losses_, hedge.losses, rtol=1e-12)
+    assert_allclose(mixture.cumulative_loss_, hedge.loss, rtol=1e-10)
+    assert_allclose(mixture.gap_, hedge.gap, rtol=1e-9)
     coefs = np.stack([model.coef_ for model in models])
     assert_allclose(mixture.coef_, mixture.weights_ @ coefs, rtol=1e-12)
     expected = X @ mixture.coef_ + mixture.weights_ @ [model.intercept_ for model in models]

@@ -18,6 +18,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.reference import AdaHedge, ForwardRegression, stacked
 
 CLASSIFIERS = [
     MirrorDescentClassifier(eta0=0.3),
@@ -69,66 +70,22 @@ class Calibration:
         self.theta = self.theta - min(part, 1.0) * step
 
 
-class AdaHedge:
-    """Weights exp(-rate cost) at the rate ln n / gap, or a fixed one."""
-
-    def __init__(self, n, share, rate=None, prior=None):
-        self.n, self.share, self.fixed, self.gap, self.loss = n, share, rate, 0.0, 0.0
-        self.costs = np.zeros(n) if prior is None else -np.log(prior)
-        self.losses = np.zeros(n)
-
-    @property
-    def rate(self):
-        if self.fixed is not None:
-            return self.fixed
-        return np.log(self.n) / self.gap if self.gap > 0 else np.inf
-
-    @property
-    def weights(self):
-        costs = self.costs - self.costs.min()
-        v = np.exp(-self.rate * costs) if self.rate < np.inf else (costs == 0) * 1.0
-        return v / v.sum()
-
-    def potential(self, costs):
-        least = costs.min()
-        return least if self.rate == np.inf else least - np.log(np.exp(-self.rate * (costs - least)).mean()) / self.rate
-
-    def count(self, losses, loss):
-        rate, known = self.rate, self.fixed is not None or self.gap > 1e-12 * self.loss
-        after = self.costs + losses
-        mixed = self.potential(after) - self.potential(self.costs)
-        shared = None
-        if self.share and rate < np.inf and known:
-            v = np.exp(-rate * (after - after.min()))
-            total = v.sum()
-            shared = after.min() - np.log((1 - self.share) * v + self.share * total / self.n) / rate
-        self.costs = after if shared is None else shared
-        self.losses, self.loss, self.gap = self.losses + losses, self.loss + loss, self.gap + max(loss - mixed, 0.0)
-
-
 class Combinations:
-    """Ridge regression by its matrices: A <- gamma A + h x x', b <- gamma b + h y x."""
+    """Two ridge regressions of one target each."""
 
     def __init__(self, n):
-        self.settings = ((0.1, 0.999), (10.0, 1.0))
-        self.A, self.b = [alpha * np.eye(n) for alpha, _ in self.settings], [np.zeros(n) for _ in self.settings]
+        self.both = [ForwardRegression(n, 1, 0.1, gamma=0.999), ForwardRegression(n, 1, 10.0)]
 
     @property
     def coef(self):
-        return np.array([np.linalg.solve(A, b) for A, b in zip(self.A, self.b, strict=True)])
+        return np.array([each.w[:, 0] for each in self.both])
 
     def forward(self, x):
-        return np.array(
-            [
-                x @ np.linalg.solve(gamma * A + np.outer(x, x), gamma * b)
-                for (_, gamma), A, b in zip(self.settings, self.A, self.b, strict=True)
-            ]
-        )
+        return np.array([each.predict(x)[0] for each in self.both])
 
     def learn(self, xs, ys, weight):
-        for j, (_, gamma) in enumerate(self.settings):
-            self.A[j] = gamma * self.A[j] + weight * np.outer(xs[j], xs[j])
-            self.b[j] = gamma * self.b[j] + weight * ys[j] * xs[j]
+        for each, x, y in zip(self.both, xs, ys, strict=True):
+            each.learn(x, [y], weight)
 
 
 def logits(logs):
@@ -170,8 +127,8 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
         p = v @ np.exp(logs)
         own = logits(np.log(p))
         apart = np.clip(logits(logs) - own, -10, 10)
-        combined = np.array([log_softmax(own + coef @ apart) for coef in stack.coef])
-        u = top.weights if stacking else np.array([1.0, 0.0, 0.0])
+        combined = np.array([log_softmax(stacked(own, own + apart, coef)) for coef in stack.coef])
+        u = top.v if stacking else np.array([1.0, 0.0, 0.0])
         said = u @ np.vstack([p, np.exp(combined)])
         if i:
             assert_allclose(mixture.predict_proba(x)[0], said, rtol=1e-8, atol=1e-12)
@@ -179,7 +136,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
             assert_allclose(mixture.stacking_weights_, u, rtol=1e-7)
             assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-7, atol=1e-12)
         if weights[i] > 0:
-            top.count(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
+            top.learn(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
             hit = np.arange(n_classes) == y[i]
             gradients = np.array([apart @ (hit - np.exp(logs))[-apart.shape[1] :] for logs in combined])
             stack.learn(gradients, (stack.coef * gradients).sum(axis=1) + 1, weights[i])
@@ -254,17 +211,17 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
         if i:
             a = np.array([model.predict(x)[0] for model in alone]) + before.mean()
             a = np.clip(a, before.min(), before.max())
-        mean = hedge.weights @ a
+        mean = hedge.v @ a
         combined, scale = np.full(2, mean), 0.0
         if i > 1:
             scale = np.sqrt(np.mean(np.square(residuals)))
             apart = (a - mean) / scale
             combined = np.clip(mean + scale * stack.forward(apart), before.min(), before.max())
-        said = top.weights @ np.append(mean, combined) if stacking else mean
+        said = top.v @ np.append(mean, combined) if stacking else mean
         if i:
             assert_allclose(mixture.predict(x)[0], said, rtol=1e-8)
-        hedge.count(value(a, y[i]), float(value(mean, y[i])))
-        top.count(value(np.append(mean, combined), y[i]), float(value(said, y[i])))
+        hedge.learn(value(a, y[i]), float(value(mean, y[i])))
+        top.learn(value(np.append(mean, combined), y[i]), float(value(said, y[i])))
         if scale:
             stack.learn([apart, apart], np.full(2, (y[i] - mean) / scale), 1.0)
         if i:
@@ -277,7 +234,7 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
     assert mixture.cumulative_loss_ - hedge.losses.min() <= mixture.regret_bound_
     if stacking:
         assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-6, atol=1e-9)
-        assert_allclose(mixture.stacking_weights_, top.weights, rtol=1e-6)
+        assert_allclose(mixture.stacking_weights_, top.v, rtol=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
