@@ -133,8 +133,7 @@ MIRRORS = {
 def implicit_step(eta: float, slope: Callable[[float], float], low: float = -np.inf, high: float = np.inf) -> float:
     """The root of c = eta slope(c) for an L' that falls with c: between 0 and the explicit step, eta slope(0).
 
-    `low` and `high` are the ends of the domain. At a kink of the loss the slope jumps: the root is there, and the step
-    passive-aggressive.
+    `low` and `high` end the domain. Where the slope jumps, at a kink of the loss, the step is passive-aggressive.
     """
     c = eta * slope(0.0)
     ends = max(min(c, 0.0), low), min(max(c, 0.0), high)
@@ -215,14 +214,17 @@ def perceptron_step(w: Array, x: Array, y: float, eta: float) -> Array:
     return w + eta * y * x if y * (w @ x) <= 0 else w
 
 
-def winnow_step(w: Array, b: float, x: Array, y: float, eta: float, total: float | None = None) -> tuple[Array, float]:
+def winnow_step(
+    w: Array, b: float, x: Array, y: float, eta: float, total: float | None = None, balanced: bool = False
+) -> tuple[Array, float]:
     """w' = w e^(eta y x), b' = b + eta y at a mistake (Littlestone 1988); normalised Winnow divides by the sum (W).
 
-    Balanced Winnow is normalised Winnow on the rows (x, -x), as EG+- is EG.
+    Balanced Winnow learns (x, -x) with the weights (w+, w-), as EG+- does.
     """
-    if y * (w @ x + b) > 0:
+    u, z = (np.subtract(*np.split(w, 2)), np.r_[x, -x]) if balanced else (w, x)
+    if y * (u @ x + b) > 0:
         return w, b
-    w = w * np.exp(eta * y * x)
+    w = w * np.exp(eta * y * z)
     return (w if total is None else total * w / w.sum()), b + eta * y
 
 
@@ -491,10 +493,7 @@ def stacked(m: Array, p: Array, b: Array) -> Array:
 
 
 def logdet_step(W: Array, z: Array, y: float, eta: float) -> Array:
-    """W'^-1 = W^-1 + eta (a' - y) z z' with a' = z'W'z (KB10, section 5; Jain et al. 2008).
-
-    a' is the positive root of eta a a'^2 - (eta y a - 1) a' - a = 0, a = z'Wz.
-    """
+    """W'^-1 = W^-1 + eta (a' - y) z z', a' = z'W'z the root of eta a a'^2 - (eta y a - 1) a' - a = 0 (KB10, 5)."""
     a, v = z @ W @ z, W @ z
     b = eta * y * a - 1
     root = np.sqrt(b**2 + 4 * eta * a**2)

@@ -30,9 +30,9 @@ class Littlestone:
         return np.subtract(*np.split(self.v, 2)) if self.weights == "signed" else self.v
 
     def learn(self, x, y):
-        x, total = np.r_[x, -x] if self.weights == "signed" else x, None if self.weights == "positive" else self.total
-        self.mistakes += y * (self.v @ x + self.b) <= 0
-        self.v, b = winnow_step(self.v, self.b, x, y, self.eta0, total)
+        total = None if self.weights == "positive" else self.total
+        self.mistakes += y * (self.w @ x + self.b) <= 0
+        self.v, b = winnow_step(self.v, self.b, x, y, self.eta0, total, self.weights == "signed")
         self.b = b * self.fit_intercept
         self.path.append(np.r_[self.w, self.b])
 
