@@ -188,12 +188,12 @@ def implicit_gradient_step(w: Array, x: Array, y: float, eta: float) -> Array:
 
 
 def eg_step(w: Array, x: Array, y: float, eta: float, total: float = 1.0) -> Array:
-    """w' ~ w e^(-eta (a - y) x) of sum `total`: EG (KW97, Fig. 2, for the loss (a - y)^2 / 2)."""
+    """w' ~ w e^(-eta (a - y) x) of sum `total`: EG (KW97), for the loss (a - y)^2 / 2."""
     return total * softmax(np.log(w) - eta * (w @ x - y) * x)
 
 
 def signed_halves(w: Array, total: float) -> Array:
-    """(w+, w-) of sum `total` with w+ - w- = w: EG+- is EG on the rows (x, -x) from there (KW97, Fig. 3)."""
+    """(w+, w-) of sum `total` with w+ - w- = w: EG+- is EG on the rows (x, -x) from there (KW97)."""
     return np.r_[np.maximum(w, 0), np.maximum(-w, 0)] + (total - np.abs(w).sum()) / (2 * len(w))
 
 
@@ -299,7 +299,7 @@ class Adaptive:
         self.N += s * ((x / np.where(self.M > 0, self.M, 1.0)) ** 2).sum()
         h, rate = self.h(self.M, self.S), self.rate()
         q = np.divide(x, h, out=np.zeros(len(x)), where=h > 0)
-        if first and g != 0 and rate > 0:
+        if first and g != 0 and rate > 0:  # at so high a rate an implicit step ends at the target
             q = np.r_[np.zeros(len(x) - 1), 2.0**40 * abs(y / g) / rate]
         eta = eta * s * rate
         c = implicit_step(eta, lambda c: float(self.loss.derivative(a - c * (q @ x), y)))

@@ -20,6 +20,7 @@ from onlinebregman import (
     OnlineExponentialFamily,
     OnlineGaussian,
     PNormClassifier,
+    PNormRegressor,
     reference,
 )
 from onlinebregman.losses import LOSSES
@@ -128,16 +129,25 @@ def test_importance_invariant_steps(divergence, loss, seed, fit_intercept):
 
 
 @few
-@given(seed=seeds, p=st.sampled_from([None, 2.0, 5.0]), update=st.sampled_from(["explicit", "implicit"]))
-def test_p_norm_classification(seed, p, update):
+@given(
+    seed=seeds,
+    p=st.sampled_from([None, 2.0, 5.0]),
+    update=st.sampled_from(["explicit", "implicit"]),
+    loss=st.sampled_from(["squared_error", "hinge"]),
+)
+def test_p_norms(seed, p, update, loss):
     X, y = rows(seed)
-    y = np.where(y > 0, 1.0, -1.0)
-    settings = {"eta0": 0.3, "learning_rate": "constant", "update": update}
-    model = PNormClassifier(p=p or "auto", loss="hinge", **settings).partial_fit(X, y, classes=[-1.0, 1.0])
-    theory = reference.MirrorDescent(reference.p_norm(p), reference.LOSSES["hinge"], np.zeros(4), update)
+    parameters = {"p": p or "auto", "eta0": 0.1, "learning_rate": "constant", "update": update}
+    if loss == "hinge":
+        y = np.where(y > 0, 1.0, -1.0)
+        model = PNormClassifier(loss=loss, **parameters).partial_fit(X, y, classes=[-1.0, 1.0])
+    else:
+        model = PNormRegressor(**parameters).partial_fit(X, y)
+    theory = reference.MirrorDescent(reference.p_norm(p), reference.LOSSES[loss], np.zeros(4), update)
     for x, target in zip(X, y, strict=True):
-        theory.learn(x, target, 0.3)
-    assert_allclose(np.r_[model.coef_[0], model.intercept_], np.r_[theory.w, theory.b], rtol=1e-9, atol=1e-10)
+        theory.learn(x, target, 0.1)
+    found = np.r_[np.ravel(model.coef_), model.intercept_]
+    assert_allclose(found, np.r_[theory.w, theory.b], rtol=1e-9, atol=1e-10)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------

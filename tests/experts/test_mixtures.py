@@ -223,6 +223,31 @@ def test_bayes_rule(data, share):
         assert_allclose(model.cumulative_loss_, -np.log(np.prod(came, axis=0).mean()), rtol=1e-9)
 
 
+@settings(max_examples=40)
+@given(
+    probabilities(),
+    st.sampled_from(["average", "eg"]),
+    st.sampled_from(["brier", "log_loss"]),
+    st.sampled_from([0.1, 2.0]),
+    st.sampled_from([0.0, 0.05]),
+)
+def test_the_classifier_is_the_printed_update(data, strategy, loss, rate, share):
+    X, y, p = data
+    came = np.eye(p.shape[2])[y]
+
+    def costs_of(t, v):
+        own, seen = v @ p[t], p[t] @ came[t]
+        if loss == "brier":
+            return ((p[t] - came[t]) ** 2).sum(axis=1) / 2 if strategy == "average" else p[t] @ (own - came[t])
+        return -np.log(seen) if strategy == "average" else -seen / (v @ seen)
+
+    model = ExpertMixtureClassifier(strategy=strategy, loss=loss, learning_rate=rate, share=share, history=len(y))
+    learn(model, X, y, p)
+    history, last = replica(costs_of, p[:, :, 0], rate, share)
+    assert_allclose(model.weights_history_, history, rtol=1e-8, atol=1e-12)
+    assert_allclose(model.predict_proba(X), np.einsum("tkc,k->tc", p, last), rtol=1e-8)
+
+
 @settings(max_examples=60)
 @given(probabilities(), st.integers(0, 1000))
 def test_the_log_loss_is_that_of_the_best_and_the_logarithm_of_the_prior(data, seed):
