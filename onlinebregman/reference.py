@@ -6,7 +6,8 @@ row (where there is an eta, a part of it). Functions return the new weights; lea
 classes that `predict` a row and then `learn` it. An intercept is b, or else the last coordinate, of value 1.
 
 The code is for reading: input is not checked, overflow is not avoided, nothing is fast. The tests compare every
-estimator with it. The page "References" of the documentation has the papers KW97, KB10, JKD07, TRW04, W and S18.
+estimator with it. The page "References" of the documentation has the papers KW97, KB10, JKD07, TRW04, W and S18; those
+whose squared loss is (a - y)^2, and not half of that (KW97, JKD07, TRW04), have half of these rates.
 
 Examples
 --------
@@ -188,7 +189,7 @@ def implicit_gradient_step(w: Array, x: Array, y: float, eta: float) -> Array:
 
 
 def eg_step(w: Array, x: Array, y: float, eta: float, total: float = 1.0) -> Array:
-    """w' ~ w e^(-eta (a - y) x) of sum `total`: EG (KW97), for the loss (a - y)^2 / 2."""
+    """w' ~ w e^(-eta (a - y) x) of sum `total`: EG (KW97)."""
     return total * softmax(np.log(w) - eta * (w @ x - y) * x)
 
 
@@ -229,7 +230,7 @@ def winnow_step(
 
 
 class BurgGradient:
-    """1/w' = 1/w + eta_t (a - y) x for x, y >= 0 and w <= B (JKD07, Algorithm 1, for the loss (a - y)^2 / 2).
+    """1/w' = 1/w + eta_t (a - y) x for x, y >= 0 and w <= B (JKD07, Algorithm 1).
 
     eta_t = min(eta_{t-1}, eta, 1 / (2 m B R^2)) with R the largest feature and m the largest sum of weights so far, or
     a bound on it; an intercept adds 1 to m B R^2. A weight above B is set to B.
@@ -537,7 +538,7 @@ def von_neumann_step(G: Array, X: Array, y: float, eta: float, trace: float | No
 
 
 def matrix_burg_step(W: Array, z: Array, y: float, rate: float, R: float) -> tuple[Array, float]:
-    """W'^-1 = W^-1 + eta_t (a - y) z z' with a = z'Wz and 0 < W < I, and eta_t (JKD07, Algorithm 2, for (a - y)^2 / 2).
+    """W'^-1 = W^-1 + eta_t (a - y) z z' with a = z'Wz and 0 < W < I, and eta_t (JKD07, Algorithm 2).
 
     eta_t = min(eta_{t-1}, 1 / (2 R^4)) with R the largest norm(z), and nine tenths of the rate at which W' reaches I.
     """
