@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -43,6 +43,7 @@ class MirrorMixin(DocumentedMixin):
     power_t: float
     _learner: Any
     _parallel: bool
+    _check_one_run: Callable[[], None]
     get_params: Any
     _signed = False  # whether w+ and w- are learned, with w = w+ - w-
 
