@@ -1,6 +1,7 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.rows.rows cimport Row, Rows
-from onlinebregman._kernels.rows.standardizer cimport Standardizer
+from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
 
 
 cdef struct Block:            # the arguments of a call besides its rows, and its workspace
@@ -31,6 +32,7 @@ cdef class AtomicLearner:
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
+    cdef bint looks_ahead     # whether `look_ahead` is called
     cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
@@ -47,8 +49,9 @@ cdef class AtomicLearner:
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef void prepare(self) noexcept
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
-    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil
     cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
@@ -75,3 +78,33 @@ cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept no
     """Whether a signal has raised an exception; checked whenever enough numbers have been processed."""
     learner.patience -= work
     return learner.patience < 0 and learner.signalled()
+
+
+ctypedef int (*LearnRow)(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                         double* scores) noexcept nogil
+
+
+cdef inline int call_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                               double* scores) noexcept nogil:
+    return learner.learn_row(row, work, y, weight, scores)
+
+
+cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, LearnRow learn_row) noexcept nogil:
+    """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
+    cdef Py_ssize_t k, i, effort = learner.effort(rows.widest)
+    cdef int status
+    cdef Row row
+    for k in range(rows.n_rows):
+        i = block.failed = row_number(rows, k)
+        if learner.looks_ahead:
+            learner.look_ahead(rows, block, k)
+        if interrupted(learner, effort):
+            return INTERRUPTED
+        fetch_to_learn(learner.standardizer, rows, i, weight_of(block, i), &row)
+        status = learn_row(
+            learner, &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
+            NULL if block.scores == NULL else block.scores + i * learner.n_scores,
+        )
+        if status != LEARNED:
+            return status
+    return learner.check_all()

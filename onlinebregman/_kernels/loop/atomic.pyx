@@ -249,16 +249,19 @@ cdef class AtomicLearner:
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn row after row; returns the `Status` of the first row that cannot be learned, or LEARNED."""
-        return LEARNED
+        return learn_rows_of(self, rows, block, call_learn_row)
 
-    # The parts of a loop, for loops over several learners:
+    # The parts of the loop, also for loops over several learners:
+
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
+        """Called before the k-th row is fetched, if `looks_ahead` is set: prepare for it and the next ones."""
+
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        """Prefetch the memory that the k-th row needs."""
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         """About how many numbers are processed to learn a row of n values."""
         return n
-
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        """Prefetch the memory that the k-th row needs."""
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

@@ -9,8 +9,8 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.transaction import holds
@@ -132,22 +132,6 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, None)
-
-    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Row row
-        cdef Py_ssize_t i
-        cdef int status
-        for i in range(rows.n_rows):
-            block.failed = i
-            rows.fetch(i, &row)
-            status = self.learn_row(
-                &row, &block.work, NULL, weight_of(block, i), NULL if block.scores == NULL else block.scores + i
-            )
-            if status != LEARNED:
-                return status
-            if interrupted(self, self.effort(row.n)):
-                return INTERRUPTED
-        return self.check_all()
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

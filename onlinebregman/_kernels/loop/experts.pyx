@@ -6,10 +6,11 @@ cimport cython
 from libc.math cimport INFINITY, exp, isfinite, log
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, reason, weight_of
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, reason
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
-from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -40,7 +41,7 @@ cdef class ExpertLearner(AtomicLearner):
         self.buffer = np.zeros(5 * lanes)
         self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
         self.work = &self.buffer[3 * lanes]
-        self.n_features, self.n_targets, self.target_ndim = hedge.n_experts, 1, 1
+        self.n_features, self.n_targets, self.target_ndim, self.n_scores = hedge.n_experts, 1, 1, hedge.n_experts
 
     def _arguments(self):
         return ()
@@ -83,7 +84,7 @@ cdef class ExpertLearner(AtomicLearner):
                 f"weights must have shape ({rows.n_rows}, {self.hedge.n_experts}); "
                 f"got ({weights.shape[0]}, {weights.shape[1]})"
             )
-        block.y, block.n_targets = NULL if y is None else &y[0], 1
+        block.y, block.n_targets = NULL if y is None else &y[0], self.n_targets
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if weights is None else &weights[0, 0]
         status = self.learn_block(rows, &block)
@@ -104,24 +105,15 @@ cdef class ExpertLearner(AtomicLearner):
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, None)
 
-    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Row row
-        cdef Py_ssize_t i, n = self.hedge.n_experts
-        cdef int status
-        for i in range(rows.n_rows):
-            block.failed = i
-            if weight_of(block, i) == 0:
-                continue
-            rows.fetch(i, &row)
-            self.hedge.weigh(self.v)
-            if block.scores != NULL:
-                memcpy(block.scores + i * n, self.v, n * sizeof(double))
-            status = self.count(row.x, 0.0 if block.y == NULL else block.y[i], weight_of(block, i))
-            if status != LEARNED:
-                return status
-            if interrupted(self, row.n):
-                return INTERRUPTED
-        return LEARNED
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """`scores`, if not NULL, receives the weights of the experts before the row, unless its weight is 0."""
+        if weight == 0:
+            return LEARNED
+        self.hedge.weigh(self.v)
+        if scores != NULL:
+            memcpy(scores, self.v, self.n_scores * sizeof(double))
+        return self.count(row.x, 0.0 if y == NULL else y[0], weight)
 
     cdef int count(self, const double* forecasts, double y, double weight) noexcept nogil:
         """Count a row of forecasts, with the weights in `v`; returns the `Status`."""
@@ -247,7 +239,7 @@ cdef class LogLearner(ExpertLearner):
     """
 
     def __cinit__(self, hedge, gradient, bint logarithms):
-        self.logarithms, self.target_ndim = logarithms, 0
+        self.logarithms, self.target_ndim, self.n_targets = logarithms, 0, 0
 
     def _arguments(self):
         return (self.logarithms,)

@@ -1,12 +1,12 @@
 cimport cython
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace
+from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.loop.descent cimport Descent
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport RunState, Settings
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Rows
 
 
 @cython.final

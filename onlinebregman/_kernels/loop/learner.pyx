@@ -14,19 +14,19 @@ from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, reason
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport (
-    EXPLICIT, GRADIENT, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, OVERFLOWED, dict_of, rate, settings_of
+    EXPLICIT, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED, dict_of, rate, settings_of
 )
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
 cdef extern from "ops/vector.h":
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
@@ -68,6 +68,11 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
     if not (geometry.moves_all or geometry.quadratic or geometry.own_average):
         view = AveragedGeometry(geometry, learner.run.averaged)
     return view if view is not None and view.averaging else None
+
+
+cdef inline int inline_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                                 double* scores) noexcept nogil:
+    return (<Learner> learner).learn_row(row, work, y, weight, scores)
 
 
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
@@ -368,6 +373,7 @@ cdef class Learner(AtomicLearner):
         )
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
+        self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
         self.list_rates(rows.n_rows)
         self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
         self.run_before, self.state_before = self.run, self.geometry.state
@@ -409,27 +415,16 @@ cdef class Learner(AtomicLearner):
         return None
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t k, i
-        cdef int status
-        cdef Row row
-        block.work.in_block = self.geometry.looks_ahead
-        for k in range(rows.n_rows):
-            i = block.failed = row_number(rows, k)
-            if self.geometry.looks_ahead:
-                self.geometry.begin_block(rows, k, block.sample_weight)
-            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
-            if interrupted(self, self.effort(row.n)):
-                return INTERRUPTED
-            self.prefetch(rows, k + 1)
-            status = self.learn_row(
-                &row, &block.work, block.y + i, weight_of(block, i), NULL if block.scores == NULL else block.scores + i
-            )
-            if status != LEARNED:
-                return status
-        return self.check_all()
+        return learn_rows_of(self, rows, block, inline_learn_row)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.geometry.per_feature
+
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
+        if self.geometry.looks_ahead:
+            block.work.in_block = True
+            self.geometry.begin_block(rows, k, block.sample_weight)
+        self.prefetch(rows, k + 1)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         if rows.indices != NULL and k < rows.n_rows:

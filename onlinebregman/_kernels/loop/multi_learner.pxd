@@ -1,7 +1,5 @@
-from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Ensemble
-from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class MultiLearner(Ensemble):

@@ -7,11 +7,11 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, reason
 from onlinebregman._kernels.loop.learner cimport Learner
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
+from onlinebregman._kernels.loop.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef class MultiLearner(Ensemble):
@@ -154,29 +154,18 @@ cdef class MultiLearner(Ensemble):
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.lockstep.gather(self.learners, self.vector_length(rows.widest))
+        self.looks_ahead = rows.indices != NULL
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t i, k
-        cdef int status
-        cdef Row row
         self.separate = block.n_targets > 1
-        for k in range(rows.n_rows):
-            i = block.failed = row_number(rows, k)
-            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
-            if interrupted(self, self.effort(row.n)):
-                return INTERRUPTED
-            self.prefetch(rows, k + 1)
-            status = self.learn_row(
-                &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
-                NULL if block.scores == NULL else block.scores + i * self.n,
-            )
-            if status != LEARNED:
-                return status
-        return self.check_all()
+        return Ensemble.loop(self, rows, block)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.n
+
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
+        self.prefetch(rows, k + 1)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t q

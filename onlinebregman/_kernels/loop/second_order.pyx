@@ -27,13 +27,12 @@ from libc.math cimport NAN
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, reason
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, NEEDS_BACKUP, OVERFLOWED
+from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.rows.fourier cimport mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-from onlinebregman._kernels.rows.standardizer cimport fetch_to_learn
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -256,20 +255,6 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, None)
-
-    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef int status
-        cdef Row row
-        for i in range(rows.n_rows):
-            block.failed = i
-            if interrupted(self, self.effort(row.n)):
-                return INTERRUPTED
-            fetch_to_learn(self.standardizer, rows, i, weight_of(block, i), &row)
-            status = self.learn_row(&row, &block.work, block.y + i, weight_of(block, i), NULL)
-            if status != LEARNED:
-                return status
-        return self.check_all()
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.memory.shape[0]

@@ -6,7 +6,6 @@ cimport cython
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm
 
-from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
@@ -151,11 +150,10 @@ cdef class NeighborTriplets(Sampler):
             self.make_candidates()
         return 0
 
-    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                            Block* block) noexcept nogil:
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
         cdef int status
         if self.n_rows >= self.next_refresh:
-            status = self.flush(block)
+            status = self.flush()
             if status != LEARNED:
                 return status
             self.coming = x
@@ -163,7 +161,7 @@ cdef class NeighborTriplets(Sampler):
                 return INTERRUPTED
         self.compute_stored(x)
         if self.n > 0:
-            status = self.reserve_instances(block)
+            status = self.reserve_instances()
             if status != LEARNED:
                 return status
             self.make_triplets(number, weight, i)
@@ -171,7 +169,7 @@ cdef class NeighborTriplets(Sampler):
             return INTERRUPTED
         self.n_rows += 1
         self.n_parts += 1
-        return LEARNED if self.n_parts * self.per_row < PART else self.finish(block)
+        return LEARNED if self.n_parts * self.per_row < PART else self.check_all()
 
     cdef void compute_stored(self, const double* x) noexcept nogil:
         """Compute the row as it is stored: x, L (x - origin), and the squared norm of that."""

@@ -4,7 +4,6 @@ import numpy as np
 
 cimport cython
 
-from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.matrices.reservoir cimport CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract
@@ -39,20 +38,19 @@ cdef class RandomPairs(Sampler):
             self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         return 0
 
-    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                            Block* block) noexcept nogil:
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
         cdef int status
         if self.n > 0 and not self.again:
             self.measure_some(x)
         if self.bounds.known and self.n > 0:
-            status = self.reserve_instances(block)
+            status = self.reserve_instances()
             if status != LEARNED:
                 return status
             self.make_pairs(x, number, weight, i)
         if not (self.again or self.store(x, number)):
             return INTERRUPTED
         self.n_rows += 1
-        return LEARNED if self.n_parts < PART else self.finish(block)
+        return LEARNED if self.n_parts < PART else self.check_all()
 
     cdef void measure_some(self, const double* x) noexcept nogil:
         """Add distances of the row to random stored rows to the sample."""

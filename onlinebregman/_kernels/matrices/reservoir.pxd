@@ -24,6 +24,7 @@ cdef class Reservoir(AtomicLearner):
     cdef Py_ssize_t[::1] counts      # rows of each class so far
     cdef Py_ssize_t n, n_classes, size, width  # stored rows, classes, largest number stored of each, values of a row
     cdef readonly Py_ssize_t n_changes  # calls that have changed the stored rows, or undone a change
+    cdef Block* block                # of the current call
     # the state before the current call
     cdef ob_twister random_before
     cdef Py_ssize_t n_before, n_classes_before
@@ -37,8 +38,6 @@ cdef class Reservoir(AtomicLearner):
     cdef int save(self) except -1
     cdef bint request(self, int what) noexcept nogil
     cdef int fulfil(self, int what) except -1
-    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                            Block* block) noexcept nogil
-    cdef int finish(self, Block* block) noexcept nogil
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil
     cdef bint store(self, const double* row, Py_ssize_t number) noexcept nogil
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil

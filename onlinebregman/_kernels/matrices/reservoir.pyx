@@ -8,12 +8,13 @@ import numpy as np
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.atomic cimport Block, interrupted, weight_of
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.transaction import holds
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 cdef extern from "ops/mt19937.h":
     double ob_next_uniform(ob_twister* state) noexcept nogil
@@ -173,33 +174,20 @@ cdef class Reservoir(AtomicLearner):
         self.n_changes += 1
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t k, i
-        cdef int status
-        cdef double weight
-        cdef Row row
-        for k in range(rows.n_rows):
-            i = block.failed = row_number(rows, k)
-            rows.fetch(i, &row)
-            if interrupted(self, self.effort(row.n)):
-                return INTERRUPTED
-            weight = weight_of(block, i)
-            if weight == 0:
-                continue
-            if not 0 <= block.y[i] <= self.n_classes:
-                return BAD_TARGET
-            status = self.learn_labelled(row.x, <Py_ssize_t> block.y[i], weight, i, block)
-            if status != LEARNED:
-                return status
-        return self.finish(block)
+        self.block = block
+        return AtomicLearner.loop(self, rows, block)
 
-    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i,
-                            Block* block) noexcept nogil:
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        if weight == 0:
+            return LEARNED
+        if not 0 <= y[0] <= self.n_classes:
+            return BAD_TARGET
+        return self.learn_labelled(row.x, <Py_ssize_t> y[0], weight, row.number)
+
+    cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
         """Learn row i of the call, of class `number`; returns the `Status`."""
         return LEARNED if self.store(x, number) else INTERRUPTED
-
-    cdef int finish(self, Block* block) noexcept nogil:
-        """Called after the last row."""
-        return LEARNED
 
     cdef bint store(self, const double* row, Py_ssize_t number) noexcept nogil:
         """Store the first `size` rows of a class; a later one replaces a random one with probability size / count."""

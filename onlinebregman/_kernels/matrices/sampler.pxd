@@ -1,4 +1,3 @@
-from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.percentiles cimport Percentiles
@@ -31,9 +30,9 @@ cdef class Sampler(Reservoir):
 
     cdef Py_ssize_t instance_length(self) noexcept
     cdef double* next_instance(self) noexcept nogil
-    cdef int reserve_instances(self, Block* block) noexcept nogil
+    cdef int reserve_instances(self) noexcept nogil
     cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil
-    cdef int flush(self, Block* block) noexcept nogil
+    cdef int flush(self) noexcept nogil
     cdef bint end_part(self) noexcept nogil
     cdef double squared(self, const double* z) noexcept nogil
     cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil

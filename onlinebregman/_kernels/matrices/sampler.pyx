@@ -231,8 +231,8 @@ cdef class Sampler(Reservoir):
     cdef object interruption(self):
         return self.learner.interruption() if self.interrupt is None else self.interrupt
 
-    cdef int finish(self, Block* block) noexcept nogil:
-        cdef int status = self.flush(block)
+    cdef int check_all(self) noexcept nogil:
+        cdef int status = self.flush()
         if status != LEARNED:
             return status
         return LEARNED if self.end_part() else INTERRUPTED
@@ -243,9 +243,9 @@ cdef class Sampler(Reservoir):
         """Pointer to the values of the next instance."""
         return &self.instances[self.made, 0]
 
-    cdef int reserve_instances(self, Block* block) noexcept nogil:
+    cdef int reserve_instances(self) noexcept nogil:
         """Make sure that the instances of one more row fit in."""
-        return self.flush(block) if self.made + self.per_row > self.instances.shape[0] else LEARNED
+        return self.flush() if self.made + self.per_row > self.instances.shape[0] else LEARNED
 
     cdef void make(self, double target, double sense, double scale, double weight, Py_ssize_t i) noexcept nogil:
         """Add the next instance, unless it is collapsed.
@@ -261,19 +261,19 @@ cdef class Sampler(Reservoir):
         self.sources[self.made] = i
         self.made += 1
 
-    cdef int flush(self, Block* block) noexcept nogil:
+    cdef int flush(self) noexcept nogil:
         """Learn the instances made so far."""
         cdef Block instances
         cdef int status
         if self.made == 0:
             return LEARNED
         instances.y, instances.n_targets, instances.sample_weight = &self.targets[0], 1, &self.rates[0]
-        instances.scores, instances.work = NULL, block.work
+        instances.scores, instances.work = NULL, self.block.work
         self.instance_rows.n_rows = self.made
         status = self.learner.loop(self.instance_rows, &instances)
-        block.work = instances.work
+        self.block.work = instances.work
         if status != LEARNED:
-            block.failed = self.sources[instances.failed]
+            self.block.failed = self.sources[instances.failed]
             self.refused_target = fabs(self.targets[instances.failed])
             return status
         if self.sums_rates and not self.request(RATES):
