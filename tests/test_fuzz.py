@@ -392,5 +392,5 @@ def test_lengths_that_do_not_fit(forged):
 def test_labels_beyond_those_that_were_learned():
     learner = SoftmaxLearner(4, 3, 1.0, True)
     for label in (3.0, -1.0, np.nan, 1e300):
-        assert learner.learn(X[:1], np.array([label]), None, 1.0) == ("bad target", 0)
+        assert learner.learn(X[:1], np.array([label]), None) == ("bad target", 0)
     assert learner.t == 0

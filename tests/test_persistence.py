@@ -253,14 +253,14 @@ def examples():
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[MultinomialLearner] = MultinomialLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
-    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True)
-    found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None, True, 0.9)
-    found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True)
-    found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
-    found[AioliLearner] = AioliLearner(3, 2, 0.5, True, None, None, None, 1.0, None, 0.5, 2.0)
-    found[AioliLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]), None, 0.9)
-    found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True)
-    found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None, 0.9)
+    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, forgetting=0.9)
+    found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None)
+    found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True, forgetting=0.9)
+    found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
+    found[AioliLearner] = AioliLearner(3, 2, 0.5, True, None, None, None, 0.9, None, 0.5, 2.0)
+    found[AioliLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]), None)
+    found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True, forgetting=0.9)
+    found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.standardizer
     found[ExponentialFamilyLearner] = ExponentialFamilyLearner(np.zeros(3), 1.0, "poisson", "Forward", np.ones(3))
@@ -334,7 +334,7 @@ NOT_SAVED = {
     "ThreadPool",
 }
 NOT_SAVED |= {"Pass", "Sampler", "SamplerSavepoint", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
-NOT_SAVED |= {"Transaction", "Workspaces"}
+NOT_SAVED |= {"Transaction", "Validated", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -18,7 +18,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -27,7 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._kernels.loop.transaction import holds
+from .._kernels.loop.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
@@ -57,31 +56,12 @@ class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
 
-class _Validated:
-    """The parameters of an estimator when they were last validated; they are not copied with the estimator."""
-
-    def __init__(self, estimator: BaseEstimator | None = None) -> None:
-        names = _parameter_names(estimator.__class__) if estimator is not None else ()
-        self.parameters = tuple((name, getattr(estimator, name)) for name in names)
-
-    def are_those_of(self, estimator: BaseEstimator) -> bool:
-        return len(self.parameters) > 0 and holds(vars(estimator), self.parameters)
-
-    def __reduce__(self):
-        return _Validated, ()
-
-
-@cache
-def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
-    """Those that a call reads, if not all of them."""
-    return tuple(getattr(kind, "_read_at_each_call", None) or kind._get_param_names())
-
-
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
     # Why models of shards cannot be mixed into one, for the error message of `_mixed`
     _unmixable = "its state is more than weights and sums over rows"
+    _read_at_each_call: tuple[str, ...]  # parameters that may change in mid-stream; if it is missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
@@ -92,6 +72,9 @@ class LifeCycleMixin(DocumentedMixin):
 
         def __sklearn_is_fitted__(self) -> bool: ...
 
+        @classmethod
+        def _get_param_names(cls) -> list[str]: ...
+
     def _set_arguments(self, arguments: dict[str, Any]) -> None:
         """Set the arguments of a constructor, given by its `locals()`, as attributes."""
         vars(self).update({name: value for name, value in arguments.items() if name != "self"})
@@ -101,7 +84,7 @@ class LifeCycleMixin(DocumentedMixin):
         with all_or_nothing(self, *self._members()):
             warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
-            self._validated = _Validated(self)
+            self._validated = Validated(self, self._parameters_of_calls())
             data = (check or self._check)(call, *given)
             self._prepare(data, call)
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
@@ -114,7 +97,7 @@ class LifeCycleMixin(DocumentedMixin):
             changed = call.first or not self._parameters_are_valid()
             if changed:
                 validate_parameters(self)
-                self._validated = _Validated(self)
+                self._validated = Validated(self, self._parameters_of_calls())
             data = (check or self._check)(call, *given)
             if not call.first:
                 transaction.add(*self._learning_in_place(data))
@@ -150,10 +133,16 @@ class LifeCycleMixin(DocumentedMixin):
         """Further estimators that a call changes in place, depending on the data."""
         return ()
 
+    @classmethod
+    def _parameters_of_calls(cls) -> tuple[str, ...]:
+        """Names of the parameters that each call reads; the others are read when learning starts."""
+        names = getattr(cls, "_read_at_each_call", None)
+        return tuple(cls._get_param_names()) if names is None else names
+
     def _parameters_are_valid(self) -> bool:
-        """Whether the parameters have not changed since they were last validated."""
-        last = vars(self).get("_validated")
-        return last is not None and last.are_those_of(self)
+        """Whether the parameters of calls have not changed since they were last validated."""
+        validated = vars(self).get("_validated")
+        return validated is not None and validated.are_those_of(vars(self))
 
     def _check(self, call: Call, X, y, sample_weight=None):
         """Validated rows, targets and weights."""

@@ -102,9 +102,6 @@ class MirrorMixin(DocumentedMixin):
             penalty.prox(self._divergence, weights, 1.0)  # raises an error now if there is no such proximal step
         return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
-    def _parameters_are_valid(self) -> bool:
-        return self._learner.parameters_unchanged(vars(self))
-
     def _configure(self) -> None:
         parameters = {name: getattr(self, name) for name in self._read_at_each_call}
         self._learner.configure(
@@ -113,7 +110,6 @@ class MirrorMixin(DocumentedMixin):
             fit_intercept=parameters.get("fit_intercept", False),
             average=parameters.get("average", False),
             track_regret=parameters.get("track_regret", False),
-            validated=parameters,
         )
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------

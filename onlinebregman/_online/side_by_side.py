@@ -35,6 +35,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         Its number.
     """
 
+    _read_at_each_call: tuple[str, ...] = ()
+
     def _make_estimators(self, X) -> list[Any]:
         """Unfitted models, for rows such as X."""
         raise NotImplementedError
@@ -42,9 +44,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _make_mixer(self) -> Mixer:
         """The mixer of their scores; `estimators_` are set."""
         raise NotImplementedError
-
-    def _parameters_are_valid(self) -> bool:
-        return True  # they are read when learning starts
 
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         if y is None:
@@ -86,7 +85,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return MixtureLearner(learners, self._make_mixer(), targets_by_class)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights, vars(self).get("n_jobs", 1))
+        refused = self._learner.learn(data.X, data.y, data.weights)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

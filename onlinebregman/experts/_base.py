@@ -191,8 +191,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
 
     def _learn_fast(self, X, targets, sample_weight: ArrayLike | None) -> bool:
         """Learn plain rows without validation; False if nothing was learned, as that is not safe."""
-        learner = vars(self).get("_experts_learner") or vars(self).get("_learner")
-        return learner is not None and learner.learn_fast(vars(self), X, targets, sample_weight)
+        own = vars(self)
+        learner = own.get("_experts_learner") if own.get("estimators_") else own.get("_learner")
+        return learner is not None and not self.history and learner.learn_fast(own, X, targets, sample_weight)
 
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
         """Forecast each row before it is learned, and update the weights of the experts by their losses."""

@@ -139,7 +139,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         {ValueError}
         """
         learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X):
+        if learner is not None and not self.history and learner.learn_fast(vars(self), X):
             return self
         return self._partial_fit(X, y)
 

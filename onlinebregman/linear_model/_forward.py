@@ -64,7 +64,6 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         "warm_start": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...]  # the parameters that may change in mid-stream
     _remedy: str  # for the error message of a row that overflows
     _adds_up = True
     alpha: float

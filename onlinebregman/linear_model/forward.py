@@ -285,7 +285,8 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         if return_std:
             return self._predict(X, self.forward, "return_std=True")
         learner = vars(self).get("_learner")
-        predictions = None if learner is None else learner.predict_fast(vars(self), X)
+        settings = (self.forward, self.forgetting) if isinstance(learner, ForwardLearner) else ()
+        predictions = None if learner is None else learner.predict_fast(vars(self), X, *settings)
         return self._predict(X, self.forward)[0] if predictions is None else predictions
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -412,7 +413,7 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_features, loss = data.X.shape[1], resolve_loss(self.loss)
-        common: dict = {"forgetting": self.forgetting, "features": self._features(n_features)}
+        features = self._features(n_features)
         learner: ForwardLearner | MatchingLearner
         if loss == SquaredLoss():
             learner = ForwardLearner(
@@ -420,21 +421,22 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
                 data.y.shape[1:],
                 self.alpha,
                 self.fit_intercept,
-                forward=self.forward,
                 penalize_intercept=self.penalize_intercept,
-                **common,
+                features=features,
             )
         else:
             least = self._intercept_alpha()
             learner = MatchingLearner(
-                n_features, make_loss(loss), self.alpha, self.fit_intercept, intercept_alpha=least, **common
+                n_features, make_loss(loss), self.alpha, self.fit_intercept, intercept_alpha=least, features=features
             )
         self._learned_loss, self._learner = loss, self._standardize(learner, data.X)
 
+    def _configure(self) -> None:
+        forward = {"forward": self.forward} if isinstance(self._learner, ForwardLearner) else {}
+        self._learner.configure(forgetting=self.forgetting, **forward)
+
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        exact = isinstance(self._learner, ForwardLearner)
-        settings = (self.forward, self.forgetting) if exact else (self.forgetting,)
-        refused = self._learner.learn(data.X, data.y.ravel(), data.weights, *settings)
+        refused = self._learner.learn(data.X, data.y.ravel(), data.weights)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

@@ -323,6 +323,9 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
         self._learner = self._standardize(learner, data.X)
 
+    def _configure(self) -> None:
+        self._learner.configure(forgetting=self.forgetting)
+
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         """Learn the rows up to the first one of a new class, add that class, and so on."""
         if len(self._learned_classes) == len(self.classes_):
@@ -351,7 +354,7 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
             return
         if end - start < len(y):
             X, y, weights = X[start:end], y[start:end], None if weights is None else weights[start:end]
-        refused = self._learner.learn(X, y, weights, self.forgetting)
+        refused = self._learner.learn(X, y, weights)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

@@ -327,9 +327,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
         if not call.partial:
             self._sampler = copy.deepcopy(self._sampler)
 
-    def _parameters_are_valid(self) -> bool:
-        return self._sampler.parameters_unchanged(vars(self))
-
     def _configure(self) -> None:
         super()._configure()
         one_sided = self._draws_triplets or self.loss == "one_sided"

@@ -71,6 +71,7 @@ class ParameterFree(HedgedMixin):
         "random_state": ["random_state"],
     }
 
+    _read_at_each_call = ("n_jobs",)
     members: Sequence[Any] | None
     stacking: bool
     share: float
@@ -78,6 +79,9 @@ class ParameterFree(HedgedMixin):
     random_features: int
     n_jobs: int | None
     random_state: RandomState
+
+    def _configure(self) -> None:
+        self._learner.n_jobs = self.n_jobs
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with or without second-order models, for sparse or dense rows."""

@@ -85,7 +85,8 @@ def numbers(model):
 
 
 def in_one_pass(model):
-    return model._experts_learner is not None and model._experts_learner.parameters_unchanged(vars(model))
+    learner = model._experts_learner
+    return learner is not None and not model.history and learner.ready(vars(model))
 
 
 @pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 2.0, size=60)], ids=["alone", "weighted"])

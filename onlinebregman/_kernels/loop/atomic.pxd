@@ -19,6 +19,7 @@ cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
 
 cdef class Savepoint:
     cdef Py_ssize_t n_calls
+    cdef object settings      # of a subclass
 
 
 cdef class AtomicLearner:
@@ -36,8 +37,7 @@ cdef class AtomicLearner:
     cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
-    cpdef bint parameters_unchanged(self, dict attributes)
-    cdef void read(self, dict attributes) noexcept
+    cpdef bint ready(self, dict attributes)
     cdef Rows fitting_rows(self, dict attributes, X)
     cdef bint scores_predict(self) noexcept
     cdef bint row_scores_predict(self) noexcept

@@ -14,7 +14,9 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspac
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
-from onlinebregman._kernels.loop.transaction cimport check_idle, patience, signal_raised, under_way
+from onlinebregman._kernels.loop.transaction cimport (
+    check_idle, parameters_unchanged, patience, signal_raised, under_way
+)
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
@@ -99,12 +101,9 @@ cdef class AtomicLearner:
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """Whether the estimator's attributes are the parameters of this learner, or ones that it can `read`."""
-        return False
-
-    cdef void read(self, dict attributes) noexcept:
-        """Read the attributes that apply from the next call on."""
+    cpdef bint ready(self, dict attributes):
+        """Whether the learner may be called without validation of the parameters of the estimator."""
+        return not self.busy and parameters_unchanged(attributes) and not under_way(attributes)
 
     @property
     def progressive(self):
@@ -136,7 +135,7 @@ cdef class AtomicLearner:
         cdef Rows rows
         cdef Py_buffer targets
         cdef Block block
-        if self.busy or not self.parameters_unchanged(attributes) or under_way(attributes):
+        if not self.ready(attributes):
             return False
         rows = self.fitting_rows(attributes, X)
         if rows is None:
@@ -164,7 +163,6 @@ cdef class AtomicLearner:
         cdef Py_buffer weights
         block.sample_weight = NULL
         if sample_weight is None:
-            self.read(attributes)
             return self.learn_block(rows, block) == LEARNED
         if not acquire_float64(sample_weight, &weights):
             return False
@@ -173,7 +171,6 @@ cdef class AtomicLearner:
             if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
                     not all_positive(block.sample_weight, rows.n_rows):
                 return False
-            self.read(attributes)
             if self.learn_block(rows, block) != LEARNED:
                 return False
             record_weights(attributes, block.sample_weight, rows.n_rows)

@@ -13,7 +13,6 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 
@@ -89,10 +88,6 @@ cdef class DensityLearner(AtomicLearner):
     def total(self):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
-
-    cpdef bint parameters_unchanged(self, dict attributes):
-        parameters = attributes["_validated"].parameters
-        return len(parameters) > 0 and holds(attributes, parameters)
 
     cdef Rows fitting_rows(self, dict attributes, X):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)

@@ -12,7 +12,6 @@ from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
-from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
@@ -49,12 +48,6 @@ cdef class ExpertLearner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         return type(self), (self.hedge, self.gradient, *self._arguments())
-
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """Whether the experts are columns of X, their weights are not recorded, and parameters are unchanged."""
-        parameters = attributes["_validated"].parameters
-        return not attributes.get("estimators_") and not attributes["history"] and \
-            len(parameters) > 0 and holds(attributes, parameters)
 
     cdef Rows fitting_rows(self, dict attributes, X):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)

@@ -13,7 +13,7 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, reason, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
@@ -89,8 +89,8 @@ cdef class ForwardLearner(AtomicLearner):
     cdef double[::1] memory, spare
     cdef Py_ssize_t size      # length of a factor
     cdef Py_ssize_t checked   # number of leading values known to be finite after the last row
-    cdef bint forward, forward_before  # whether predictions of the next call include the query
-    cdef double gamma, gamma_before    # its forgetting factor
+    cdef bint forward         # whether predictions of the next call include the query
+    cdef double gamma         # its forgetting factor
     cdef object solution      # cached ridge weights of all targets, shape (m, d), or None
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
@@ -98,8 +98,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.standardizer = standardizer
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
-        self.forward = self.forward_before = forward
-        self.gamma = self.gamma_before = forgetting
+        self.forward, self.gamma = forward, forgetting
         self.features, self.n_inputs = features, n_features if features is None else features.n_components
         self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
         if features is not None:
@@ -211,38 +210,29 @@ cdef class ForwardLearner(AtomicLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        gamma = attributes.get("forgetting")
-        return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
+    def configure(self, *, bint forward, double forgetting):
+        """Set how rows are learned and predicted from the next call on."""
+        check_idle(self.busy)
+        self.forward, self.gamma = forward, forgetting
 
-    cdef void read(self, dict attributes) noexcept:
-        self.set(attributes["forward"], attributes["forgetting"])
-
-    cdef void set(self, bint forward, double gamma) noexcept:
-        """Set the parameters of a call that learns; `undo` restores the previous ones."""
-        self.forward_before, self.gamma_before = self.forward, self.gamma
-        self.forward, self.gamma = forward, gamma
-
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight, bint forward, double forgetting):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight):
         """Learn validated rows with their targets, shape (n_rows * n_targets,); all, or none if one overflows.
 
         Returns (reason, row) of the one that does, or None.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
-        check_idle(self.busy)
-        self.set(forward, forgetting)
         block.y, block.n_targets = &y[0], self.m
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
-    def predict_fast(self, dict attributes, X):
+    def predict_fast(self, dict attributes, X, forward, forgetting):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
-        if rows is None or not self.parameters_unchanged(attributes):
+        if rows is None or type(forward) is not bool or type(forgetting) is not float or not 0.0 < forgetting <= 1.0:
             return None
-        return self.predict_rows(rows, attributes["forward"], attributes["forgetting"])
+        return self.predict_rows(rows, forward, forgetting)
 
     def predict(self, X, bint forward, double forgetting, double[::1] shares=None):
         """Predictions for validated rows, dense or CSR; None if one is not finite.
@@ -273,8 +263,16 @@ cdef class ForwardLearner(AtomicLearner):
             self.swap()
             self.backed_up = False
         self.state = self.state_before
-        self.forward, self.gamma = self.forward_before, self.gamma_before
         self.forget_solution()
+        return 0
+
+    cdef Savepoint make_savepoint(self):
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = self.forward, self.gamma
+        return savepoint
+
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        self.forward, self.gamma = savepoint.settings
         return 0
 
     cdef void swap(self) noexcept nogil:

@@ -14,7 +14,7 @@ cdef class LearnerSavepoint(Savepoint):
     cdef Settings settings
     cdef RunState run
     cdef GeometryState state
-    cdef tuple validated, origin
+    cdef tuple origin
     cdef object schedule
     cdef Loss loss
     cdef double upper
@@ -31,7 +31,6 @@ cdef class Learner(AtomicLearner):
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
     cdef RunState run
     cdef Settings settings
-    cdef tuple validated      # (name, value) of the validated parameters that the settings follow from
     cdef object schedule      # the user's own, or None
     cdef const double[::1] own_rates  # of the rows of a call, by that schedule
     cdef list rates           # (row number, rate) whenever the adaptive rate had fallen by a tenth

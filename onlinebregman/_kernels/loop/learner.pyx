@@ -200,7 +200,7 @@ cdef class Learner(AtomicLearner):
     def coef(self):
         return self.geometry.coef(self.run.averaged)
 
-    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False, validated=()):
+    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False):
         """Set how rows are learned from the next call on.
 
         Parameters
@@ -213,9 +213,6 @@ cdef class Learner(AtomicLearner):
             Row after which averaging begins; True is 1.
         track_regret : bool
             Accumulate the sums of the regret certificate, starting at the current weights.
-        validated : dict
-            The estimator's validated parameters that these settings follow from. `learn_fast` works as long as the
-            estimator's attributes are these objects.
         """
         self.claim()
         try:
@@ -241,18 +238,8 @@ cdef class Learner(AtomicLearner):
                 self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
                 self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
                 self.run.rate_rose = 0.0
-            self.validated = tuple(dict(validated).items())
         finally:
             self.release()
-
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """Whether the estimator's attributes are the parameters that this learner was configured with."""
-        if self.validated is None:
-            return False
-        for name, value in self.validated:
-            if attributes.get(name) is not value:
-                return False
-        return True
 
     # --- entry points -------------------------------------------------------------------------------------------
 
@@ -473,7 +460,7 @@ cdef class Learner(AtomicLearner):
         cdef LearnerSavepoint savepoint = LearnerSavepoint()
         savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
         savepoint.schedule = self.schedule
-        savepoint.validated, savepoint.origin, savepoint.loss = self.validated, self.origin, self.loss
+        savepoint.origin, savepoint.loss = self.origin, self.loss
         savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
         savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
         savepoint.per_feature = self.geometry.per_feature
@@ -484,7 +471,7 @@ cdef class Learner(AtomicLearner):
         cdef LearnerSavepoint savepoint = saved
         self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
         self.schedule = savepoint.schedule
-        self.validated, self.origin, self.loss = savepoint.validated, savepoint.origin, savepoint.loss
+        self.origin, self.loss = savepoint.origin, savepoint.loss
         self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
         self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
         self.geometry.arrange(savepoint.per_feature)

@@ -83,14 +83,10 @@ cdef class MatchingLearner(SecondOrderLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        gamma = attributes.get("forgetting")
-        return type(attributes.get("forward")) is bool and type(gamma) is float and 0.0 < gamma <= 1.0
-
     def predict_fast(self, dict attributes, X):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
-        return None if rows is None or not self.parameters_unchanged(attributes) else self.predict_rows(rows)
+        return None if rows is None else self.predict_rows(rows)
 
     def predict(self, X):
         """Predictions for validated rows, dense or CSR; None if one is not finite."""

@@ -39,7 +39,7 @@ cdef class MixtureLearner(Ensemble):
     cdef Chunk chunk
     cdef double[::1] targets  # of the rows of the chunk
     cdef double[::1] scores   # of each learner, before it learned the row
-    cdef object n_jobs        # number of threads, as the parameter was given
+    cdef public object n_jobs  # number of threads, as the parameter was given
     cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
     cdef Workspace* work      # of the calling thread

@@ -114,16 +114,9 @@ cdef class MixtureLearner(Ensemble):
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.targets_by_class)
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """Parameters are read when learning starts."""
-        return True
-
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cdef void read(self, dict attributes) noexcept:
-        self.n_jobs = attributes.get("n_jobs", 1)
-
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, n_jobs=1):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None):
         """Learn validated rows with targets or class numbers, in up to `n_jobs` threads.
 
         Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
@@ -133,7 +126,6 @@ cdef class MixtureLearner(Ensemble):
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         check_idle(self.busy)
-        self.n_jobs = n_jobs
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 

@@ -77,14 +77,6 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.configure(**settings)
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """See `Learner.parameters_unchanged`."""
-        cdef Learner learner
-        for learner in self.learners:
-            if not learner.parameters_unchanged(attributes):
-                return False
-        return True
-
     def learn(self, X, const double[:, ::1] targets, const double[::1] sample_weight=None, order=None,
               double[:, ::1] scores=None):
         """Learn validated rows, in their order or in `order`.

@@ -14,8 +14,6 @@ from onlinebregman._kernels.loop.experts cimport BrierLearner, ExpertLearner
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.mixture cimport MixtureLearner, Outcome
 from onlinebregman._kernels.loop.state cimport BAD_TARGET
-from onlinebregman._kernels.loop.transaction cimport under_way
-from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.rows.rows cimport Rows
 
 cdef enum Link:
@@ -108,7 +106,7 @@ cdef inline double probability(Link link, double score) noexcept nogil:
 cdef class OnlineExpertsLearner(MixtureLearner):
     """The learners of experts, and the experts' weights, for calls that need no validation.
 
-    Experts may have learned elsewhere in between, or have got other learners: see `parameters_unchanged`.
+    Experts may have learned elsewhere in between, or have got other learners: see `ready`.
 
     Parameters
     ----------
@@ -125,20 +123,19 @@ cdef class OnlineExpertsLearner(MixtureLearner):
     cdef ExpertLearner weigher(self):
         return (<ForecastMixer> self.mixer).weigher
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        """Whether these are the learners of the estimator and of its experts, with unchanged parameters."""
+    cpdef bint ready(self, dict attributes):
+        """Whether these are the learners of the estimator and of its experts, and all of them are ready."""
         cdef AtomicLearner learner
         cdef dict own
         cdef Py_ssize_t k
-        parameters, experts = attributes["_validated"].parameters, attributes["estimators_"]
-        if attributes["_learner"] is not self.weigher() or attributes["history"] or len(experts) != self.n or \
-                not parameters or not holds(attributes, parameters):
+        experts = attributes["estimators_"]
+        if attributes["_learner"] is not self.weigher() or len(experts) != self.n or \
+                not MixtureLearner.ready(self, attributes):
             return False
         for k in range(self.n):
             learner, own = self.learners[k], vars(experts[k])
             if own.get("_learner") is not learner or own.get("class_weight") is not None or \
-                    "feature_names_in_" in own or under_way(own) or not learner.parameters_unchanged(own) or \
-                    not learner.row_scores_predict():
+                    "feature_names_in_" in own or not learner.ready(own) or not learner.row_scores_predict():
                 return False
         return True
 

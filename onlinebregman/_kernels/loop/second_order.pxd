@@ -31,9 +31,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef bint backed_up       # whether U is saved, too
     cdef double[::1] before
     cdef SecondOrderState state_before
-    cdef double gamma, gamma_before  # of the next call
+    cdef double gamma         # the forgetting factor
 
-    cdef void set(self, double gamma) noexcept
     cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil

@@ -27,7 +27,7 @@ from libc.math cimport NAN
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -88,7 +88,6 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
-        self.gamma_before = self.gamma
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory, self.before = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors()), None
         for j in range(self.padded):
@@ -205,22 +204,18 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cdef void read(self, dict attributes) noexcept:
-        self.set(attributes["forgetting"])
+    def configure(self, *, double forgetting):
+        """Set the forgetting factor of the rows from the next call on."""
+        check_idle(self.busy)
+        self.gamma = forgetting
 
-    cdef void set(self, double gamma) noexcept:
-        """Set the forgetting factor of a call that learns; `undo` restores the previous one."""
-        self.gamma_before, self.gamma = self.gamma, gamma
-
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight, double forgetting):
+    def learn(self, X, const double[::1] y, const double[::1] sample_weight):
         """Learn validated rows with targets or class numbers; all, or none if one overflows.
 
         Returns (reason, row) of the one that does, or None.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
-        check_idle(self.busy)
-        self.set(forgetting)
         block.y, block.n_targets, block.scores = &y[0], 1, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         status = self.learn_block(rows, &block)
@@ -250,7 +245,16 @@ cdef class SecondOrderLearner(AtomicLearner):
         memcpy(&self.memory[0], &self.before[0], self.n_backed_up() * sizeof(double))
         if self.passed and not self.backed_up:
             memset(self.scale() + self.padded, 0, 2 * self.padded * sizeof(double))
-        self.state, self.gamma = self.state_before, self.gamma_before
+        self.state = self.state_before
+        return 0
+
+    cdef Savepoint make_savepoint(self):
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = self.gamma
+        return savepoint
+
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        self.gamma = savepoint.settings
         return 0
 
     cdef void keep(self, Rows rows) noexcept:

@@ -107,10 +107,6 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        value = attributes.get("forgetting")
-        return type(value) is float and 0.0 < value <= 1.0 and attributes.get("handle_unknown") in ("error", "add")
-
     def predict_fast(self, dict attributes, X, bint linked):
         """Scores or probabilities for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)

@@ -13,7 +13,6 @@ from libc.math cimport fabs, isfinite
 from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport LEARNED
-from onlinebregman._kernels.loop.transaction cimport under_way
 from onlinebregman._kernels.matrices.constraints import row_extremes
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.rows import all_finite
@@ -31,7 +30,7 @@ cdef struct Chosen:              # the instances to learn
 def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
     """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does; False if that is not safe."""
     cdef Rows rows
-    if learner.busy or under_way(attributes) or not learner.parameters_unchanged(attributes):
+    if not learner.ready(attributes):
         return False
     rows = learner.fitting_rows(attributes, instances.data)
     if rows is None:

@@ -1,3 +1,4 @@
+cdef bint parameters_unchanged(dict attributes)
 cdef bint under_way(dict attributes)
 cdef Py_ssize_t patience() noexcept
 cdef object signal_raised()

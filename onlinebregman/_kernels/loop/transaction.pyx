@@ -29,12 +29,39 @@ cdef bint under_way(dict attributes):
     return thread is not None and thread != PyThread_get_thread_ident()
 
 
-def holds(dict attributes, tuple parameters):
-    """Whether the attributes contain these very objects; `parameters` are pairs of a name and a value."""
-    for name, value in parameters:
-        if attributes.get(name) is not value:
+cdef class Validated:
+    """The parameters that the calls of an estimator read, as they were validated and passed on last.
+
+    They are not copied or saved with the estimator, which then validates them again.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+    names : tuple of str, default=()
+    """
+
+    cdef tuple parameters     # pairs of a name and a value; None in a copy
+
+    def __init__(self, estimator=None, tuple names=()):
+        self.parameters = None if estimator is None else tuple([(name, getattr(estimator, name)) for name in names])
+
+    def __reduce__(self):
+        return Validated, ()
+
+    cpdef bint are_those_of(self, dict attributes):
+        """Whether the attributes of an estimator are these very objects."""
+        if self.parameters is None:
             return False
-    return True
+        for name, value in self.parameters:
+            if attributes.get(name) is not value:
+                return False
+        return True
+
+
+cdef bint parameters_unchanged(dict attributes):
+    """Whether the estimator with these attributes has the parameters that were validated last."""
+    validated = attributes.get("_validated")
+    return validated is not None and (<Validated?> validated).are_those_of(attributes)
 
 
 cdef Py_ssize_t patience() noexcept:

@@ -13,7 +13,6 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
-from onlinebregman._kernels.loop.transaction import holds
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 cdef extern from "ops/mt19937.h":
@@ -110,10 +109,6 @@ cdef class Reservoir(AtomicLearner):
             raise ValueError(f"numbers must have one entry for each of {rows.n_rows} rows; got {numbers.shape[0]}")
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, NULL, NULL
         return self.learn_block(rows, &block) == LEARNED
-
-    cpdef bint parameters_unchanged(self, dict attributes):
-        cdef tuple parameters = attributes["_validated"].parameters
-        return len(parameters) > 0 and holds(attributes, parameters)
 
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
         if not AtomicLearner.learn_weighted(self, attributes, rows, block, sample_weight):

@@ -80,16 +80,13 @@ cdef class Sampler(Reservoir):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint parameters_unchanged(self, dict attributes):
-        learner = attributes.get("_learner")
-        return self.loss is not None and isinstance(learner, Learner) and \
-            (<Learner> learner).parameters_unchanged(attributes)
-
-    cdef void read(self, dict attributes) noexcept:
-        self.waiting, self.again, self.sums_rates = <Learner> attributes["_learner"], False, False
+    cpdef bint ready(self, dict attributes):
+        return self.loss is not None and Reservoir.ready(self, attributes)
 
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
+        self.waiting, self.again, self.sums_rates = <Learner?> attributes["_learner"], False, False
         if not Reservoir.learn_weighted(self, attributes, rows, block, sample_weight):
+            self.waiting = None
             return False
         attributes["n_collapsed_"] += self.n_collapsed
         return True
