@@ -74,6 +74,17 @@ def stream(loss, rng, rows, n, density=1.0):
     return X, targets.get(loss, lambda: 0.5 * X.sum(axis=1) + rng.normal(size=rows))()
 
 
+def rows_that_end_on_kinks(loss, seed, n=5, repeats=60):
+    """Four rows, many times each: an exact step on one often ends on a kink, where the next equal row begins.
+
+    Also returns a permutation of the columns.
+    """
+    rng = np.random.default_rng(seed)
+    X, y = stream(loss, rng, 4, n, density=0.7)
+    order = rng.permutation(np.repeat(np.arange(4), repeats))
+    return X[order], y[order], rng.permutation(n)
+
+
 def model_of(divergence, loss, **parameters):
     kind = MirrorDescentClassifier if loss in MARGIN_LOSSES else MirrorDescentRegressor
     return kind(divergence=divergence, loss=loss, **parameters)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from replica import MARGIN_LOSSES, geometries, learn, model_of, start_of, stream
+from replica import MARGIN_LOSSES, geometries, learn, model_of, rows_that_end_on_kinks, start_of, stream
 from scipy.optimize import minimize_scalar
 
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
@@ -47,6 +47,13 @@ class Pinball(ScoreLoss):
 
     def kinks(self, y):
         return [y]
+
+
+class OneSided(QuantileLoss):
+    """The same with all properties; at the kink `derivative` is the slope of one side."""
+
+    def derivative(self, a, y):
+        return np.where(np.asarray(a) > y, 1 - self.quantile, -self.quantile)
 
 
 class Stairs(ScoreLoss):
@@ -114,6 +121,20 @@ def test_a_user_defined_pinball_loss_is_the_quantile_loss(divergence, quantile, 
     )
     assert_allclose(mine.coef_, compiled.coef_, rtol=1e-12, atol=1e-14)
     assert_allclose(mine.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["implicit", "importance"])
+@pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])
+def test_on_its_kink_a_loss_has_no_slope(divergence, update):
+    """Adaptive metrics depend on the slope: it is 0 where 0 is a subgradient, not that of one side."""
+    for seed in range(3):
+        X, y, _ = rows_that_end_on_kinks("quantile", seed, repeats=20)
+        mine, compiled = (
+            MirrorDescentRegressor(divergence=divergence, update=update, loss=loss).partial_fit(X, y)
+            for loss in (OneSided(0.7), QuantileLoss(0.7))
+        )
+        assert_allclose(mine.metric_, compiled.metric_, rtol=1e-9)
+        assert_allclose(mine.coef_, compiled.coef_, rtol=1e-9, atol=1e-9)
 
 
 def test_the_quantile_loss_finds_quantiles():

@@ -154,6 +154,18 @@ class Loss(ABC):
         apart = np.where((a == self.kinks(y)).any(axis=0), apart, 0.0)
         return self.derivative(a - apart, y), self.derivative(a + apart, y)
 
+    def _nearest_kink(self, a: float, y: float) -> float:
+        """The kink nearest to a score, or the end of an interval without loss; NaN if there is none."""
+        kinks = np.ravel(self.kinks(y))
+        if self.flat:
+            kinks = np.r_[kinks, np.ravel(self.bends(y))]
+        return kinks[np.abs(kinks - a).argmin()] if kinks.size else np.nan
+
+    def _slope_at_kink(self, kink: float, y: float) -> float:
+        """The subgradient nearest to 0 there."""
+        low, high = self.subdifferential(kink, y)
+        return min(max(0.0, float(low)), float(high))
+
     def probability(self, a: ArrayLike) -> Array:
         """Probability of the positive class, for a `probabilistic` loss: the position of h(a) between the labels."""
         low, high = self.labels

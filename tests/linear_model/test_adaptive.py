@@ -9,7 +9,7 @@ from adaptive_replica import DIVERGENCES, Replica
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from replica import LOSSES, MARGIN_LOSSES, VALUES, learn, model_of, stream
+from replica import LOSSES, MARGIN_LOSSES, VALUES, learn, model_of, rows_that_end_on_kinks, stream
 from scipy import sparse
 
 from onlinebregman import ImplicitGDRegressor, MirrorDescentClassifier, MirrorDescentRegressor
@@ -142,6 +142,31 @@ def test_a_value_larger_than_any_before_is_predicted_as_the_largest():
         model.predict([[np.inf, 0.0]])
 
 
+# --- kinks ------------------------------------------------------------------------------------------------------------
+
+KINKED = ["hinge", "perceptron", "absolute_error", "epsilon_insensitive", "quantile"]
+
+
+def state(model, order=slice(None)):
+    """Weights and metric, in the order of the original columns, and the intercept."""
+    found = np.empty((2, model.n_features_in_))
+    found[:, order] = np.ravel(model.coef_), np.ravel(model.metric_)
+    return np.r_[found.ravel(), np.ravel(model.intercept_)]
+
+
+@every
+@pytest.mark.parametrize("update", ["implicit", "importance"])
+@pytest.mark.parametrize("loss", KINKED)
+def test_scores_within_rounding_of_a_kink_are_on_it(name, update, loss):
+    """Otherwise the last bit of a score decides whether a row counts in the metric."""
+    for seed in range(100):
+        X, y, order = rows_that_end_on_kinks(loss, seed)
+        model, permuted, rows = (model_of(name, loss, update=update) for _ in range(3))
+        expected = state(learn(model, X, y))
+        for found in (state(learn(permuted, X[:, order], y), order), state(learn(rows, sparse.csr_array(X), y))):
+            assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(), err_msg=f"seed {seed}")
+
+
 # --- theory -----------------------------------------------------------------------------------------------------------
 
 
@@ -153,12 +178,15 @@ def test_a_value_larger_than_any_before_is_predicted_as_the_largest():
     loss=st.sampled_from(["squared_error", "log_loss", "absolute_error", "hinge", "huber"]),
     upper=st.sampled_from([None, 0.5]),
     fit_intercept=st.booleans(),
+    on_kinks=st.booleans(),
 )
-def test_the_regret_certificate_holds_for_every_comparator(name, seed, update, loss, upper, fit_intercept):
-    """From the row at which tracking starts, while the sizes of rows grow."""
+def test_the_regret_certificate_holds_for_every_comparator(name, seed, update, loss, upper, fit_intercept, on_kinks):
+    """From the row at which tracking starts, while the sizes of rows grow, or where equal rows end on kinks."""
     rng = np.random.default_rng(seed)
     X, y = stream(loss, rng, 50, 4, density=0.7)
     X *= np.exp(rng.normal(size=4)) * np.exp(np.linspace(0, 2, 50))[:, np.newaxis]
+    if on_kinks:
+        X, y, _ = (values[:50] for values in rows_that_end_on_kinks(loss, seed, n=4))
     weights = rng.choice([0.5, 1.0, 2.0], size=50)
     model = model_of(
         name, loss, update=update, eta0=0.3, fit_intercept=fit_intercept, learning_rate="constant",

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from replica import rows_that_end_on_kinks
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import clone
@@ -158,6 +159,17 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
     for model, estimator in zip(alone, mixture.estimators_, strict=True):
         assert_array_equal(model.coef_, estimator.coef_)
         assert model.t_ == estimator.t_
+
+
+def test_the_order_of_columns_does_not_matter_where_members_end_on_kinks():
+    X, y, order = rows_that_end_on_kinks("hinge", 0)
+    members = [
+        MirrorDescentClassifier(divergence=name, loss="hinge")
+        for name in ("adagrad", "normalized_adagrad", "diagonal_newton")
+    ]
+    one, two = (ParameterFreeClassifier(members=members).fit(rows, y) for rows in (X, X[:, order]))
+    assert_allclose(two.cumulative_losses_, one.cumulative_losses_, rtol=1e-9)
+    assert_allclose(two.predict_proba(X[:, order]), one.predict_proba(X), rtol=1e-9)
 
 
 HINGE = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", eta0=0.1)

@@ -2,7 +2,7 @@
 #
 # The functions are inline, in a .pxd: for short rows calls between modules would take a noticeable part of the time.
 
-from libc.math cimport INFINITY, NAN, isfinite
+from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step, logistic_step_from
@@ -11,6 +11,10 @@ from onlinebregman._kernels.loop.state cimport (
     NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
 )
 from onlinebregman._kernels.losses.loss cimport Loss, ob_logistic_derivatives
+
+cdef extern from "ops/adaptive.h":
+    double OB_KINK_ROUNDING
+    double ob_size_of_terms(const double* w, const double* x, Py_ssize_t n) noexcept nogil
 
 
 cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
@@ -21,6 +25,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     """
     cdef int update = settings.update, status
     cdef double c, eta, lo, hi, gap = 0.0, value, predicted, slope, curvature
+    cdef bint settled
     cdef Score score
     status = predict_row(geometry, settings, run, work, &score, &predicted)
     if status != LEARNED:
@@ -30,6 +35,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if prior_score != NULL:
         prior_score[0] = predicted
 
+    settled = loss.kinked and geometry.adaptive and update != EXPLICIT and on_kink(loss, work, &score, y, &slope)
     value = loss.value(score.a, y)
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
@@ -38,7 +44,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if geometry.adaptive:
         if loss.logistic:
             ob_logistic_derivatives(score.a, y, &slope, &curvature)
-        else:
+        elif not settled:
             slope = loss.derivative(score.a, y)
         eta *= geometry.adapt(work, slope, y, weight, update != EXPLICIT, &score.slope, &score.bias)
     if update == IMPLICIT and geometry.adaptive and loss.logistic:
@@ -76,6 +82,21 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
     value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
     return end_step(geometry, settings, run, work, eta, c, score.bias, value)
+
+
+cdef inline bint on_kink(Loss loss, Workspace* work, Score* score, double y, double* slope) noexcept nogil:
+    """Whether a score in an adaptive geometry is a kink up to rounding; if so, set it to the kink, and the slope there.
+
+    Exact steps end on kinks, where the slope jumps, and with it the metric that the next equal row leads to. (The step
+    itself does not: in other geometries rounding errors remain rounding errors.)
+    """
+    cdef double kink = loss.kink(score.a, y), gap = fabs(score.a - kink)
+    if not (gap <= 1e-3 * fabs(kink) or kink == 0):  # far, unless terms are 1e9 times as large: saves most rows the sum
+        return False
+    if gap > OB_KINK_ROUNDING * (ob_size_of_terms(work.w, work.x, work.n) + fabs(score.intercept) + fabs(kink)):
+        return False
+    score.a, slope[0] = kink, loss.slope_at_kink(kink, y)
+    return True
 
 
 cdef inline bint averages(Geometry geometry, const RunState* run) noexcept nogil:

@@ -14,12 +14,15 @@ cdef struct Edge:             # where a smooth piece of a loss ends, in the dire
 
 cdef class Loss:
     cdef readonly bint linear     # whether the derivative is a - y everywhere (of an inner loss: linear in a)
+    cdef readonly bint kinked     # whether `kink` may find one
     cdef readonly bint logistic   # whether value and derivatives are those of LogisticLoss
     cdef readonly Loss inner      # a smooth loss equal to this one around its minimum; None: the loss itself
     cdef object interrupt         # KeyboardInterrupt or MemoryError raised by a loss in Python
     cdef double value(self, double a, double y) noexcept nogil
     cdef double derivative(self, double a, double y) noexcept nogil
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil
+    cdef double kink(self, double a, double y) noexcept nogil
+    cdef double slope_at_kink(self, double kink, double y) noexcept nogil
     cdef double link(self, double a) noexcept nogil
     cdef double curvature(self, double a, double y) noexcept nogil
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil

@@ -5,7 +5,7 @@ derivative is constant, and around it the derivative jumps (hinge, absolute, qua
 is a squared one (Huber, modified Huber); or the loss is squared on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, log, signbit
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, signbit
 
 
 cdef class Loss:
@@ -25,6 +25,14 @@ cdef class Loss:
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
         """Find the next edge from a in the direction of the minimum, where the derivative jumps or starts to change."""
         return False
+
+    cdef double kink(self, double a, double y) noexcept nogil:
+        """The kink nearest to the score a, or the end of an interval without loss; NaN if there is none."""
+        return NAN
+
+    cdef double slope_at_kink(self, double kink, double y) noexcept nogil:
+        """The subgradient nearest to 0 there."""
+        return 0.0
 
     cdef double link(self, double a) noexcept nogil:
         """The prediction of a target."""
@@ -47,7 +55,7 @@ cdef class Loss:
         return isfinite(y)
 
 
-cdef inline bint kink(Edge* edge, double score, double slope) noexcept nogil:
+cdef inline bint jump(Edge* edge, double score, double slope) noexcept nogil:
     """Set an edge: the derivative is constant up to this score, and 0 or of the other sign behind it."""
     edge.score, edge.near, edge.far = score, slope, 0.0
     return True
@@ -108,7 +116,7 @@ cdef class BoundLoss(Loss):
     """max(a - y, 0)^2 / 2 where y >= 0, max(|y| - a, 0)^2 / 2 where y < 0 or y = -0."""
 
     def __cinit__(self):
-        self.inner = DistanceLoss()
+        self.inner, self.kinked = DistanceLoss(), True
 
     cdef double value(self, double a, double y) noexcept nogil:
         cdef double gap = self.derivative(a, y)
@@ -116,6 +124,9 @@ cdef class BoundLoss(Loss):
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return min(a + y, 0.0) if signbit(y) else max(a - y, 0.0)
+
+    cdef double kink(self, double a, double y) noexcept nogil:
+        return fabs(y)
 
 
 cdef class LogisticLoss(Loss):
@@ -182,7 +193,7 @@ cdef class EpsilonInsensitiveLoss(Loss):
     cdef readonly double epsilon
 
     def __cinit__(self, epsilon=0.0):
-        self.epsilon = epsilon
+        self.epsilon, self.kinked = epsilon, True
 
     def _arguments(self):
         return (self.epsilon,)
@@ -193,8 +204,11 @@ cdef class EpsilonInsensitiveLoss(Loss):
     cdef double derivative(self, double a, double y) noexcept nogil:
         return 1.0 if a - y > self.epsilon else -1.0 if a - y < -self.epsilon else 0.0
 
+    cdef double kink(self, double a, double y) noexcept nogil:
+        return y + copysign(self.epsilon, a - y)
+
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
-        return kink(edge, y + self.epsilon if a > y else y - self.epsilon, self.derivative(a, y))
+        return jump(edge, self.kink(a, y), self.derivative(a, y))
 
 
 cdef class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
@@ -220,7 +234,7 @@ cdef class QuantileLoss(Loss):
     cdef readonly double quantile
 
     def __cinit__(self, quantile=0.5):
-        self.quantile = quantile
+        self.quantile, self.kinked = quantile, True
 
     def _arguments(self):
         return (self.quantile,)
@@ -231,8 +245,11 @@ cdef class QuantileLoss(Loss):
     cdef double derivative(self, double a, double y) noexcept nogil:
         return 1.0 - self.quantile if a > y else -self.quantile if a < y else 0.0
 
+    cdef double kink(self, double a, double y) noexcept nogil:
+        return y
+
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
-        return kink(edge, y, self.derivative(a, y))
+        return jump(edge, y, self.derivative(a, y))
 
 
 cdef class HuberLoss(Loss):
@@ -263,6 +280,12 @@ cdef class HuberLoss(Loss):
 cdef class MarginLoss(Loss):
     """Base class for labels y = -1 or 1; link the sign of the score."""
 
+    def __cinit__(self, *arguments, **more):
+        self.kinked = True
+
+    cdef double kink(self, double a, double y) noexcept nogil:
+        return y
+
     cdef double link(self, double a) noexcept nogil:
         return 1.0 if a > 0 else -1.0 if a < 0 else 0.0
 
@@ -289,8 +312,11 @@ cdef class HingeLoss(MarginLoss):
             return -y
         return 0.0
 
+    cdef double kink(self, double a, double y) noexcept nogil:
+        return y * self.margin
+
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil:
-        return kink(edge, y * self.margin, self.derivative(a, y))
+        return jump(edge, y * self.margin, self.derivative(a, y))
 
 
 cdef class SquaredHingeLoss(MarginLoss):

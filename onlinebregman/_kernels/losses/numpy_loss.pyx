@@ -13,7 +13,7 @@ cdef class NumPyLoss(Loss):
     cdef readonly object definition
 
     def __cinit__(self, definition):
-        self.definition = definition
+        self.definition, self.kinked = definition, True
 
     def _arguments(self):
         return (self.definition,)
@@ -56,6 +56,14 @@ cdef class NumPyLoss(Loss):
         left, right = self.definition.subdifferential(edge.score, y)
         edge.near, edge.far = (left, right) if upwards else (right, left)
         return True
+
+    cdef double kink(self, double a, double y) noexcept nogil:
+        with gil:
+            return self.call("_nearest_kink", (a, y))
+
+    cdef double slope_at_kink(self, double kink, double y) noexcept nogil:
+        with gil:
+            return self.call("_slope_at_kink", (kink, y))
 
     cdef double link(self, double a) noexcept nogil:
         with gil:
