@@ -193,17 +193,17 @@ def test_it_is_that_of_a_replica_in_numpy(name, scaled, update):
     """The right side from the definitions: D by F and f, S by D and the losses, theta by its mean."""
     rng = np.random.default_rng(5)
     n, eta = 4, 0.02 * (3 if scaled else 1)
-    F, (f, inverse) = POTENTIALS[name], MIRRORS[name]
+    F, f, inverse = POTENTIALS[name], MIRRORS[name].f, MIRRORS[name].inverse
     shards, first = sharded(rng, "squared_error", n), start_of(name, rng, n)
 
     def D(u, w):
-        return F(u, n) - F(w, n) - f(w, n) @ (u - w)
+        return F(u, n) - F(w, n) - f(w) @ (u - w)
 
     def both(u, b, w, c):
         return D(u, w) + (b - c) ** 2 / 2
 
     total = sum(h.sum() for *_, h in shards)
-    theta, b, slack, lost = f(first, n), 0.0, 0.0, 0.0
+    theta, b, slack, lost = f(first), 0.0, 0.0, 0.0
     for _ in range(2):
         ends = []
         for X, y, h in shards:
@@ -229,7 +229,7 @@ def test_it_is_that_of_a_replica_in_numpy(name, scaled, update):
         track_regret=True,
     )
     run = Rounds(model, shards, 2)
-    last = inverse(theta, n)
+    last = inverse(theta)
     assert_allclose(run.model.coef_, last, rtol=1e-9)
     assert_allclose(run.model.weighted_loss_, lost, rtol=1e-9)
     for _ in range(5):

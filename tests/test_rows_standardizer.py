@@ -102,19 +102,19 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
     if make == "forward":
         learner = ForwardLearner(D, (), 1.0, True)
         learner.standardize_by(Standardizer(D, centred))
-        settings = None, True, 1.0
+        weights = (None,)
     else:
-        learner, settings = learner_of(Standardizer(D, centred)), ()
+        learner, weights = learner_of(Standardizer(D, centred)), ()
     if make == "three":
         learner = MultiLearner([learner_of(None) for _ in range(3)])
         learner.standardize_by(Standardizer(D, centred))
         y = y[:, np.newaxis]
-    learner.learn(csr(X), y, *settings)
+    learner.learn(csr(X), y, *weights)
     before = state(learner)
     X, y = stream(rows + 5, seed=1)
     X, y = X[5:], y[5:] if make != "three" else y[5:, np.newaxis]
     X[-1, 30] = np.nan
-    refused = learner.learn(LAYOUTS[layout](X), y, *settings)
+    refused = learner.learn(LAYOUTS[layout](X), y, *weights)
     assert refused not in (None, -1) and state(learner) == before
 
 

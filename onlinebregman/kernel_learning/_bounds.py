@@ -184,10 +184,9 @@ class LossBoundsMixin(MirrorMixin):
         ValueError
             If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing.
         """
+        learner = self._fitted_learner()
         kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)
-        return self._optimality_gap(
-            self._fitted_learner(), kernels, weighted=weighted, largest_divergence=largest_divergence
-        )
+        return self._optimality_gap(learner, kernels, weighted=weighted, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A kernel to compare with: symmetric, positive semidefinite, of trace one."""

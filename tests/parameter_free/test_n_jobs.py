@@ -144,11 +144,12 @@ def test_the_first_row_that_a_member_refuses_is_reported(n_jobs, targets, refuse
     before = everything(model, X)
     wrong = y.copy()
     wrong[list(targets)] = list(targets.values())
-    assert model._learner.learn(X, wrong, None, n_jobs) == refused
+    model._learner.n_jobs = n_jobs
+    assert model._learner.learn(X, wrong, None) == refused
     assert model._learner.refusing == refusing
     for found, expected in zip(everything(model, X), before, strict=True):
         assert_array_equal(found, expected)
-    assert model._learner.learn(X[:200], wrong[:200], None, n_jobs) is None
+    assert model._learner.learn(X[:200], wrong[:200], None) is None
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -159,11 +160,12 @@ def test_a_class_that_there_is_not_ends_a_chunk(n_jobs):
     before = everything(model, X)
     codes, weights = y.astype(np.float64), np.ones(ROWS)
     codes[[7, 200]], weights[7] = 5.0, 0.0
-    assert model._learner.learn(X, codes, weights, n_jobs) == ("bad target", 200)
+    model._learner.n_jobs = n_jobs
+    assert model._learner.learn(X, codes, weights) == ("bad target", 200)
     assert model._learner.refusing == -1
     for found, expected in zip(everything(model, X), before, strict=True):
         assert_array_equal(found, expected)
-    assert model._learner.learn(X[:200], codes[:200], weights[:200], n_jobs) is None
+    assert model._learner.learn(X[:200], codes[:200], weights[:200]) is None
 
 
 def test_threads_as_joblib_is_configured():
