@@ -16,10 +16,11 @@ cimport cython
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, isfinite, log1p, sqrt, tanh
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.loop.second_order cimport SecondOrderLearner
 from onlinebregman._kernels.loop.softmax cimport SoftmaxLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
-from onlinebregman._kernels.rows.rows cimport Row
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef extern from "ops/row.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
@@ -86,6 +87,10 @@ cdef class AioliLearner(SoftmaxLearner):
     def slack(self):
         """What the losses exceed the minimum of F by; infinite if the past was forgotten."""
         return self.state.slack
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        """Back up U as well: then no step stays pending, on whose rounding errors predictions would depend."""
+        return SecondOrderLearner.begin(self, rows, True)
 
     cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil:
         self.reach = self.radius * sqrt(ob_dot(row.x, row.x, row.n) + self.fit_intercept)
