@@ -147,19 +147,23 @@ class Chain:
         """Run the calls; yields the number of each and its fault, or None."""
         for i in range(CHAIN):
             try:
-                chance = self.dice.random()
-                if chance < 0.02:
-                    self.change_a_file()
-                elif chance < 0.07:
-                    self.change_a_parameter()
-                else:
-                    self.call()
+                self.act()
                 problem = None
             except Finding as error:
                 problem = str(error)
             yield i, problem
             if problem is not None:
                 return
+
+    def act(self):
+        """One call, or a change of a file or of a parameter."""
+        chance = self.dice.random()
+        if chance < 0.02:
+            self.change_a_file()
+        elif chance < 0.07:
+            self.change_a_parameter()
+        else:
+            self.call()
 
     def call(self):
         """Call one method with one or more arguments of another kind."""

@@ -21,7 +21,7 @@ import random
 import fuzz
 import numpy as np
 from conftest import OUTPUTS, configurations, default_names, rows_for
-from fuzz import CHAIN, REFUSALS, SLOW, Finding, learned
+from fuzz import REFUSALS, SLOW, Chain, Finding, learned
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
@@ -90,8 +90,8 @@ def models():
     return found
 
 
-class UndoChain:
-    """A model with its twin, and a sequence of calls; see `fuzz.Chain`."""
+class UndoChain(Chain):
+    """A model with its twin, and a sequence of calls."""
 
     def __init__(self, seed, number, tally=None, log=None):
         self.dice = dice = random.Random(f"undo:{seed}:{number}")
@@ -122,19 +122,7 @@ class UndoChain:
             row[self.dice.sample(range(len(row)), len(values))] = values
         return wide
 
-    def run(self):
-        """Run the calls; yields the number of each and its fault, or None."""
-        for i in range(CHAIN):
-            try:
-                self.call()
-                problem = None
-            except Finding as error:
-                problem = str(error)
-            yield i, problem
-            if problem is not None:
-                return
-
-    def call(self):
+    def act(self):
         """One call of the model, and what the twin learns of it; then the comparison."""
         X, y, weights = self.rows()
         method = "fit" if self.dice.random() < 0.1 else "partial_fit"
