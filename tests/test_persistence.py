@@ -333,7 +333,7 @@ NOT_SAVED = {
     "Savepoint",
     "ThreadPool",
 }
-NOT_SAVED |= {"Pass", "Sampler", "SamplerSavepoint", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
+NOT_SAVED |= {"Pass", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
 NOT_SAVED |= {"Transaction", "Validated", "Workspaces"}
 
 

@@ -252,6 +252,7 @@ cdef class AtomicLearner:
 
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
         """Called before the k-th row is fetched, if `looks_ahead` is set: prepare for it and the next ones."""
+        self.prefetch(rows, k + 1)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         """Prefetch the memory that the k-th row needs."""

@@ -156,9 +156,6 @@ cdef class MultiLearner(Ensemble):
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.n
 
-    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
-        self.prefetch(rows, k + 1)
-
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-cimport cython
 from libc.math cimport fabs
 
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
@@ -18,14 +17,6 @@ from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 # Number of instances that are made before they are learned, for geometries that look ahead.
 cdef enum:
     BLOCK_SIZE = 128
-
-
-@cython.final
-cdef class SamplerSavepoint(Savepoint):
-    """Settings of a sampler."""
-
-    cdef Loss loss
-    cdef bint one_sided, scaled
 
 
 cdef class Sampler(Reservoir):
@@ -216,13 +207,12 @@ cdef class Sampler(Reservoir):
         self.learner.keep(self.instance_rows)
 
     cdef Savepoint make_savepoint(self):
-        cdef SamplerSavepoint savepoint = SamplerSavepoint()
-        savepoint.loss, savepoint.one_sided, savepoint.scaled = self.loss, self.one_sided, self.scaled
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = self.loss, self.one_sided, self.scaled
         return savepoint
 
-    cdef int return_to(self, Savepoint saved) except -1:
-        cdef SamplerSavepoint savepoint = saved
-        self.loss, self.one_sided, self.scaled = savepoint.loss, savepoint.one_sided, savepoint.scaled
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        self.loss, self.one_sided, self.scaled = savepoint.settings
         return 0
 
     cdef object interruption(self):
