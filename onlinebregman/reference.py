@@ -28,15 +28,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import expit, logit, logsumexp, wrightomega, xlogy
 
-Array = np.ndarray
 
 # --- losses and mirror maps -------------------------------------------------------------------------------------------
-
-
 class Loss(NamedTuple):
     """L(a, y), convex in the prediction a; L', at a kink a subgradient; L'' where it is needed."""
 
@@ -128,9 +126,8 @@ MIRRORS = {
     "p_norm": p_norm(),
 }
 
+
 # --- mirror descent: KW97, KB10, W ------------------------------------------------------------------------------------
-
-
 def implicit_step(eta: float, slope: Callable[[float], float], low: float = -np.inf, high: float = np.inf) -> float:
     """The root of c = eta slope(c) for an L' that falls with c: between 0 and the explicit step, eta slope(0).
 
@@ -203,11 +200,8 @@ def proximal_step(mirror: Mirror, theta: Array, l1: float, l2: float, soft: bool
 
     `soft`: weights have any sign and f(0) = 0, which makes l1 a soft threshold on theta = f(w).
     """
-
-    def ridge(t: float) -> float:
-        return t - implicit_step(l2, lambda c: float(mirror.inverse(np.array([t - c]))[0]))
-
-    return np.array([ridge(t) for t in theta - (np.sign(theta) * np.minimum(l1, np.abs(theta)) if soft else l1)])
+    theta = theta - (np.sign(theta) * np.minimum(l1, np.abs(theta)) if soft else l1)
+    return theta - [implicit_step(l2, lambda c, t=t: float(mirror.inverse(np.array([t - c]))[0])) for t in theta]
 
 
 def perceptron_step(w: Array, x: Array, y: float, eta: float) -> Array:
@@ -251,8 +245,6 @@ class BurgGradient:
 
 
 # --- adaptive divergences, bets ---------------------------------------------------------------------------------------
-
-
 class Adaptive:
     """w_i' = w_i - c x_i / h_i, the step in D_t(u, w) = sum h_i (u_i - w_i)^2 / 2, where h depends on g = L'(a, y).
 
@@ -347,8 +339,6 @@ class ScaleInvariant:
 
 
 # --- the forward algorithm: Azoury and Warmuth 2001, W ----------------------------------------------------------------
-
-
 class ForwardRegression:
     """x'(A + x x')^-1 b with A = alpha I + sum x x', b = sum y x: the matrix already has the row (Vovk 2001; W).
 
@@ -402,6 +392,26 @@ class ForwardSoftmax:
         self.A = self.gamma * self.A + s * max((1 - p @ p) / (len(p) - 1), 1e-6) * np.outer(x, x)
 
 
+class Aioli(ForwardNewton):
+    """w' = argmin_u (u - w)'A (u - w) / 2 + l(u) for the log loss, A' = gamma A + k x x' (Jezequel et al. 2020).
+
+    l is L(z) + L'(z) (u.x - z) + k (u.x - z)^2 / 2 at the score z, a tie of both labels: k makes it at most L(u.x) for
+    norm(u) <= radius. A = alpha I / 2 at the start.
+    """
+
+    def predict(self, x: Array) -> float:
+        """The score of argmin_u of all l so far plus L(u.x, 1) + L(u.x, 0): the root of z = a - q tanh(z / 2)."""
+        a, q = self.w @ x, x @ np.linalg.solve(self.A, x)
+        return brentq(lambda z: z - a + q * np.tanh(z / 2), -abs(a) - 1, abs(a) + 1, xtol=1e-14, rtol=1e-14)
+
+    def learn(self, x: Array, y: float, s: float = 1.0, radius: float = 1.0) -> None:
+        """Add the row, and go to the minimum."""
+        z = self.predict(x)
+        k = s * self.loss.curvature(z, y) / (1 + max(radius * np.linalg.norm(x) - abs(z), 0.0) / 2)
+        more, b = k * np.outer(x, x), self.A @ self.w + (k * z - s * self.loss.derivative(z, y)) * x
+        self.w, self.A = np.linalg.solve(self.A + more, b), self.gamma * self.A + more
+
+
 def implicit_softmax(a: Array, y: Array, q: float) -> Array:
     """The root of p = softmax(a - q (p - y)): u + ln u = a + q y + ln q - m, u = q p, for the m at which sum p = 1."""
     t = a + q * y + np.log(q)
@@ -410,8 +420,6 @@ def implicit_softmax(a: Array, y: Array, q: float) -> Array:
 
 
 # --- mixtures of experts ----------------------------------------------------------------------------------------------
-
-
 def share_update(v: Array, losses: Array, eta: float, prior: Array, share: float = 0.0) -> Array:
     """v_k' ~ v_k e^(-eta l_k), then the part `share` of all weight is distributed anew (Herbster and Warmuth 1998).
 
@@ -491,8 +499,6 @@ def stacked(m: Array, p: Array, b: Array) -> Array:
 
 
 # --- matrices: z'Wz for rows z, tr(W X) for symmetric X; KB10, TRW04 --------------------------------------------------
-
-
 def logdet_step(W: Array, z: Array, y: float, eta: float) -> Array:
     """W'^-1 = W^-1 + eta (a' - y) z z', a' = z'W'z the root of eta a a'^2 - (eta y a - 1) a' - a = 0 (KB10, 5)."""
     a, v = z @ W @ z, W @ z
@@ -530,11 +536,8 @@ def matrix_exp(G: Array, trace: float | None = None) -> Array:
 
 def von_neumann_step(G: Array, X: Array, y: float, eta: float, trace: float | None, update: str = "implicit") -> Array:
     """G' = G - eta (tr(W X) - y) X for W = exp(G) (over its trace: MEG): the new log W (TRW04, 4)."""
-
-    def slope(c: float) -> float:
-        return float(np.vdot(matrix_exp(G - c * X, trace), X) - y)
-
-    return G - (implicit_step(eta, slope) if update == "implicit" else eta * slope(0.0)) * X
+    step = implicit_step if update == "implicit" else lambda eta, slope: eta * slope(0.0)
+    return G - step(eta, lambda c: float(np.vdot(matrix_exp(G - c * X, trace), X) - y)) * X
 
 
 def matrix_burg_step(W: Array, z: Array, y: float, rate: float, R: float) -> tuple[Array, float]:
@@ -554,9 +557,8 @@ def definite_boost_step(G: Array, C: Array) -> Array:
     alpha = ln((1 - r / low) / (1 - r / high)) / (high - low), with low < 0 < high the ends of C_j's eigenvalues.
     """
     values = np.tensordot(C, matrix_exp(G, 1.0), 2)
-    j = int(values.argmax())
-    low, *_, high = np.linalg.eigvalsh(C[j])
-    return G - np.log((1 - values[j] / low) / (1 - values[j] / high)) / (high - low) * C[j]
+    r, (low, *_, high) = values.max(), np.linalg.eigvalsh(C[values.argmax()])
+    return G - np.log((1 - r / low) / (1 - r / high)) / (high - low) * C[values.argmax()]
 
 
 def mean_metric(metrics: Array, covariance: Array) -> Array:
@@ -565,8 +567,6 @@ def mean_metric(metrics: Array, covariance: Array) -> Array:
 
 
 # --- densities: Azoury and Warmuth 2001, W, S18 -----------------------------------------------------------------------
-
-
 def forward_mean(mu: Array, x: Array, k: float, s: float = 1.0) -> Array:
     """mu' = mu - s (mu - x) / (k + s) of an exponential family, k the weight of the rows before and of the prior (W).
 

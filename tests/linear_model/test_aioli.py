@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 from softmax_replica import some_rows
 
-from onlinebregman import ForwardClassifier, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier, reference
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -21,28 +20,20 @@ def aioli(**parameters):
     return ForwardClassifier(update="aioli", **parameters)
 
 
-class Replica:
-    """The algorithm by its formulas: w, the minimum of the sum F of the surrogates and the penalty, and A = F''."""
+class Replica(reference.Aioli):
+    """The algorithm, with its loss and F(0), the sum of the surrogates at 0."""
 
     def __init__(self, d, alpha, radius, gamma=1.0):
-        self.A, self.w, self.radius, self.gamma = alpha / 2 * np.eye(d), np.zeros(d), radius, gamma
-        self.loss = self.constant = 0.0  # and F(0)
+        super().__init__(alpha / 2 * np.eye(d), reference.LOSSES["log_loss"], gamma)
+        self.radius, self.losses, self.constant = radius, 0.0, 0.0
 
-    def score(self, x):
-        """The score of argmin F(w) + l(w.x, 1) + l(w.x, -1)."""
-        a, q = x @ self.w, x @ np.linalg.solve(self.A, x)
-        return brentq(lambda z: z - a + q * np.tanh(z / 2), -abs(a) - 1, abs(a) + 1, xtol=1e-14, rtol=1e-14)
-
-    def learn(self, x, y, weight=1.0):
-        sign, z = 2 * y - 1, self.score(x)
-        self.loss -= weight * log_expit(sign * z)
-        reach = self.radius * np.linalg.norm(x)
-        slope, h = -sign * expit(-sign * z), expit(z) * expit(-z)
-        kappa = h / (1 + max(reach - abs(z), 0) / 2)
-        more = weight * kappa * np.outer(x, x)
-        self.w = np.linalg.solve(self.A + more, self.A @ self.w + weight * (kappa * z - slope) * x)
-        self.A = self.gamma * self.A + more
-        self.constant += weight * (-log_expit(sign * z) - slope * z + kappa * z * z / 2)
+    def learn(self, x, y, s=1.0):
+        z, A = self.predict(x), self.A
+        super().learn(x, y, s, self.radius)
+        k = x @ (self.A - self.gamma * A) @ x / (x @ x) ** 2
+        slope = float(self.loss.derivative(z, y))
+        self.losses += s * float(self.loss.value(z, y))
+        self.constant += s * (float(self.loss.value(z, y)) - slope * z) + k * z * z / 2
 
 
 def surrogate_gap(a, z, reach):
@@ -81,7 +72,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, alpha, radius, gamma, fit_
     model = aioli(alpha=alpha, radius=radius, forgetting=gamma, fit_intercept=fit_intercept)
     for i, x in enumerate(rows):
         if i:
-            z = replica.score(x)
+            z = replica.predict(x)
             assert_allclose(model.decision_function(X[i : i + 1]), z, rtol=1e-8, atol=1e-10)
             assert_allclose(model.predict_proba(X[i : i + 1])[0], [expit(-z), expit(z)], rtol=1e-8)
         replica.learn(x, y[i], weights[i])
@@ -90,10 +81,10 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, alpha, radius, gamma, fit_
         got = np.r_[model.coef_[0], model.intercept_] if fit_intercept else model.coef_[0]
         assert_allclose(got, w, rtol=1e-8, atol=1e-9 * np.abs(w).max())
     assert_allclose(model._learner.covariance, np.linalg.inv(replica.A), rtol=1e-8, atol=1e-9 / alpha)
-    assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10)
+    assert model.cumulative_loss_ == pytest.approx(replica.losses, rel=1e-10)
     if gamma == 1:  # what the losses exceed the minimum of the surrogates by
         least = replica.constant - w @ replica.A @ w / 2
-        assert model.regret_bound(np.zeros(d)) == pytest.approx(replica.loss - least, rel=1e-7, abs=1e-8)
+        assert model.regret_bound(np.zeros(d)) == pytest.approx(replica.losses - least, rel=1e-7, abs=1e-8)
 
 
 @st.composite
@@ -113,7 +104,7 @@ def adversaries(draw):
     elif kind == "against":
         replica = Replica(d, alpha, radius)
         for t, x in enumerate(X):
-            y[t] = int(replica.score(x) < 0)
+            y[t] = int(replica.predict(x) < 0)
             replica.learn(x, y[t])
     weights = rng.uniform(0, 2, size=n) if draw(st.booleans()) else np.ones(n)
     return X, y, weights + 1e-3, radius, alpha
