@@ -201,7 +201,7 @@ def proximal_step(mirror: Mirror, theta: Array, l1: float, l2: float, soft: bool
     `soft`: weights have any sign and f(0) = 0, which makes l1 a soft threshold on theta = f(w).
     """
     theta = theta - (np.sign(theta) * np.minimum(l1, np.abs(theta)) if soft else l1)
-    return theta - [implicit_step(l2, lambda c, t=t: float(mirror.inverse(np.array([t - c]))[0])) for t in theta]
+    return np.array([t - implicit_step(l2, lambda c: float(mirror.inverse(t - np.array(c)))) for t in theta])  # noqa: B023
 
 
 def perceptron_step(w: Array, x: Array, y: float, eta: float) -> Array:
@@ -407,7 +407,7 @@ class Aioli(ForwardNewton):
     def learn(self, x: Array, y: float, s: float = 1.0, radius: float = 1.0) -> None:
         """Add the row, and go to the minimum."""
         z = self.predict(x)
-        k = s * self.loss.curvature(z, y) / (1 + max(radius * np.linalg.norm(x) - abs(z), 0.0) / 2)
+        k = s * self.loss.curvature(z, y) / (1 + max(radius * float(np.linalg.norm(x)) - abs(z), 0.0) / 2)
         more, b = k * np.outer(x, x), self.A @ self.w + (k * z - s * self.loss.derivative(z, y)) * x
         self.w, self.A = np.linalg.solve(self.A + more, b), self.gamma * self.A + more
 
