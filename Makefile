@@ -39,7 +39,7 @@ test-exhaustive: $(VENV)/installed-test
 	$(BIN)/$(PYTEST) -m exhaustive
 
 torture: $(VENV)/installed-test
-	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) -m exhaustive tests/test_torture_all.py
+	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) -m exhaustive tests/contracts/test_torture_all.py
 
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
@@ -52,8 +52,7 @@ sanitize:
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
 		$(abspath $(VENV)-sanitize)/bin/python -P -m $(PYTEST) \
-		$(wildcard tests/test_kernels*.py) tests/test_learner.py tests/test_numpy_path.py tests/test_multi_learner.py \
-		$(wildcard tests/test_rows*.py tests/test_sparse*.py) tests/test_fuzz.py
+		$(addprefix tests/_kernels/,geometries loop losses matrices rows) tests/contracts/test_fuzz.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -P -m sphinx -q -W --keep-going -b html docs docs/_build/html

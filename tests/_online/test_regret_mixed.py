@@ -17,8 +17,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 from replica import MIRRORS, Cosh, Replica, start_of
-from test_regret import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 
 from onlinebregman import (
     BurgRegressor,

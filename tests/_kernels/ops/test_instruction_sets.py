@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-OPS = Path(__file__).parents[1] / "onlinebregman" / "_kernels" / "ops"
+OPS = Path(__file__).parents[3] / "onlinebregman" / "_kernels" / "ops"
 HEADERS = sorted(OPS.glob("*.h"))
 FUNCTION = re.compile(
     r"^(?:OB_CLONES )?static (?:inline )?(double|int|void|uint32_t) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE

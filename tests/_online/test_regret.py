@@ -15,66 +15,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from replica import Cosh
+from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 
 from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._online.start import starting_weights
-from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,
-    Burg,
-    PNorm,
-    RelativeEntropy,
     SimplexEntropy,
-    SquaredEuclidean,
 )
 from onlinebregman.losses import (
     resolve_loss,
 )
 from onlinebregman.losses._names import loss_names
 
-
-class OwnBurg(Burg):
-    """The same numbers, computed by NumPy methods."""
-
-
-class OwnSimplex(SimplexEntropy):
-    pass
-
-
-GEOMETRIES = {
-    "squared_euclidean": (SquaredEuclidean(), False),
-    "relative_entropy": (RelativeEntropy(), False),
-    "simplex_entropy": (SimplexEntropy(1.5), False),
-    "burg": (Burg(), False),
-    "binary_entropy": (BinaryEntropy(), False),
-    "p_norm": (PNorm(3.0), False),
-    "signed relative_entropy": (RelativeEntropy(), True),
-    "signed simplex_entropy": (SimplexEntropy(1.5), True),
-    "own burg": (OwnBurg(), False),
-    "own signed simplex": (OwnSimplex(1.5), True),
-    "own cosh": (Cosh(), False),
-}
-MARGIN_LOSSES = ("hinge", "squared_hinge", "modified_huber")
-LOSSES = [*loss_names("regression"), *MARGIN_LOSSES]
 SCHEDULES = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0}
-geometries = pytest.mark.parametrize("geometry", GEOMETRIES)
-
-
-def comparator(divergence, signed, rng, n):
-    """A point of the domain: inside, near its boundary, or on it if the divergence is finite there."""
-    edge = rng.choice([1.0, 1e-8, 0.0 if not isinstance(divergence, Burg) else 1e-8], size=n)
-    if signed:
-        u = rng.dirichlet(np.ones(n)) * rng.choice([-1.0, 1.0], size=n) * edge
-        return u * rng.choice([1.0, 0.3]) * (divergence.total or 3.0)
-    if isinstance(divergence, SimplexEntropy):
-        u = (rng.dirichlet(np.ones(n)) + 1e-9) * np.where(edge.any(), edge, 1.0)
-        return u * divergence.total / u.sum()
-    if isinstance(divergence, BinaryEntropy):
-        return rng.uniform(0.001, 0.999, size=n) * edge
-    if isinstance(divergence, RelativeEntropy | Burg):
-        return rng.gamma(1.0, 2.0, size=n) * edge + (1e-9 if isinstance(divergence, Burg) else 0.0)
-    return 3.0 * rng.normal(size=n)
 
 
 def target(loss):
@@ -94,13 +48,6 @@ def streams(draw, loss, n_max=4):
     y = np.array(draw(st.lists(target(loss), min_size=rows, max_size=rows)))
     h = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 4.0]), min_size=rows, max_size=rows)))
     return X, y, h
-
-
-def model_of(geometry, loss, **parameters):
-    divergence, signed = GEOMETRIES[geometry]
-    return MirrorDescentRegressor(
-        divergence=divergence, signed=signed, loss=resolve_loss(loss) if loss in MARGIN_LOSSES else loss, **parameters
-    )
 
 
 class Run:
@@ -215,14 +162,6 @@ def test_for_a_linear_loss_the_certificate_is_an_equality(geometry, update):
         u, b = comparator(*GEOMETRIES[geometry], rng, 4), float(rng.normal())
         certificate = run.model.regret_certificate(u, b)
         assert abs(certificate - run.left_side(u, b)) <= run.rounding(u, b)
-
-
-CONSTRAINED = [
-    (divergence, constraint)
-    for divergence in ("squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm")
-    for constraint in (UpperBound(0.6), Box(0.1, 0.6), Simplex(0.9), L1Ball(0.9), L2Ball(0.7))
-    if divergence != "simplex_entropy" or isinstance(constraint, Box | UpperBound | L2Ball)
-]
 
 
 @pytest.mark.parametrize(("geometry", "constraint"), CONSTRAINED, ids=str)
