@@ -7,19 +7,23 @@ rate, so that a bound that holds for a rate and all lower ones also holds for ro
 Burg and relative entropy have an M for bounded weights only. The projection that follows a step does not undo the
 curvature that an implicit step has met above the bound, so that M is that of the largest weight the step can reach, and
 increases with the rate (docs/regret.rst).
+
+With a strongly convex penalty rates of 1 / (H t) have a regret of O(log T).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import expm1, inf, sqrt
+from math import expm1, inf, log, sqrt
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..divergences import Divergence
+from ..divergences import Divergence, SquaredEuclidean
 from ..losses import Loss
+from ..penalties import ElasticNet, Penalty
+from ..schedules import Constant, Schedule
 
 KEYS = {
     "x": "the size of a row: its 2-norm (squared Euclidean), largest absolute value (relative entropy on the simplex) "
@@ -27,9 +31,10 @@ KEYS = {
     "u": "the size of the comparator's weights: their 2-norm or q-norm; not for weights on the simplex or of one trace",
     "intercept": "the size of the comparator's intercept; 0 if left out",
     "loss": "the comparator's cumulative loss; for the squared loss",
-    "n_rows": "the number of rows; for losses with bounded slope",
+    "n_rows": "the number of rows; for losses with bounded slope, without a penalty",
     "divergence": "D(u, w_1) of the comparator's weights, which replaces the bound on their size",
-    "y": "the absolute value of a target; for implicit steps within an upper bound on the weights",
+    "y": "the absolute value of a target; for implicit steps on the squared loss, within an upper bound on the weights "
+    "or with a penalty",
 }
 
 # The rate that minimises a bound has an M at most this much larger than that of infinitesimal rates.
@@ -45,11 +50,20 @@ _FACTORS = {
 
 @dataclass(frozen=True)
 class TheoryRate:
-    """A constant learning rate and its guarantee: L <= factor L_u + constant, losses times the rows' weights."""
+    """The rates eta0 / t^power and their guarantee: L <= factor L_u + constant, losses times the rows' weights.
+
+    With a penalty R, L_u includes R(u) for each row.
+    """
 
     eta0: float
     factor: float
     constant: float
+    power: float = 0.0
+
+    @property
+    def schedule(self) -> Schedule:
+        """The rates."""
+        return Schedule(self.eta0, self.power) if self.power else Constant(self.eta0)
 
     def regret(self, comparator_loss: float) -> float:
         """The bound on L - L_u, given an upper bound on L_u."""
@@ -114,10 +128,7 @@ def theory_rate(
         return TheoryRate(scale / flat, *bound(scale, largest_weight))
     slope = loss.lipschitz
     if slope == inf:
-        raise ValueError(
-            "The loss must be squared or have a bounded slope for learning_rate='theory'; got "
-            f"{loss!r}. Use another learning_rate, and choose eta0."
-        )
+        raise _unbounded_slope(loss)
     n_rows = _needed(bounds, "n_rows")
     rate = sqrt(2 * distance / (flat * n_rows)) / slope
     constant = slope * sqrt(2 * distance * flat * n_rows)
@@ -131,6 +142,60 @@ def theory_rate(
     if smoothness(rate) > flat:
         share = _best(regret, 0.0, lambda share: smoothness(share * rate) / flat)
     return TheoryRate(share * rate, 1.0, regret(share, largest_weight, max(rows / n_rows, 1.0)))
+
+
+def penalised_rate(
+    divergence: Divergence,
+    loss: Loss,
+    update: str,
+    penalty: Penalty,
+    data_bounds: dict[str, float] | None,
+    n_features: int,
+    *,
+    signed: bool,
+    fit_intercept: bool,
+    around_zero: bool,
+    largest_weight: float = 1.0,
+    rows: int = 0,
+) -> TheoryRate:
+    """The rates 1 / (H t) for a penalty that is H-strongly convex (KB10, Theorem 4.5), and their guarantee for `rows`.
+
+    `around_zero` says that weights start at 0 and that projections do not increase their 2-norm.
+    """
+    bounds = _check_bounds(data_bounds)
+    strength = penalty.l2 if isinstance(penalty, ElasticNet) else 0.0
+    if not isinstance(divergence, SquaredEuclidean) or strength == 0:
+        raise ValueError(
+            "With a penalty learning_rate='theory' requires divergence='squared_euclidean' and an L2 part of the "
+            f"penalty (penalty='l2' or 'elasticnet', alpha > 0); got {divergence!r} and {penalty!r}. Use penalty=None, "
+            "or another learning_rate."
+        )
+    if fit_intercept:
+        raise ValueError(
+            "With a penalty learning_rate='theory' requires fit_intercept=False, since the intercept is not penalised; "
+            "got True. A column of ones has a penalised intercept."
+        )
+    x, slope = _needed(bounds, "x"), loss.lipschitz
+    if loss.curvature_range == (1.0, 1.0):  # the squared loss
+        if update == "explicit" or not around_zero:
+            raise ValueError(
+                "With a penalty learning_rate='theory' for the squared loss requires update='implicit' or "
+                "'importance', init=None and a constraint that contains 0, which bound its slope."
+            )
+        # the 2-norm of the weights is at most that of the steps towards y, largest_weight y x / H
+        slope = _needed(bounds, "y") * (1 + largest_weight * x * x / strength)
+    if slope == inf:
+        raise _unbounded_slope(loss)
+    distance = _distance(divergence, bounds, n_features, signed)
+    steps = (largest_weight * slope * x) ** 2 / (2 * strength) * (1 + log(max(rows, 1)))
+    return TheoryRate(1 / strength, 1.0, strength * distance + steps, power=1.0)
+
+
+def _unbounded_slope(loss: Loss) -> ValueError:
+    return ValueError(
+        f"The loss must be squared or have a bounded slope for learning_rate='theory'; got {loss!r}. Use another "
+        "learning_rate, and choose eta0."
+    )
 
 
 def _best(bound: Callable[[float], float], most: float, steepening: Callable[[float], float]) -> float:

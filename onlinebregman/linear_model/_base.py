@@ -22,11 +22,11 @@ from .._online.mirror import MirrorMixin
 from .._online.mixing import mixed_standardizer
 from .._online.regret import Terms, split
 from .._online.start import starting_weights
-from .._online.theory import TheoryRate, theory_rate
+from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
-from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
+from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._standardize import StandardizeMixin
 
 Update = Literal["implicit", "explicit", "importance"]
@@ -121,7 +121,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _schedule(self) -> Schedule:
         terms = self._current_theory()
-        return super()._schedule() if terms is None else Constant(self._theory(terms).eta0)
+        return super()._schedule() if terms is None else self._theory(terms).schedule
 
     def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
@@ -135,23 +135,28 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate for these parameters, and its guarantee for a number of rows."""
-        if self._learned_penalty is not None:
-            raise ValueError("learning_rate='theory' requires penalty=None; with a penalty use another learning_rate.")
         if self._start.init is not None and "divergence" not in terms.data_bounds:
             raise ValueError("learning_rate='theory' requires init=None, or data_bounds['divergence'].")
         if terms.update == "gradient":
             raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
-        return theory_rate(
-            self._divergence,
-            self._learned_loss,
-            terms.update,
+        run = (self._divergence, self._learned_loss, terms.update)
+        run_options: dict[str, Any] = {
+            "signed": self._start.signed,
+            "fit_intercept": terms.fit_intercept,
+            "largest_weight": self._largest_weight,
+            "rows": rows,
+        }
+        if self._learned_penalty is None:
+            return theory_rate(*run, terms.data_bounds, self.n_features_in_, upper=terms.upper, **run_options)
+        _, init, constraint = self._start
+        contains_zero = constraint is None or constraint.contains(np.zeros(self.n_features_in_))
+        return penalised_rate(
+            *run,
+            self._learned_penalty,
             terms.data_bounds,
             self.n_features_in_,
-            signed=self._start.signed,
-            fit_intercept=terms.fit_intercept,
-            largest_weight=self._largest_weight,
-            rows=rows,
-            upper=terms.upper,
+            around_zero=init is None and contains_zero,
+            **run_options,
         )
 
     @property
@@ -159,8 +164,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         """The theorem's bound on `cumulative_loss_` minus a comparator's loss, under learning_rate="theory".
 
         It holds for all comparators and rows within `data_bounds`, with losses multiplied by the weights of their rows
-        and summed over all rows learned, in every epoch. For the squared loss L <= factor L_u + constant; the bound is
-        (factor - 1) data_bounds["loss"] + constant.
+        and summed over all rows learned, in every epoch. With a penalty R the comparator's loss includes R(u) for each
+        of these rows, as in the objective of the penalised problem. For the squared loss without a penalty L <= factor
+        L_u + constant; the bound is (factor - 1) data_bounds["loss"] + constant.
 
         The rate assumes weights of at most 1. Rows of larger weight, at most h, are learned at up to h times the rate,
         for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows than

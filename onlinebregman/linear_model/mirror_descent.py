@@ -70,15 +70,16 @@ class ParametricMirrorMixin(MirrorMixin):
     learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). "auto": "constant" for adaptive divergences, "invscaling" for the others. "theory":
-        the constant rate with the smallest loss bound under `data_bounds`, without eta0. A schedule from
-        `onlinebregman.schedules` is used directly, without eta0.
+        the constant rate with the smallest loss bound under `data_bounds`, without eta0; with a penalty that has an L2
+        part, in "squared_euclidean" without an intercept, 1 / (alpha (1 - l1_ratio) t), for a regret of O(log T). A
+        schedule from `onlinebregman.schedules` is used directly, without eta0.
     data_bounds : dict or None
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its norm in the divergence:
         `Divergence.row_size`), "u", that of the comparator's weights, or "divergence", its D(u, w_1), "intercept",
         that of the comparator's intercept (0 if left out), "loss", its cumulative loss (squared loss), and "n_rows",
         the number of rows (losses of bounded slope). "burg" and "relative_entropy" need an upper bound as `constraint`,
         "divergence", and, for implicit and importance-invariant steps on the squared loss, "y", the absolute value of a
-        target.
+        target. With a penalty "x" and "u" suffice, on the squared loss with "y".
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
         or 1/2 between 0 and 1.
