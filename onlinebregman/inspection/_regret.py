@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from .._online.types import MatrixLike
+from ..linear_model._base import _parts
 from ..losses import Loss, resolve_loss
 from ._base import Array, Display, as_curve, points
 
@@ -130,8 +131,9 @@ class RegretDisplay(Display):
 
         For a linear model with `regret_certificate`, the bound is the certificate of the run, and the regret is against
         `coef`. With a constant rate both are divided by the rate; otherwise the regret is that of losses times rates,
-        to which the certificate applies. For a mixture the regret is against its best member up to each point, and the
-        bound is its `regret_bound_`; :class:`~onlinebregman.ForwardRegressor` has a `regret_` of its own.
+        to which the certificate applies: those of the schedule, or what an adaptive divergence makes of them. For a
+        mixture the regret is against its best member up to each point, and the bound is its `regret_bound_`;
+        :class:`~onlinebregman.ForwardRegressor` has a `regret_` of its own.
 
         Parameters
         ----------
@@ -237,17 +239,16 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
     rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
     if rated:
         model.set_params(track_regret=True)
-    X, y = _indexable(X), np.asarray(y)
-    ends = points(len(y), n_points)
-    if coef is None:
-        *_, last = _runs(clone(model), X, y, ends[-1:])
-        coef, intercept = last.coef_, last.intercept_
-    intercept = 0.0 if intercept is None else intercept
-    rates = model._schedule()(np.arange(1, len(y) + 1)) if rated else np.ones(len(y))
-    constant = bool((rates == rates[0]).all())
-    unit = rates[0] if constant else 1.0
     if gap_kw is not None and not rated:
         raise ValueError(f"{type(model).__name__} has no optimality_gap; omit gap_kw.")
+    X, y = _indexable(X), np.asarray(y)
+    ends = points(len(y), n_points)
+    last, rates = _preview(clone(model), X, y, rated)
+    if coef is None:
+        coef, intercept = last.coef_, last.intercept_
+    intercept = 0.0 if intercept is None else intercept
+    constant = bool((rates == rates[0, 0]).all())
+    unit = rates[0, 0] if constant else 1.0
     lost, bound, gap = np.transpose(
         [
             (
@@ -258,7 +259,8 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
             for run in _runs(model, X, y, ends)
         ]
     )
-    best = np.cumsum(rates * _losses_of(model, X, y, coef, intercept))[ends - 1]
+    losses = _losses_of(model, X, y, coef, intercept)
+    best = np.cumsum((rates[:, : losses.shape[1]] * losses).sum(axis=1))[ends - 1]
     return {
         "n_rows": ends,
         "regret": (lost - best) / unit,
@@ -266,6 +268,19 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
         "gap": None if gap_kw is None else gap,
         "regret_name": "regret" if constant else "regret, of losses times rates",
     }
+
+
+def _preview(model, X, y, rated: bool) -> tuple[Any, Array]:
+    """The model after all rows, and the rate of each row in each of its learners, 1 for models without rates.
+
+    Adaptive divergences change the rates of the schedule; their learners know that of the last row.
+    """
+    if rated and model.divergence_.adaptive:
+        runs = _runs(model, X, y, np.arange(1, len(y) + 1))
+        return model, np.array([[part.tracked_rates[1] for part in _parts(run._learner)] for run in runs])
+    *_, model = _runs(model, X, y, [len(y)])
+    rates = model._schedule()(np.arange(1, len(y) + 1)) if rated else np.ones(len(y))
+    return model, np.broadcast_to(rates[:, np.newaxis], (len(y), np.size(model.intercept_)))
 
 
 # attributes of models that know the best in hindsight
@@ -303,16 +318,18 @@ def _runs(model, X, y, ends) -> Iterator[Any]:
 
 
 def _losses_of(model, X, y, coef, intercept) -> Array:
-    """The loss of a fixed linear model on each row, summed over the model's learners and times the rows' weights."""
+    """The losses of a fixed linear model on each row, in each of the model's learners, times the rows' weights."""
     scores = X @ np.atleast_2d(np.asarray(coef, dtype=np.float64)).T + intercept
     if not is_classifier(model):
-        return model._learned_loss.value(scores[:, 0], y.astype(np.float64))
+        return model._learned_loss.value(scores, y[:, np.newaxis].astype(np.float64))
     codes = np.searchsorted(model.classes_, y)
     if getattr(model, "_joint", False):  # the log loss of the softmax
-        losses = logsumexp(scores, axis=1) - np.take_along_axis(scores, codes[:, np.newaxis], axis=1)[:, 0]
+        losses = logsumexp(scores, axis=1, keepdims=True) - np.take_along_axis(scores, codes[:, np.newaxis], axis=1)
     else:
-        losses = model._learned_loss.value(scores, model._targets(codes)).sum(axis=1)
-    return losses if model.class_weight is None else losses * model._class_weights(codes, None, True).take(codes)
+        losses = model._learned_loss.value(scores, model._targets(codes))
+    if model.class_weight is not None:
+        losses = losses * model._class_weights(codes, None, True).take(codes)[:, np.newaxis]
+    return losses
 
 
 def _indexable(X):
