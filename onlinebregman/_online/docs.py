@@ -65,6 +65,12 @@ gap : float
     set.
 probabilities : ndarray of shape (n_samples, n_classes)
     They sum to 1.
+
+Raises
+------
+ValueError
+    If regret was not tracked from one run, a rate increased in mid-stream, or the bound is infinite without one of the
+    arguments.
 """
 
 Function = TypeVar("Function", bound=Callable)

@@ -181,8 +181,7 @@ class LossBoundsMixin(MirrorMixin):
 
         Raises
         ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing.
+        {ValueError}
         """
         learner = self._fitted_learner()
         kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)

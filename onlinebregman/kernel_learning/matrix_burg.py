@@ -325,9 +325,7 @@ class MatrixBurgRegressor(
 
         Raises
         ------
-        ValueError
-            If regret was not tracked, the model was mixed from parallel runs, or rates fell (`eta_history_`) and
-            `largest_divergence` is missing.
+        {ValueError}
         """
         matrices = Comparators(0.0, self._largest_eigenvalue(), None, self._divergence.norm)
         return self._optimality_gap(self._learner, matrices, weighted=weighted, largest_divergence=largest_divergence)

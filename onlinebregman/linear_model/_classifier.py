@@ -259,9 +259,7 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
         Raises
         ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or a bound is infinite without one of the
-            arguments.
+        {ValueError}
         """
         return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)
 

@@ -211,9 +211,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
 
         Raises
         ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or the bound is infinite without one of the
-            arguments.
+        {ValueError}
 
         Examples
         --------

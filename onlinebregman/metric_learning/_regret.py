@@ -73,9 +73,7 @@ class MetricRegretMixin(MirrorMixin):
 
         Raises
         ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or the bound is infinite without one of the
-            arguments.
+        {ValueError}
         """
         learner, divergence = self._fitted_learner(), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
